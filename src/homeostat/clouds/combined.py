@@ -1,4 +1,4 @@
-"""Several clouds as one: each answers for its kinds."""
+"""Several clouds joined into one: each serves its kinds."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -8,9 +8,15 @@ from homeostat.model.observed import Observation
 
 
 class JoinedCloud:
-    """Takes: first — the cloud that tells of changes; others — for kinds that it does not have."""
+    """The cloud port over several clouds; each kind is served by one of them."""
 
     def __init__(self, first: Cloud, *others: Cloud) -> None:
+        """Join clouds.
+
+        Args:
+            first: The cloud whose change notices are used.
+            others: Clouds for the kinds that `first` does not have; an earlier one precedes a later one.
+        """
         self._first = first
         self._by_kind = {kind: each for each in (*reversed(others), first) for kind in each.kinds}
         self.name = "+".join(each.name for each in (first, *others))
@@ -18,7 +24,11 @@ class JoinedCloud:
         self.listing_lag_s = max(each.listing_lag_s for each in (first, *others))
 
     def _of(self, kind: str) -> Cloud:
-        """Fails: Transient for a kind of none of them; an adapter that could not be made now may come back."""
+        """Return the cloud that serves a kind.
+
+        Raises:
+            Transient: No cloud serves it; the adapter of a plug-in that failed now may be available later.
+        """
         found = self._by_kind.get(kind)
         if found is None:
             raise Transient(f"no cloud here has things of the kind {kind}; `homeostat doctor` names broken plug-ins")
@@ -31,7 +41,7 @@ class JoinedCloud:
         return self._of(kind).find(kind, tokens)
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """A kind that none of them makes is a matter of the first."""
+        """Resolve names; kinds that no cloud serves, such as availability zones, go to the first one."""
         return self._by_kind.get(kind, self._first).resolve(kind, names)
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
@@ -50,4 +60,4 @@ class JoinedCloud:
         return self._first.watch(stop)
 
     def close(self) -> None:
-        """Those who made the clouds close them."""
+        """Do nothing: each cloud is closed by its owner."""

@@ -1,17 +1,23 @@
-"""What an adapter asks other services with, when there is nobody who asks: tokens of users who have gone home."""
+"""Credentials for calls without a user's request: tokens on behalf of the users who own the stacks."""
 
 from typing import Protocol
 
 
 class Credentials(Protocol):
-    """Safe to share between threads."""
+    """Source of tokens for an adapter. Safe to share between threads."""
 
     def token(self, project: str, of: str = "") -> str:
-        """A token of Keystone for a project. It may be kept for the call at hand, and not longer.
+        """Return a Keystone token for a project; use it for the current call only.
 
-        of — token of a creation, or handle of a thing: on behalf of whoever has that stack; "" on behalf of anybody who
-        has one there. Fails: Terminal when nobody has; Transient when Keystone does not answer.
+        Args:
+            project: Id of the project.
+            of: Token of a creation, or handle of a thing: the token acts on behalf of the owner of that stack. "" for
+                the owner of any stack in the project.
+
+        Raises:
+            Terminal: There is no such owner.
+            Transient: Keystone does not answer.
         """
 
     def refused(self, token: str) -> None:
-        """Somebody did not take this token: the next one is another."""
+        """Report that a service refused this token; the next one will be a new one."""

@@ -1,8 +1,8 @@
-"""Stacks in regions: whoever speaks the Orchestration API v1 as a cloud of one kind, `remote_stack`.
+"""Stacks in regions: services that speak the Orchestration API v1, as a cloud with the kind `remote_stack`.
 
-A stack carries its token as a tag, so that it is found again after a lost answer, and one tag that all of them carry:
-one list, page by page, tells of all stacks of a project in a region. Outputs are not in the list. They are asked for
-where the list shows news, and again when what is known of them is old.
+A stack carries its token as a tag, so that it is found after a lost response, and a tag common to all such stacks: one
+paged list returns all stacks of a project in a region. Outputs are not in the list. They are requested when the list
+shows that a stack changed, and when the cached ones are old.
 """
 
 import re
@@ -21,28 +21,34 @@ from homeostat.model.observed import Observation, Presence
 
 KIND = "remote_stack"
 REGION_KIND = "stack_region"
-"""Kind of the regions themselves, which have names and nothing else."""
+"""Kind of the regions themselves; they can only be resolved."""
 VALIDATE = "validate"
-"""Operation: would such a stack be taken there?"""
+"""Operation that asks a region whether it would accept a stack."""
 OWNED = "homeostat:remote"
+"""Tag of all stacks of this kind."""
 OWN = "default"
 """Region of templates that name none: this service itself."""
 OUTPUTS_S = 60.0
-"""How long outputs are believed while the list shows no news of their stack."""
+"""Seconds for which cached outputs are used while the list shows no change of their stack."""
 PAGE = 500
 REQUEST_S = 30.0
 VALIDATION_S = 10.0
-"""How long all regions together are asked about the templates of one request."""
+"""Seconds for validating the templates of one request in all regions together."""
 BUSY = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.CONFLICT)
 NOT_TAKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.SERVICE_UNAVAILABLE)
-"""Answers to a token that may be worth nothing any more: Keystone does not tell a service so of one whose user has lost
-every role, and the service says that it cannot answer."""
+"""Status codes for a token that may not be valid any more.
+
+If its user has lost every role, Keystone does not say so to the service, which then answers that it is unavailable."""
 Wire = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """user, password — HTTP basic; project — the only one that it is for, "" for all."""
+    """Login for HTTP basic authentication.
+
+    Attributes:
+        project: The only project that it is for; "" for all.
+    """
 
     user: str
     password: str = field(repr=False)
@@ -51,7 +57,12 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """url — of the API, without version; logins — none where everybody may ask."""
+    """One region.
+
+    Attributes:
+        url: URL of the API, without version.
+        logins: Logins for it; empty where requests carry tokens, or need no authentication.
+    """
 
     name: str
     url: str
@@ -64,16 +75,15 @@ class Region:
 
 
 class NotThere(HomeostatError):
-    """The API answered that there is no such stack."""
+    """The API answered that the stack does not exist."""
 
 
 class Refused(Terminal):
-    """The API answered that this cannot be had there."""
+    """The API answered that the request is wrong."""
 
 
 class Regions:
-    """All regions that the service knows. Safe to share between threads. credentials — for those without logins, None
-    where nothing is needed there; own — what the catalogue calls the region of this service, "" where it has none."""
+    """All regions that the service knows. Safe to share between threads."""
 
     def __init__(
         self,
@@ -82,6 +92,14 @@ class Regions:
         credentials: Credentials | None = None,
         own: str = "",
     ) -> None:
+        """Take the regions.
+
+        Args:
+            regions: The regions.
+            monotonic: Seconds of a monotonic clock.
+            credentials: Source of tokens for regions without logins; None if they need no authentication.
+            own: Name of this service's region in the catalogue; "" for none.
+        """
         self._credentials = credentials
         self.names = {each.name for each in regions}
         self.by_name = {each.name: each for each in regions}
@@ -92,13 +110,25 @@ class Regions:
         self._projects: dict[str, RemoteStacks] = {}
 
     def of(self, project: str) -> "RemoteStacks":
-        """Their stacks as one project sees them."""
+        """Return the cloud of one project's stacks in all regions."""
         return self._projects.setdefault(project, RemoteStacks(self, project))
 
     def ask(self, region: Region, project: str, method: str, path: str, of: str = "", **more: Any) -> Wire:
-        """One request. of — token or handle of the stack that it is about, "" for all.
+        """Send one request, and return the body of the response.
 
-        Fails: NotThere, Transient, Terminal; Uncertain when something may have been done.
+        Args:
+            region: The region.
+            project: Id of the project.
+            method: HTTP method.
+            path: Path below the project.
+            of: Token or handle of the stack that the request is about; "" for all stacks.
+            more: Further arguments of the request.
+
+        Raises:
+            NotThere: The stack does not exist.
+            Transient: The region does not answer, or is busy.
+            Terminal: The region refuses the request.
+            Uncertain: The request may have been carried out.
         """
         url = f"{region.url}/v1/{quote(project, safe='')}/{path}"
         looks = method == "GET"
@@ -121,7 +151,7 @@ class Regions:
     def _asked(
         self, method: str, url: str, login: tuple[str, str] | None, project: str, of: str, **more: Any
     ) -> httpx.Response:
-        """With the login for there, or else with a token; with another one where that was not taken."""
+        """Send the request with the region's login, or with a token; if that is refused, again with a new token."""
         if login is not None or self._credentials is None:
             return self._http.request(method, url, auth=login, **more)
         token = self._credentials.token(project, of)
@@ -129,7 +159,8 @@ class Regions:
         if answer.status_code not in NOT_TAKEN:
             return answer
         self._credentials.refused(token)
-        token = self._credentials.token(project, of)  # fails, where there is no trust any more
+        # Raises where the trust is not valid any more: then that is the reason, not the response of the region.
+        token = self._credentials.token(project, of)
         if answer.status_code != httpx.codes.UNAUTHORIZED:
             return answer
         return self._http.request(method, url, headers={"X-Auth-Token": token}, **more)
@@ -159,7 +190,13 @@ def _fault(region: Region, project: str, answer: httpx.Response, *, looks: bool)
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """Outputs of a stack as they were when the list said `news` of it; asked_at — monotonic seconds."""
+    """Cached outputs of a stack.
+
+    Attributes:
+        news: What the list said of the stack when they were requested; anything else means that they are outdated.
+        asked_at: When they were requested, in monotonic seconds.
+        values: Values by name.
+    """
 
     news: tuple[Any, ...]
     asked_at: float
@@ -181,7 +218,11 @@ class RemoteStacks:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
-        """A region that does not answer makes its own stacks unknown; only when none answers the look fails."""
+        """Observe stacks; those of a region that does not answer are UNKNOWN.
+
+        Raises:
+            Transient: No region answers.
+        """
         listed, silent = self._lists({_region_of(handle) for handle in handles})
         if silent and not listed:
             raise next(iter(silent.values()))
@@ -201,7 +242,11 @@ class RemoteStacks:
         return self._seen(region, entry, now)
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
-        """A token does not tell the region: all are asked, and all must answer unless every token was found."""
+        """Find stacks by their tokens. A token does not tell the region, so all regions are asked.
+
+        Raises:
+            Transient: A token was not found, and a region does not answer.
+        """
         listed, silent = self._lists(self._regions.names)
         found: dict[str, Observation] = {}
         sought = {_tag_of(token): token for token in tokens}
@@ -214,8 +259,11 @@ class RemoteStacks:
         return [found.get(token) or Observation(Presence.ABSENT, seen_at=time.time()) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Stacks of ours by handle, id or name. All regions must answer: a stack may be in any of them. Regions, by
-        any name, are known without being asked."""
+        """Resolve stacks by handle, id or name, or regions by any of their names, for which no request is needed.
+
+        Raises:
+            Transient: A region does not answer; a stack may be in any of them.
+        """
         if kind == REGION_KIND:
             known = self._regions.by_name
             return [known[name].name if name in known else None for name in names]
@@ -228,7 +276,7 @@ class RemoteStacks:
         return [_named(name, stacks) for name in names]
 
     def _lists(self, names: set[str]) -> tuple[dict[str, dict[str, Wire]], dict[str, Transient]]:
-        """Region -> id -> entry of the list, and the regions that gave no list."""
+        """Return region -> id -> entry of its list, and the errors of the regions that gave no list."""
         listed: dict[str, dict[str, Wire]] = {}
         silent: dict[str, Transient] = {}
         for name in sorted(names):
@@ -266,7 +314,11 @@ class RemoteStacks:
         return Observation(Presence.PRESENT, handle_of(region, entry["id"]), properties, now)
 
     def _outputs_of(self, region: str, entry: Wire) -> Wire:
-        """Fails: Transient, like every look, when the region does not answer."""
+        """Return the outputs of a stack, from the cache where they are current.
+
+        Raises:
+            Transient: The region does not answer.
+        """
         news = (entry["stack_status"], entry.get("updated_time"))
         key, now = handle_of(region, entry["id"]), self._regions.monotonic()
         known = self._outputs.get(key)
@@ -281,7 +333,7 @@ class RemoteStacks:
         return values
 
     def _forget(self, there: Mapping[str, Any]) -> None:
-        """Drop what is known of stacks that are gone."""
+        """Evict the cached outputs of stacks that do not exist any more."""
         for key in list(self._outputs):
             region = _region_of(key)
             if region in there and _id_of(key) not in there[region]:
@@ -297,6 +349,7 @@ class RemoteStacks:
         body = {"stack_name": spec["name"], **_wanted(spec), "tags": f"{OWNED},{_tag_of(intent.token)}"}
         try:
             made = self._ask(region, "POST", "stacks", of=intent.token, json=body)["stack"]
+        # A conflict is Transient, too: an earlier attempt, whose response was lost, may have made the stack.
         except Transient:
             there = self._of_name(region, spec["name"])
             if there is None or _tag_of(intent.token) not in (there["tags"] or ()):
@@ -305,7 +358,7 @@ class RemoteStacks:
         return self._begun(region.name, made["id"], spec["name"], "CREATE")
 
     def _of_name(self, region: Region, name: str) -> Wire | None:
-        """The stack of ours that has this name already."""
+        """Return the stack of this kind that has this name already, None if there is none."""
         return next((each for each in self._list(region).values() if each["stack_name"] == name), None)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
@@ -330,7 +383,7 @@ class RemoteStacks:
         return self._of_handles([each.handle for each in operations], self._operate, operations)
 
     def _validate(self, specs: Sequence[Mapping[str, Any]]) -> list[Answer]:
-        """Whoever does not answer is asked once; what nobody has time for is not asked."""
+        """Validate stacks; a region that does not answer is asked only once, and none after the time is up."""
         give_up_at = self._regions.monotonic() + VALIDATION_S
         silent: dict[str, HomeostatError] = {}
 
@@ -359,7 +412,7 @@ class RemoteStacks:
     def _of_handles(
         self, handles: Sequence[str], act: Callable[[Region, Wire, Any], Answer], items: Sequence[Any]
     ) -> list[Answer]:
-        """Act on the stacks of these handles, which are looked up in one list a region."""
+        """Act on the stacks of these handles, which are looked up with one list for each region."""
         listed, silent = self._lists({_region_of(handle) for handle in handles})
 
         def one(index: int) -> Answer:
@@ -375,7 +428,7 @@ class RemoteStacks:
         return [self._item(one, index) for index in range(len(handles))]
 
     def _item(self, act: Callable[[Any], Answer], item: Any) -> Answer:
-        """What goes wrong with one item is its answer."""
+        """Act on one item; its error becomes its answer."""
         try:
             return act(item)
         except NotThere as error:
@@ -391,7 +444,11 @@ class RemoteStacks:
     # -- both --------------------------------------------------------------------------------------------------------
 
     def _region(self, name: str) -> Region:
-        """Fails: Terminal when the service does not know it."""
+        """Return the region of that name.
+
+        Raises:
+            Terminal: The service does not know it.
+        """
         region = self._regions.by_name.get(name)
         if region is None:
             known = ", ".join(sorted(self._regions.by_name)) or "none"
@@ -402,15 +459,19 @@ class RemoteStacks:
         return self._regions.ask(region, self._project, method, path, **more)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
-        """Regions tell of nothing."""
+        """Yield nothing: regions send no notices."""
         return iter(())
 
     def close(self) -> None:
-        """Connections are those of `Regions`."""
+        """Do nothing: the connections belong to `Regions`."""
 
 
 def _named(name: str, stacks: Sequence[tuple[str, Wire]]) -> str | None:
-    """Handle of the stack that a handle, id or name stands for. Fails: Rejected where several have the name."""
+    """Return the handle of the stack that a handle, id or name stands for, None if there is none.
+
+    Raises:
+        Rejected: Several stacks have the name.
+    """
     by_id = [handle for region, each in stacks if name in ((handle := handle_of(region, each["id"])), each["id"])]
     found = by_id or [handle_of(region, each["id"]) for region, each in stacks if each["stack_name"] == name]
     if len(found) > 1:
@@ -423,7 +484,7 @@ def handle_of(region: str, stack_id: str) -> str:
 
 
 def _not_found(answer: Observation) -> Observation:
-    """What is deleted goes on to exist for a while: what is absent already was not there."""
+    """Mark the answer to a deletion: a stack that was deleted exists for a while, so an absent one was not found."""
     return replace(answer, not_found=not answer.present)
 
 
@@ -454,7 +515,7 @@ def _wanted(spec: Mapping[str, Any]) -> Wire:
 
 
 def _word(action: str, status: str) -> str:
-    """What a state of a stack means for whoever owns it: one that went back is not what was asked for."""
+    """Return the status word for a state of a stack; a stack that was rolled back is not as desired, so it failed."""
     if action == "DELETE":
         return "deleting" if status == "IN_PROGRESS" else status.lower()
     return "failed" if (action, status) == ("ROLLBACK", "COMPLETE") else status.lower()
@@ -464,7 +525,11 @@ REGION = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def read_regions(given: Sequence[str], logins: Mapping[str, Sequence[Login]]) -> list[Region]:
-    """`NAME=URL` each. Fails: ValueError saying what is wrong with which."""
+    """Read regions, each given as `NAME=URL`.
+
+    Raises:
+        ValueError: An entry is wrong; the message names it.
+    """
     found = []
     for each in given:
         name, equals, url = each.partition("=")
@@ -478,9 +543,13 @@ def read_regions(given: Sequence[str], logins: Mapping[str, Sequence[Login]]) ->
 
 
 def read_logins(text: str) -> dict[str, list[Login]]:
-    """Lines `REGION USER:PASSWORD [PROJECT]`; empty lines and those that begin with # are left out.
+    """Read logins from lines `REGION USER:PASSWORD [PROJECT]`; empty lines and those that begin with # are ignored.
 
-    Fails: ValueError naming the line.
+    Returns:
+        Region -> its logins.
+
+    Raises:
+        ValueError: A line is wrong; the message names it.
     """
     found: dict[str, list[Login]] = {}
     for number, line in enumerate(text.splitlines(), 1):

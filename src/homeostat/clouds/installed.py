@@ -1,9 +1,9 @@
 """Clouds of installed packages: adapters for kinds that the service itself does not know.
 
-A package names a function under the entry point group `homeostat.clouds`. It is called once for each project, with the
-project's id, and gives an adapter (`clouds.port.Cloud`) with the kinds of that package's resource types. A kind that
-a cloud of the service has stays with that. Notices (`watch`) of such clouds are not listened to: their things are
-looked at in rounds.
+A package names a function under the entry point group `homeostat.clouds`. It is called once for each project with the
+project's id, and returns an adapter (`clouds.port.Cloud`) for the kinds of that package's resource types. Kinds that a
+cloud of the service has stay with that cloud. Change notices (`watch`) of these clouds are not used: their things are
+observed periodically.
 """
 
 import logging
@@ -20,16 +20,25 @@ Make = Callable[[str], Cloud]
 
 
 class InstalledClouds:
-    """Takes: makers — (origin, function). Safe to share between threads."""
+    """The clouds of installed packages, made for each project when they are first used.
+
+    Safe to share between threads.
+    """
 
     def __init__(self, makers: Sequence[tuple[str, Make]], problems: Sequence[PluginProblem] = ()) -> None:
+        """Take the functions that make clouds.
+
+        Args:
+            makers: (origin, function).
+            problems: Plug-ins that could not be loaded.
+        """
         self._makers = makers
         self.problems = tuple(problems)
         self._made: dict[tuple[str, str], Cloud] = {}
         self._lock = threading.Lock()
 
     def of(self, project: str) -> list[Cloud]:
-        """The clouds of all packages; one that cannot be made now is left out, and tried again the next time."""
+        """Return the clouds of all packages; one that cannot be made now is left out, and retried at the next call."""
         with self._lock:
             made = [self._cloud(origin, make, project) for origin, make in self._makers]
         return [each for each in made if each is not None]
@@ -40,6 +49,7 @@ class InstalledClouds:
             return known
         try:
             made = make(project)
+            # A wrong adapter must fail here, where it can be left out, and not later in a pass.
             _ = made.name, frozenset(made.kinds), float(made.listing_lag_s)
         except Exception:
             LOG.exception("the cloud of %s for project %s cannot be made", origin, project)
@@ -56,7 +66,7 @@ class InstalledClouds:
 
 
 def installed_clouds() -> InstalledClouds:
-    """What the installed packages bring."""
+    """Return the clouds of the installed packages."""
     found = loaded(GROUP)
     callable_ones = [(origin, each) for origin, each in found.things if callable(each)]
     others = [

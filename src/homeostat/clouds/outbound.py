@@ -1,8 +1,8 @@
-"""The one way out to addresses that users name (templates, web hooks): a guard on scheme, address, size and time.
+"""Guarded requests to URLs that users name (templates, web hooks), limited in scheme, address, size and time.
 
-A user must not read through the service what only the service can reach. So an address that is not public is refused
-unless the operator allows it, and the connection goes to the very address that was judged: a name cannot answer with a
-public address first and with another one afterwards.
+A user must not read through the service what only the service can reach (server-side request forgery). So an address
+that is not public is refused unless the operator allows it, and the connection goes to exactly the address that was
+checked: a name cannot resolve to a public address for the check and to another one for the connection.
 """
 
 import ipaddress
@@ -23,19 +23,25 @@ REDIRECTS_MAX = 5
 SCHEMES = {"http": 80, "https": 443}
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 INSIDE = tuple(ipaddress.ip_network(each) for each in ("192.0.0.0/24", "168.63.129.16/32", "fec0::/10"))
-"""Not for the open internet, though Python says so: protocol assignments and what clouds put among them for their
-machines, the address at which Azure's machines reach their host, and what was site-local in IPv6."""
+"""Not public, although Python says so: protocol assignments, which clouds use for services of their machines; the
+address at which machines of Azure reach their host; and the former site-local addresses of IPv6."""
 USER_AGENT = b"homeostat"
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Sequence[str]]
-"""Host and port -> addresses as text. Fails: OSError."""
+"""Host and port -> addresses as texts; raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What may be fetched. hosts, networks — allowed though they are not public; size_max — bytes of a text; timeout_s
-    — for the whole fetch, redirects included."""
+    """Rules of what may be fetched.
+
+    Attributes:
+        hosts: Names that are allowed although their addresses are not public.
+        networks: Networks that are allowed although they are not public.
+        size_max: Largest text, in bytes.
+        timeout_s: Most seconds for the whole fetch, redirects included.
+    """
 
     hosts: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
@@ -43,12 +49,16 @@ class Rules:
     timeout_s: float = 30.0
 
     def allow(self, host: str, address: Address) -> bool:
-        """May this address be connected to under this name?"""
+        """Return whether a connection to this address of this host is allowed."""
         return is_public(address) or host.lower() in self.hosts or any(address in each for each in self.networks)
 
 
 def read_rules(allowed: Iterable[str]) -> Rules:
-    """From settings: names of hosts, addresses, or networks such as 10.0.0.0/8. Fails: ValueError naming the entry."""
+    """Read rules from settings: names of hosts, addresses, or networks such as 10.0.0.0/8.
+
+    Raises:
+        ValueError: An entry is wrong; the message names it.
+    """
     hosts, networks = set(), []
     for each in allowed:
         try:
@@ -61,7 +71,7 @@ def read_rules(allowed: Iterable[str]) -> Rules:
 
 
 def is_public(address: Address) -> bool:
-    """Is it an address of the open internet, also when it hides within another one (IPv6 transition addresses)?"""
+    """Return whether an address is public; IPv6 transition addresses are judged by the address that they embed."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if inner is None and address in NAT64:
@@ -79,14 +89,14 @@ def _resolve(host: str, port: int) -> Sequence[str]:
 
 
 class Refused(Exception):
-    """The rules do not allow it; the text is for the user."""
+    """The rules do not allow the request; the message is for the user."""
 
 
 FAILURES = (
     *(Refused, UnicodeDecodeError, httpx.InvalidURL, httpcore.TimeoutException, TimeoutError),
     *(httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError),
 )
-"""What asking may fail with."""
+"""Errors that a request may raise."""
 
 
 def _reason(error: Exception, timeout_s: float) -> str:
@@ -101,7 +111,7 @@ def _not_public(host: str, addresses: str = "") -> str:
 
 
 class _Timed(httpcore.NetworkStream):
-    """A stream whose every act ends at one deadline: a server that sends a byte now and then gains nothing by it."""
+    """A stream with one deadline for all reads and writes, so that a server cannot hold it open byte by byte."""
 
     def __init__(self, stream: httpcore.NetworkStream, left_s: Callable[[], float]) -> None:
         self._stream = stream
@@ -126,9 +136,16 @@ class _Timed(httpcore.NetworkStream):
 
 
 class _Guarded(httpcore.NetworkBackend):
-    """Connects to addresses that the rules allow. left_s — seconds to the deadline; fails: TimeoutError."""
+    """A network backend that connects only to addresses that the rules allow."""
 
     def __init__(self, rules: Rules, resolve: Resolve, left_s: Callable[[], float]) -> None:
+        """Take the rules.
+
+        Args:
+            rules: Rules of allowed addresses.
+            resolve: Resolves names.
+            left_s: Returns the seconds to the deadline; raises TimeoutError after it.
+        """
         self._rules = rules
         self._resolve = resolve
         self._left_s = left_s
@@ -160,10 +177,9 @@ class _Guarded(httpcore.NetworkBackend):
 
 
 class Outbound:
-    """Fetches texts, and posts to web hooks. Safe to share between threads; keeps no connections and no cookies, uses
-    no proxy.
+    """Client that fetches texts and posts to web hooks.
 
-    Takes: resolve — how names become addresses; monotonic — seconds, for the time limit.
+    Safe to share between threads. It keeps no connections and no cookies, and uses no proxy.
     """
 
     def __init__(
@@ -172,15 +188,23 @@ class Outbound:
         resolve: Resolve = _resolve,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Make a client.
+
+        Args:
+            rules: What may be fetched.
+            resolve: Resolves names to addresses.
+            monotonic: Seconds of a monotonic clock, for the time limit.
+        """
         self.rules = rules
         self._resolve = resolve
         self._monotonic = monotonic
 
     def fetch(self, url: str) -> str:
-        """The text at an http or https URL, redirects followed.
+        """Fetch the text at an http or https URL, following redirects.
 
-        Fails: Rejected — HTTPBadRequest saying what is wrong with which URL, DownloadLimitExceeded for a text that is
-        too large.
+        Raises:
+            Rejected: HTTPBadRequest (the message names the URL and the reason), or DownloadLimitExceeded for a text
+                that is too large.
         """
         deadline = self._monotonic() + self.rules.timeout_s
         at = url
@@ -195,9 +219,10 @@ class Outbound:
             raise self._failed(url, at, _reason(error, self.rules.timeout_s)) from error
 
     def check(self, url: str) -> None:
-        """May it be asked for, as far as that can be told without asking? Names are judged when they are connected to.
+        """Check a URL as far as possible without a request; names are checked when they are connected to.
 
-        Fails: ValueError saying what is wrong with it.
+        Raises:
+            ValueError: The URL is not allowed; the message says why.
         """
         try:
             host = _parsed(url).host
@@ -210,9 +235,10 @@ class Outbound:
             raise ValueError(_not_public(host))
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> None:
-        """Post to an http or https URL; redirects are not followed, and the answer's body is not read.
+        """Post to an http or https URL; redirects are not followed, and the body of the response is not read.
 
-        Fails: Transient unless the answer is a 2xx.
+        Raises:
+            Transient: The response is not a 2xx, or there is none.
         """
         deadline = self._monotonic() + timeout_s
         try:
@@ -228,7 +254,11 @@ class Outbound:
         return Rejected("HTTPBadRequest", f"Could not fetch {url}{through}: {why}")
 
     def _get(self, url: httpx.URL, deadline: float) -> bytes | str:
-        """The body, or where it redirects to. Fails: Refused, and what the connection raises."""
+        """Return the body (bytes), or the target of a redirect (text).
+
+        Raises:
+            Refused: The response is not usable; and any of `FAILURES`.
+        """
         with self._asked("GET", url, deadline) as answer:
             told = {name.lower(): value.decode("latin-1") for name, value in answer.headers}
             if answer.status in (301, 302, 303, 307, 308):
@@ -245,8 +275,9 @@ class Outbound:
     def _asked(
         self, method: str, url: httpx.URL, deadline: float, more: Sequence[tuple[bytes, bytes]] = (), body: bytes = b""
     ) -> Iterator[httpcore.Response]:
-        """The answer, its body not yet read. more — further headers."""
-        # The Host header must name the host and not the address; encodings are refused, since they unfold.
+        """Send a request and yield the response with its body not read yet; `more` are further headers."""
+        # The Host header must name the host, not the address. Encodings are refused: a small compressed body can
+        # expand beyond any size limit.
         headers = [
             (b"Host", url.netloc),
             (b"User-Agent", USER_AGENT),
@@ -274,7 +305,11 @@ class Outbound:
         return b"".join(parts)
 
     def _left_s(self, deadline: float) -> float:
-        """Fails: TimeoutError."""
+        """Return the seconds to the deadline.
+
+        Raises:
+            TimeoutError: The deadline has passed.
+        """
         left_s = deadline - self._monotonic()
         if left_s <= 0:
             raise TimeoutError
@@ -282,7 +317,12 @@ class Outbound:
 
 
 def _parsed(url: str) -> httpx.URL:
-    """Fails: Refused, httpx.InvalidURL."""
+    """Parse and check a URL.
+
+    Raises:
+        Refused: The URL is not allowed.
+        httpx.InvalidURL: It is not a URL.
+    """
     found = httpx.URL(url)
     if found.scheme not in SCHEMES:
         raise Refused(f"only {' and '.join(SCHEMES)} can be used")

@@ -13,8 +13,8 @@ SINKS = "event_sinks"
 SHARED = "(shared)"
 """Internal section: the operator's `{resource_registry, parameter_defaults}` at the time the revision was made."""
 FACADE = "(facade)"
-"""Internal section: `{metadata, deletion_policy, update_policy}` of the resource that the stack implements; only where
-its template reads them."""
+"""Internal section, if the template reads it: `{metadata, deletion_policy, update_policy}` of the resource that the
+stack implements."""
 INHERITED = "(hidden)"
 """Internal section: list of the texts given to a nested stack that come from hidden parameters of its parents."""
 _OURS = (SHARED, FACADE, INHERITED)

@@ -1,1 +1,1 @@
-"""Keystone: who asks, on whose behalf the service goes on, and the users that servers are."""
+"""Keystone: the service's logins, trusts of users in the service, and users for servers."""

@@ -1,6 +1,6 @@
-"""What the operator says of Keystone: an ini file of oslo.config, in the words of the Orchestration service.
+"""The operator's settings for Keystone: an ini file of oslo.config with the options of Heat.
 
-A `heat.conf` will do; sections and options that are not of Keystone are left alone.
+A `heat.conf` works; sections and options that do not concern Keystone are ignored.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from keystoneauth1.exceptions import MissingRequiredOptions, NoMatchingPlugin
 from oslo_config import cfg
 
 SERVICE, TRUSTEE = "keystone_authtoken", "trustee"
-"""Sections with a login: of the service, and of whom users trust, which is the service where there is no section."""
+"""Sections with a login: of the service, and of the trustee of users, which is the service if there is no section."""
 REQUEST_S = 30
 TRUSTS = "trusts"
 _USERS = (
@@ -30,11 +30,24 @@ _USERS = (
 
 @dataclass(frozen=True, slots=True)
 class IdentityConfig:
-    """path — of the file; service, trustee — logins, as plug-ins of keystoneauth; trusting — the login of the trustee
-    with a trust; connection — options of a session; roles — that users delegate, empty for all they have; domain_id,
-    domain_name — where the users of stacks live, at most one of them is needed; domain_admin, domain_password — who
-    makes them there, "" where nobody does; user_role — what they may do in their project; region — of the catalogue, ""
-    for any; public_url — of Keystone, as clients and servers reach it."""
+    """The settings.
+
+    Attributes:
+        path: Path of the file.
+        service: Login of the service, as a plug-in of keystoneauth.
+        trustee: Login of the trustee of users.
+        trusting: Id of a trust -> login of the trustee with that trust.
+        connection: Session of keystoneauth.
+        auth_url: URL of Keystone for the service.
+        public_url: URL of Keystone for clients and servers, with version.
+        roles: Roles that users delegate; empty for all that they have.
+        domain_id: Id of the domain for users of stacks; either this or `domain_name` is enough.
+        domain_name: Name of that domain.
+        domain_admin: User who makes users in that domain; "" where users are not made.
+        domain_password: Password of that user.
+        user_role: Role of users of stacks in their project.
+        region: Region in the catalogue; "" for any.
+    """
 
     path: Path
     service: Any = field(repr=False)
@@ -53,12 +66,16 @@ class IdentityConfig:
 
     @property
     def has_users(self) -> bool:
-        """Can it make users for servers?"""
+        """Whether the service can make users for servers."""
         return bool(self.domain_admin and (self.domain_id or self.domain_name))
 
 
 def read_config(path: Path) -> IdentityConfig:
-    """Fails: ValueError saying what is wrong with the file, or lacks in it."""
+    """Read the file.
+
+    Raises:
+        ValueError: The file is wrong or incomplete; the message says what to change.
+    """
     conf = cfg.ConfigOpts()
     for section in (SERVICE, TRUSTEE):
         loading.register_session_conf_options(conf, section)
@@ -90,7 +107,11 @@ def read_config(path: Path) -> IdentityConfig:
 
 
 def _check(conf: Any) -> None:
-    """Fails: cfg.Error naming the section and what to write there."""
+    """Check what the options alone do not.
+
+    Raises:
+        cfg.Error: A setting is missing or wrong; the message says what to write.
+    """
     if not (conf[SERVICE].auth_type or conf[SERVICE].auth_section):
         example = "auth_type = password, auth_url, username, password, project_name, …_domain_name"
         raise cfg.Error(f"section [{SERVICE}] has no login of the service: write {example}")
@@ -99,7 +120,7 @@ def _check(conf: Any) -> None:
 
 
 SCOPES = ("project_id", "project_name", "project_domain_id", "project_domain_name")
-"""Options of a login that a trust stands in for."""
+"""Options of a login that a trust replaces."""
 
 
 def _login(conf: Any, section: str, trust_id: str = "") -> Any:
@@ -114,6 +135,6 @@ def _connection(conf: Any) -> Any:
 
 
 def _public_url(conf: Any, auth_url: str) -> str:
-    """With version, as those need it who only know how to ask for tokens."""
+    """Return the URL of Keystone with its version, which clients without discovery need."""
     url = (conf[SERVICE].www_authenticate_uri or conf[SERVICE].auth_uri or auth_url).rstrip("/")
     return url if url.endswith("/v3") else f"{url}/v3"

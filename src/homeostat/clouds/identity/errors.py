@@ -1,19 +1,19 @@
-"""What Keystone answers, sorted by who must act."""
+"""Errors of Keystone, sorted by who must act."""
 
 from homeostat.model.errors import Terminal, Transient
 
 
 class Missing(Terminal):
-    """Keystone answered that there is no such thing."""
+    """Keystone answered that the thing does not exist."""
 
 
 class AlreadyExists(Terminal):
-    """There is such a thing already."""
+    """The thing exists already."""
 
 
 class Denied(Terminal):
-    """Keystone does not allow it to whom it was asked as."""
+    """Keystone does not allow the request with this login or token."""
 
 
 class Unauthenticated(Transient):
-    """Keystone does not know who asks; the operator, or time, may mend it."""
+    """Keystone does not accept the login; the operator, or time, may mend that."""

@@ -1,4 +1,4 @@
-"""Asks Keystone, as the service, as its domain's administrator, or on behalf of a user."""
+"""Client of Keystone: as the service, as the administrator of its domain, or on behalf of a user."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,14 +18,15 @@ TIME = (
     exceptions.HttpServerError,
     exceptions.TooManyRequests,
 )
+"""Errors that time mends."""
 
 
 AUTH_URL: Any = plugin.AUTH_INTERFACE
-"""The address of the logins, whatever the catalogue says."""
+"""Interface that means the URL of the login, whatever the catalogue says."""
 
 
 class Keystone:
-    """Safe to share between threads. Asks nothing before it is needed."""
+    """Client with the service's logins. Safe to share between threads; it makes no request before one is needed."""
 
     def __init__(self, config: IdentityConfig) -> None:
         self.config = config
@@ -52,9 +53,21 @@ class Keystone:
         return login(auth_url=self.config.auth_url, **who, **where)
 
     def ask(self, way: adapter.Adapter, method: str, path: str, **more: Any) -> Wire:
-        """The body of the answer. way — `service`, `trustee` or `domain`.
+        """Send a request and return the body of the response.
 
-        Fails: Missing, Taken, Denied, Transient; Uncertain when something may have been done; Terminal.
+        Args:
+            way: `service`, `trustee`, `domain`, or a client from `trusted`.
+            method: HTTP method.
+            path: Path without the version.
+            more: Further arguments of the request.
+
+        Raises:
+            Missing: The thing does not exist.
+            AlreadyExists: The thing exists already.
+            Denied: The login is not allowed to do this.
+            Transient: Keystone does not answer.
+            Uncertain: The request may have been carried out.
+            Terminal: Keystone refuses the request.
         """
         answer = self.asked(
             lambda: way.request(f"/{path}", method, raise_exc=True, **more), looks=method in ("GET", "HEAD")
@@ -62,7 +75,11 @@ class Keystone:
         return dict(answer.json()) if answer.content else {}
 
     def ask_as(self, token: str, method: str, path: str, **more: Any) -> Wire:
-        """The same, as whom this token is of. Fails: Denied also when the token is good no more."""
+        """Send a request with the token of a user, as `ask` does with a login.
+
+        Raises:
+            Denied: Also when the token is not valid any more.
+        """
         headers = {"X-Auth-Token": token}
         try:
             return self.ask(self.service, method, path, authenticated=False, headers=headers, **more)
@@ -70,11 +87,14 @@ class Keystone:
             raise Denied("the token is good no more: ask for a new one") from error
 
     def trusted(self, trust_id: str) -> adapter.Adapter:
-        """Asks on behalf of whoever has given this trust."""
+        """Return a client that acts on behalf of the user who gave this trust."""
         return self._as(self.config.trusting(trust_id))
 
     def asked(self, call: Callable[[], Any], *, looks: bool) -> Any:
-        """What the call gives, its errors in our words."""
+        """Return the result of a call, with errors of keystoneauth converted to those of this package.
+
+        `looks` tells that the call changes nothing, so that an unanswered one is Transient and not Uncertain.
+        """
         try:
             return call()
         except exceptions.NotFound as error:
@@ -95,24 +115,38 @@ class Keystone:
             raise Terminal(f"Keystone refuses it: {_said(error)}") from error
 
     def check(self) -> None:
-        """Does Keystone know the service? Fails: Transient."""
+        """Check that Keystone accepts the login of the service.
+
+        Raises:
+            Transient: It does not, or does not answer.
+        """
         self.token(self.service)
 
     def token(self, way: adapter.Adapter) -> str:
-        """A token that is still good for a while. Fails: Transient, Denied."""
+        """Return a token that is valid for a while.
+
+        Raises:
+            Transient: Keystone does not answer or does not accept the login.
+            Denied: Keystone does not allow the login.
+        """
         return str(self.asked(way.get_token, looks=True))
 
     def user_id(self, way: adapter.Adapter) -> str:
-        """Whom Keystone takes this login for. Fails: Transient, Denied."""
+        """Return the id of the user of a login.
+
+        Raises:
+            Transient: Keystone does not answer or does not accept the login.
+            Denied: Keystone does not allow the login.
+        """
         return str(self.asked(way.get_user_id, looks=True))
 
 
 def _said(error: BaseException) -> str:
-    """Without the address of the request, which may hold names of users."""
+    """Return the text of an error without the URL of the request, which may contain names of users."""
     details = getattr(error, "details", None)
     return str(details or getattr(error, "message", None) or error)
 
 
 def named(found: Mapping[str, Any], kind: str, name: str) -> Wire | None:
-    """The one of a list that has this name."""
+    """Return the entry of a list that has this name, None if there is none."""
     return next((dict(each) for each in found[kind] if each["name"] == name), None)

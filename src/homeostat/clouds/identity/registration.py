@@ -1,6 +1,6 @@
-"""Makes the service known to a Keystone: its users, its roles, its domain, and its place in the catalogue.
+"""Registration of the service in a Keystone: its users, roles, domain and catalogue entries.
 
-Done again, it makes only what is missing.
+Idempotent: a second run makes only what is missing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,25 @@ SERVICES = {
 
 
 class Impossible(Exception):
-    """What is there already does not fit; the message says what to do."""
+    """Registration is impossible with the present settings or things; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """public_url — where clients reach the API; region — of the endpoints; auth_url — of Keystone, with version;
-    service_user, service_project — of the service; domain — where users of stacks live; domain_admin — who makes them;
-    is_new — the passwords are new: nobody may have these users yet."""
+    """What to register.
+
+    Attributes:
+        public_url: URL at which clients reach the API.
+        auth_url: URL of Keystone, with version.
+        password: Password of the service user.
+        domain_password: Password of the domain's administrator.
+        region: Region of the endpoints.
+        service_user: User of the service.
+        service_project: Project of the service.
+        domain: Domain for the users of stacks.
+        domain_admin: User who administers that domain.
+        is_new: Whether the passwords are new; the users must not exist then.
+    """
 
     public_url: str
     auth_url: str
@@ -44,7 +55,11 @@ class Wanted:
 
 
 def administrator(environ: Mapping[str, str]) -> adapter.Adapter:
-    """Asks as whom the variables `OS_*` name. Fails: Impossible naming what is missing."""
+    """Return a client with the login in the variables `OS_*`.
+
+    Raises:
+        Impossible: A variable is missing.
+    """
     try:
         plug_in: Any = loading.get_plugin_loader(environ.get("OS_AUTH_TYPE") or "password")
         login = plug_in.load_from_options_getter(lambda option: _variable(environ, option))
@@ -61,7 +76,11 @@ def _variable(environ: Mapping[str, str], option: Any) -> str | None:
 
 
 def only_region(admin: adapter.Adapter) -> str:
-    """The region of the catalogue, where it has one. Fails: Impossible naming those that there are."""
+    """Return the region of the catalogue, if it has exactly one.
+
+    Raises:
+        Impossible: It has none or several; the message names them.
+    """
     found = [str(each["id"]) for each in admin.get("/regions").json()["regions"]]
     if len(found) == 1:
         return found[0]
@@ -69,7 +88,11 @@ def only_region(admin: adapter.Adapter) -> str:
 
 
 def register(admin: adapter.Adapter, wanted: Wanted) -> Iterator[str]:
-    """Do it; gives a line for each thing that was made. Fails: Impossible; errors of keystoneauth."""
+    """Register the service, and yield a line for each thing that was made.
+
+    Raises:
+        Impossible: An existing thing does not fit; and any error of keystoneauth.
+    """
     yield from _Registrar(admin, wanted).register()
 
 
@@ -90,7 +113,7 @@ class _Registrar:
             self._ensure("roles", name)
 
     def _service(self) -> None:
-        """The user with whose login the service validates tokens, and whom other users trust."""
+        """Make the user with whose login the service validates tokens, and who is the trustee of other users."""
         wanted = self._wanted
         project = self._ensure("projects", wanted.service_project, domain_id="default")
         user = self._user(wanted.service_user, wanted.password, "default", {"project_id": project})
@@ -123,12 +146,12 @@ class _Registrar:
             self._made.append(f"endpoint {interface} {url} (was {there[0]['url']})")
 
     def _ensure(self, kind: str, name: str, more: Mapping[str, Any] | None = None, **where: str) -> str:
-        """Id of the thing of that name, made if it is not there."""
+        """Return the id of the thing of that name; it is made if it does not exist."""
         there = named(self._get(kind, name=name, **where), kind, name)
         return str(there["id"]) if there is not None else self._make(kind, name, {**(more or {}), **where})
 
     def _user(self, name: str, password: str, domain_id: str, scope: Mapping[str, str]) -> str:
-        """The id of a user who can log in with this password."""
+        """Return the id of a user who can log in with this password; make or change the user where needed."""
         there = named(self._get("users", name=name, domain_id=domain_id), "users", name)
         if there is None:
             return self._make("users", name, {"password": password, "domain_id": domain_id})
@@ -151,7 +174,7 @@ class _Registrar:
         return True
 
     def _grant(self, place: str, role: str) -> None:
-        """Granted twice is granted once."""
+        """Grant a role; idempotent."""
         role_id = self._ensure("roles", role)
         self._admin.put(f"/{place}/roles/{role_id}")
 
@@ -166,7 +189,7 @@ class _Registrar:
 
 
 def file_of(wanted: Wanted) -> str:
-    """The text of a file for `--keystone-config`."""
+    """Return the text of a file for `--keystone-config`."""
     return f"""# How Homeostat reaches Keystone. It holds passwords: keep it to the service's own user.
 [DEFAULT]
 stack_user_domain_name = {wanted.domain}

@@ -1,7 +1,7 @@
-"""Trusts: a user lets the service act in a project when that user has gone home.
+"""Trusts: a user allows the service to act in a project after the request of the user has ended.
 
-A trust has no name, but Keystone keeps two of the same users and project from ending at the same second: the end, far
-away and drawn at random, is the token by which a trust is found again after a lost answer (law 3).
+A trust has no name, but Keystone refuses two trusts of the same users and project that expire at the same second. So
+the expiry, far in the future and drawn at random, is the idempotency token that finds a trust after a lost response.
 """
 
 import datetime
@@ -19,11 +19,11 @@ FIRST_S = int(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC).timestamp())
 SPAN_S = 2**31
 LOG = logging.getLogger(__name__)
 KEPT_MAX = 10_000
-"""Trusts whose tokens are remembered in a process."""
+"""Most trusts whose tokens one process caches."""
 
 
 class Trusts:
-    """Safe to share between threads."""
+    """Client for trusts in the service. Safe to share between threads."""
 
     def __init__(self, keystone: Keystone) -> None:
         self._keystone = keystone
@@ -32,14 +32,25 @@ class Trusts:
 
     @staticmethod
     def end_of(number: int) -> str:
-        """The second at which the trust with this number ends, as Keystone writes it."""
+        """Return the expiry of the trust with this number, to the second, as Keystone writes it."""
         at = datetime.datetime.fromtimestamp(FIRST_S + number % SPAN_S, datetime.UTC)
         return at.strftime("%Y-%m-%dT%H:%M:%S.000000Z")
 
     def make(self, user_id: str, project: str, roles: Sequence[str], token: str, end: str) -> str:
-        """Id of the trust that this user, whose token it is, gives; the same when asked again.
+        """Make a trust, and return its id; idempotent on `end`.
 
-        Fails: Denied, Transient, Uncertain, Terminal.
+        Args:
+            user_id: The user who trusts the service.
+            project: Project in which the service may act.
+            roles: Names of the roles that the user delegates.
+            token: A token of the user.
+            end: Expiry of the trust, from `end_of`.
+
+        Raises:
+            Denied: The user may not make the trust.
+            Transient: Keystone does not answer.
+            Uncertain: The trust may have been made.
+            Terminal: Keystone refuses the trust.
         """
         body = {
             "trustor_user_id": user_id,
@@ -59,7 +70,11 @@ class Trusts:
         return str(made["trust"]["id"])
 
     def find(self, end: str) -> list[str]:
-        """Ids of the trusts that end then. Fails: Transient."""
+        """Return the ids of the trusts with this expiry.
+
+        Raises:
+            Transient: Keystone does not answer.
+        """
         trustee = self._keystone.user_id(self._keystone.trustee)
         found = self._keystone.ask(
             self._keystone.trustee, "GET", "OS-TRUST/trusts", params={"trustee_user_id": trustee}
@@ -67,7 +82,11 @@ class Trusts:
         return [str(each["id"]) for each in found["trusts"] if each["expires_at"] == end]
 
     def is_ours(self, trust_id: str) -> bool:
-        """Is the service the one that is trusted? Fails: Transient."""
+        """Return whether the service is the trustee of a trust.
+
+        Raises:
+            Transient: Keystone does not answer.
+        """
         try:
             return self._exists(trust_id)
         except Denied as error:
@@ -75,21 +94,32 @@ class Trusts:
             return False
 
     def token(self, trust_id: str) -> str:
-        """What the user may do in the project, this token may. Fails: Denied when the trust is not worth anything;
-        Transient."""
+        """Return a token with the rights that the user delegated in the project.
+
+        Raises:
+            Denied: The trust is not valid any more.
+            Transient: Keystone does not answer.
+        """
         way = self._way(trust_id)
         try:
             return str(self._keystone.asked(way.get_token, looks=True))
         except Unauthenticated as error:
-            self._keystone.token(self._keystone.trustee)  # or it is the service itself that is not let in
+            # Raises Unauthenticated if the login of the service itself is the problem, not the trust.
+            self._keystone.token(self._keystone.trustee)
             raise Denied("there is no such trust any more") from error
 
     def refused(self, trust_id: str) -> None:
-        """Somebody did not take its token: ask for another one."""
+        """Report that a service refused the trust's token: a new one is requested next time."""
         self._way(trust_id).invalidate()
 
     def delete(self, trust_id: str) -> None:
-        """Gone is gone. Fails: Denied when its user may not even do that any more; Transient, Uncertain."""
+        """Delete a trust, if it exists.
+
+        Raises:
+            Denied: The trust exists, but its user may not even delete it any more.
+            Transient: Keystone does not answer.
+            Uncertain: The trust may have been deleted.
+        """
         try:
             self.token(trust_id)
         except Denied:

@@ -1,6 +1,6 @@
-"""Users for servers, in a domain of their own: each has one role in the project of its stack, and nothing else.
+"""Users for servers, in a domain of their own: each has one role in the project of its stack, and no other rights.
 
-Names are made from tokens and are unique in the domain: asked for twice, there is still one (law 3).
+Names are made from tokens and are unique in the domain, so a retry never makes a second user.
 """
 
 import hashlib
@@ -16,7 +16,10 @@ from homeostat.model.errors import Terminal
 
 
 class DomainUsers:
-    """Safe to share between threads. Everything fails with Transient when Keystone does not answer."""
+    """The users and projects in the domain for users of stacks. Safe to share between threads.
+
+    Every method raises Transient when Keystone does not answer.
+    """
 
     def __init__(self, keystone: Keystone) -> None:
         self._keystone = keystone
@@ -31,7 +34,7 @@ class DomainUsers:
 
     @cached_property
     def domain_id(self) -> str:
-        """Where they live."""
+        """Id of the domain."""
         way = self._admin
         who = self._keystone.asked(lambda: way.auth.get_access(way.session), looks=True)  # type: ignore[union-attr]
         return str(who.domain_id)
@@ -45,19 +48,19 @@ class DomainUsers:
         return str(found["id"])
 
     def project(self, name: str, description: str) -> str:
-        """Id of the project of that name, made once."""
+        """Return the id of the project of that name; it is made if it does not exist."""
         body = {"name": name, "description": description, "domain_id": self.domain_id}
         return self._made("project", body)
 
     def user(self, name: str, password: str, project_id: str) -> str:
-        """Id of the user of that name, made once, with this password and its role in the project."""
+        """Return the id of the user of that name; it is made if missing, and gets this password and its role."""
         body = {"name": name, "password": password, "domain_id": self.domain_id, "default_project_id": project_id}
         user_id = self._made("user", body, {"password": password})
         self._keystone.ask(self._admin, "PUT", f"projects/{project_id}/users/{user_id}/roles/{self._role_id}")
         return user_id
 
     def _made(self, one: str, body: Wire, again: Wire | None = None) -> str:
-        """again — what is set anew on one that is there."""
+        """Make a user or project, or set the fields `again` on the existing one; return its id."""
         try:
             return str(self._keystone.ask(self._admin, "POST", f"{one}s", json={one: body})[one]["id"])
         except AlreadyExists:
@@ -69,24 +72,24 @@ class DomainUsers:
             return there
 
     def key(self, user_id: str, project_id: str, access: str, secret: str) -> None:
-        """The user has this key for signing requests; asked for twice, there is still one."""
+        """Give the user this key for signing requests; idempotent."""
         blob = json.dumps({"access": access, "secret": secret})
         body = {"type": "ec2", "user_id": user_id, "project_id": project_id, "blob": blob}
         with suppress(AlreadyExists):
             self._keystone.ask(self._admin, "POST", "credentials", json={"credential": body})
 
     def forget_key(self, access: str) -> None:
-        """Gone is gone. Keystone calls the key by the digest of its public part."""
+        """Delete a key, if it exists; its id in Keystone is the digest of its public part."""
         self.delete("credential", hashlib.sha256(access.encode()).hexdigest())
 
     def find(self, one: str, name: str) -> str | None:
-        """Id of the user or project of that name, if there is one. one — `user` or `project`."""
+        """Return the id of the user or project of that name, None if there is none; `one` is `user` or `project`."""
         where = {"name": name, "domain_id": self.domain_id}
         found = named(self._keystone.ask(self._admin, "GET", f"{one}s", params=where), f"{one}s", name)
         return None if found is None else str(found["id"])
 
     def delete(self, one: str, id: str) -> None:
-        """Gone is gone."""
+        """Delete a thing, if it exists."""
         try:
             self._keystone.ask(self._admin, "DELETE", f"{one}s/{id}")
         except Missing:

@@ -1,6 +1,6 @@
-"""Which loopback addresses a subnet has, and which of them is free. Pure.
+"""Loopback addresses of subnets, and the choice of a free one. Pure.
 
-A subnet's own addresses stand for loopback ones at the same offset: with cidr 10.1.0.0/24 and loopback block
+An address of a subnet is mapped to the loopback address at the same offset: with cidr 10.1.0.0/24 and loopback block
 127.40.8.0/24, the address 10.1.0.9 is reached as 127.40.8.9.
 """
 
@@ -14,7 +14,7 @@ from homeostat.model.errors import Terminal, Transient
 LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
 _WIDEST = 16
 _FIRST, _LAST = 16, 240
-"""Second bytes of the addresses given out: 127.0, where people and system services listen, is left alone."""
+"""First and last second byte of the loopback addresses used here: 127.0 is left to users and system services."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -27,10 +27,16 @@ def parse_network(cidr: str) -> Network:
 
 
 def loopback_block(cidr: Network, taken: Sequence[ipaddress.IPv4Network], seed: str) -> ipaddress.IPv4Network:
-    """The block for a subnet: its own cidr when that is a loopback one, else a free block of its size.
+    """Return the loopback block for a subnet: its own cidr if that is a loopback one, else a free block of its size.
 
-    seed — spreads the blocks of several clouds on one machine, so that they seldom meet.
-    Fails: Terminal when the cidr overlaps another subnet, Transient when no block is free.
+    Args:
+        cidr: Network of the subnet.
+        taken: Blocks in use.
+        seed: Spreads the blocks of several clouds on one machine, so that they seldom collide.
+
+    Raises:
+        Terminal: The cidr overlaps another subnet.
+        Transient: No block is free.
     """
     if isinstance(cidr, ipaddress.IPv4Network) and cidr.subnet_of(LOOPBACK):
         overlapping = [str(block) for block in taken if block.overlaps(cidr)]
@@ -49,7 +55,10 @@ def loopback_block(cidr: Network, taken: Sequence[ipaddress.IPv4Network], seed: 
 
 
 def _first_gap(busy: Sequence[tuple[int, int]], start: int, end: int, size: int) -> int | None:
-    """Lowest multiple of `size` in [start, end) from which on `size` numbers are in none of the sorted ranges."""
+    """Return the lowest multiple of `size` in [start, end) from which on `size` numbers are in none of the ranges.
+
+    None if there is none. The ranges must be sorted.
+    """
     at = start
     for low, high in busy:
         if at + size <= low:
@@ -60,10 +69,16 @@ def _first_gap(busy: Sequence[tuple[int, int]], start: int, end: int, size: int)
 
 
 def choose(subnet: Mapping[str, Any], taken: Collection[str], wanted: str | None) -> str:
-    """A loopback address of the subnet that nobody has; `wanted` — as the user writes it, in either block.
+    """Return a free loopback address of a subnet.
 
-    subnet — facts of a subnet record. Fails: Terminal when `wanted` is not of this subnet, Transient
-    when it is taken or none is free.
+    Args:
+        subnet: Spec and facts of the subnet's record.
+        taken: Loopback addresses in use.
+        wanted: Address as the user writes it, in the subnet or in its loopback block; None for any.
+
+    Raises:
+        Terminal: `wanted` is not in the subnet.
+        Transient: `wanted` is in use, or no address is free.
     """
     block = ipaddress.IPv4Network(subnet["loopback_cidr"])
     if wanted:
@@ -91,7 +106,7 @@ def _pools(subnet: Mapping[str, Any], block: ipaddress.IPv4Network) -> list[tupl
 
 
 def default_pools(subnet: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What a subnet hands out where nobody said: all of its addresses that can be reached, but the gateway's."""
+    """Return the default allocation pools of a subnet: all addresses that can be reached, without the gateway's."""
     cidr = parse_network(subnet["cidr"])
     size = min(cidr.num_addresses, ipaddress.IPv4Network(subnet["loopback_cidr"]).num_addresses)
     first, last = (1, size - 2) if size > 2 else (0, size - 1)
@@ -102,7 +117,7 @@ def default_pools(subnet: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def reached_as(subnet: Mapping[str, Any], address: str) -> str | None:
-    """The loopback address that `address` stands for; None when it is not of this subnet."""
+    """Return the loopback address that `address` stands for; None if it is not in this subnet."""
     try:
         return translate(subnet, address)
     except Terminal:
@@ -110,7 +125,11 @@ def reached_as(subnet: Mapping[str, Any], address: str) -> str | None:
 
 
 def translate(subnet: Mapping[str, Any], address: str) -> str:
-    """The loopback address that `address` stands for. Fails: Terminal when it is not of this subnet."""
+    """Return the loopback address that `address` stands for.
+
+    Raises:
+        Terminal: It is not an address of this subnet.
+    """
     block = ipaddress.IPv4Network(subnet["loopback_cidr"])
     cidr = parse_network(subnet["cidr"])
     try:

@@ -1,6 +1,6 @@
-"""The images and flavors of the local cloud: names that templates use; images.json and flavors.json add more.
+"""The images and flavors of the local cloud: names that templates often use; images.json and flavors.json add more.
 
-A guest is a process of this machine whatever its image is called, so an image is only a name here.
+A guest is a process of this machine whatever its image, so an image is only a name here.
 """
 
 import json
@@ -54,18 +54,22 @@ _NAMESPACE = uuid.UUID("0c9e8c6c-52a5-4f4e-8f4d-6c6f63616c32")
 
 
 class Catalogue:
-    """What may be named in `image` and `flavor`: a name, or the id that stands for it."""
+    """The values that `image` and `flavor` may have: a name, or the id that stands for it."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def resolve(self, entity: str, given: str) -> str | None:
-        """Id of a known name, or the id itself; None for what is not known."""
+        """Return the id of a known name or id; None if it is not known."""
         ids = {name: catalogue_id(entity, name) for name in self.names(entity)}
         return ids.get(given) or (given if given in ids.values() else None)
 
     def check(self, entity: str, given: str) -> None:
-        """Fails: Terminal that names the known ones. entity — `image` or `flavor`."""
+        """Check that an image or a flavor exists; `entity` is `image` or `flavor`.
+
+        Raises:
+            Terminal: It does not; the message lists the known ones.
+        """
         if self.resolve(entity, given) is None:
             added = self._root / f"{entity}s.json"
             known = ", ".join(self.names(entity))

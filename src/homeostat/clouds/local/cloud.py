@@ -1,4 +1,4 @@
-"""The default cloud: real processes, addresses and directories of this machine, which outlive the service."""
+"""The local cloud, the default: processes, addresses and directories of this machine that outlive the service."""
 
 import contextlib
 import copy
@@ -59,29 +59,34 @@ FAMILIES: tuple[type[Family], ...] = (
 
 
 ANY_NAME = frozenset({"availability_zone", "volume_type"})
-"""Kinds of which this cloud takes any name: all that it has is on one machine."""
+"""Kinds for which this cloud accepts any name, since everything is on one machine."""
 SNAPSHOTS = {"image": "server", "volume_snapshot": "volume", "volume_backup": "volume"}
-"""Kinds of which there are snapshots -> kind of what they are of."""
+"""Kind that a snapshot can stand for -> kind of the snapshot's source."""
 
 
 class Ledger(Protocol):
-    """What a service knows of its local cloud from elsewhere."""
+    """What a service has stored about its local cloud elsewhere."""
 
     def agree(self, identity: str) -> str:
-        """The identity that the service goes by, "" where there is none yet; the one given is kept, if it is the first.
+        """Return the stored identity of the cloud, "" where there is none yet.
 
-        Fails: Transient.
+        Args:
+            identity: Identity to store if it is the first one; "" for none.
+
+        Raises:
+            Transient: The store does not answer.
         """
 
     def projects(self, handles: Collection[str]) -> Mapping[str, str]:
-        """Handle -> project, for those that are known; "" -> the only project, where there is one only.
+        """Return handle -> project for the known ones of these handles; "" -> the only project, if there is just one.
 
-        Fails: Transient.
+        Raises:
+            Transient: The store does not answer.
         """
 
 
 class NoLedger:
-    """The directory is all that there is to know of the cloud."""
+    """A ledger for a cloud without a service: only the directory describes the cloud."""
 
     def agree(self, identity: str) -> str:
         return identity
@@ -91,19 +96,25 @@ class NoLedger:
 
 
 class LocalCloud:
-    """The port on this machine; its state is the directory `root`, which several processes may share.
+    """The cloud port on this machine; its state is the directory `root`, which several processes may share.
 
     Linux only; works with and without privileges. `family.py` has the verbs, the other modules the kinds.
 
-    Takes: private — files and directories that user data must not reach, where the machine has Landlock.
-    It is the whole of it, as who owns the machine sees it; `of` gives what a project sees. A directory that is not the
-    cloud of the ledger is away: until it is back, everything about it is Transient.
+    A new object is the whole cloud, as the owner of the machine sees it; `of` returns the view of a project. While the
+    directory does not carry the identity of the ledger, it counts as away, and every call raises Transient.
     """
 
     name = "local"
     listing_lag_s = 0.0
 
     def __init__(self, root: Path, ledger: Ledger | None = None, private: Collection[Path] = ()) -> None:
+        """Open a cloud, or start a new one.
+
+        Args:
+            root: Its directory.
+            ledger: What the service has stored about it; None for nothing.
+            private: Files and directories that user data must not reach; enforced only where the machine has Landlock.
+        """
         self._whole = self
         self._ledger = ledger or NoLedger()
         self._meeting = threading.Lock()
@@ -125,8 +136,10 @@ class LocalCloud:
         self.kinds = frozenset(self._families)
 
     def of(self, project: str) -> "LocalCloud":
-        """The cloud as a project sees it: its own things and what is built in. What nobody may read, change or name
-        from there are the things of others; what all share are the addresses of the machine."""
+        """Return the cloud as a project sees it: its own things and the built-in ones.
+
+        Things of other projects cannot be read, changed or named. All projects share the addresses of the machine.
+        """
         view = self._projects.get(project)
         if view is None:
             view = copy.copy(self)
@@ -135,7 +148,11 @@ class LocalCloud:
         return view
 
     def _meet(self) -> None:
-        """Find out which cloud this is, before anything else is done with it. Fails: Transient when it is away."""
+        """Check the identity of the cloud, and prepare its directory, once before anything else is done with it.
+
+        Raises:
+            Transient: The directory is away.
+        """
         whole = self._whole
         if whole._met:
             return
@@ -150,7 +167,7 @@ class LocalCloud:
 
     @contextlib.contextmanager
     def _there(self, error: type[Transient | Uncertain]) -> Iterator[None]:
-        """Whatever the file system says against it says nothing about the things of the cloud."""
+        """Convert errors of the file system to `error`: they say nothing about the things of the cloud."""
         try:
             self._meet()
             yield
@@ -160,7 +177,8 @@ class LocalCloud:
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         with self._there(Transient):
             looks = self._family(kind).observe(handles)
-            self._tree.check(kind)  # who lives is asked by path: what went away meanwhile has not died
+            # Liveness is read by path: if the directory went away meanwhile, live guests looked dead.
+            self._tree.check(kind)
             return looks
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
@@ -194,11 +212,11 @@ class LocalCloud:
         return Watcher(self._tree, sorted(self.kinds)).sightings(stop)
 
     def handles(self, kind: str) -> list[str]:
-        """Of everything there is, oldest first; for people, convergence asks for what it knows."""
+        """Return the handles of all things of a kind, oldest first; for people, since convergence knows its handles."""
         return [self._family(kind).handle(record) for record in self._tree.all(kind).values()]
 
     def snapshots(self) -> list[tuple[str, str, str]]:
-        """Of everything, also of what is gone, oldest first: id, status, name."""
+        """Return all snapshots, also of deleted things, oldest first: id, status, name."""
         found = self._tree.all(snapshots.KIND).values()
         return [(each.id, each.facts["status"], each.spec["name"]) for each in found]
 
@@ -223,7 +241,7 @@ class LocalCloud:
         return name if found is not None and kind == "keypair" else found
 
     def _snapshot(self, look: TreeSnapshot, kind: str, name: str) -> str | None:
-        """A complete snapshot, which serves as an image if it is of a server."""
+        """Return the id of a complete snapshot with that id or name; one of a server serves as an image."""
         of = SNAPSHOTS[kind]
         found = [
             each.id

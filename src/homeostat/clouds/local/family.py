@@ -1,7 +1,8 @@
-"""What all kinds of things of the local cloud have in common: the port's verbs on records, batch by batch.
+"""Base of the kinds of the local cloud: the port's verbs on records, batch by batch.
 
-A kind is a subclass of `Family`: mostly data (what it refers to, what may use it), and code where something
-real is behind the record. The record is written first, so that a second `create` finishes the work.
+A kind is a subclass of `Family`: mostly data (references to other kinds, and from them), and code where something
+real is behind the record. The record is written first, so that a second `create` finishes the work of an interrupted
+one.
 """
 
 import time
@@ -22,13 +23,20 @@ _NAMESPACE = uuid.UUID("6f1c0f0e-5d0c-4a53-9a0b-6c6f63616c21")
 
 
 def identity(kind: str, token: str) -> str:
-    """The id of the thing that carries the token: the same however often it is asked for."""
+    """Return the id of the thing that carries a token; it depends on the kind and the token only."""
     return str(uuid.uuid5(_NAMESPACE, f"{kind}:{token}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Refers:
-    """`fields` of the spec, the first that is set, name a thing of `kind`; its id becomes the fact `fact`."""
+    """A reference from a spec to another thing.
+
+    Attributes:
+        fields: Fields of the spec; the first one that is set names the thing.
+        kind: Kind of the thing.
+        fact: Fact that gets the thing's id.
+        required: Whether one of the fields must be set.
+    """
 
     fields: tuple[str, ...]
     kind: str
@@ -37,7 +45,13 @@ class Refers:
 
 
 class Family:
-    """One kind. refers — what its spec names; used_by — (kind, fact) of what keeps it from being deleted."""
+    """One kind.
+
+    Attributes:
+        kind: Its name in the cloud port.
+        refers: References in its spec.
+        used_by: (kind, fact) of the things that prevent its deletion, by a fact that holds its id.
+    """
 
     kind: ClassVar[str]
     refers: ClassVar[tuple[Refers, ...]] = ()
@@ -49,30 +63,30 @@ class Family:
     # -- what a kind adds --------------------------------------------------------------------------
 
     def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
-        """Facts of a new thing, or Terminal/Transient when it cannot be had. Changes nothing."""
+        """Return the facts of a new thing; raise Terminal or Transient if it cannot be made. Changes nothing."""
         return self.references(look, spec)
 
     def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
-        """Facts once `spec` holds, or Terminal when it cannot be reached in place. Changes nothing."""
+        """Return the facts after a change to `spec`; raise Terminal if it is impossible in place. Changes nothing."""
         return {**record.facts, **self.references(look, spec)}
 
     def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """Bring what is real in line with the record; finishes what is half done."""
+        """Bring the real thing in line with its record; finishes interrupted work."""
 
     def finish(self, look: TreeSnapshot, records: Sequence[ThingRecord]) -> None:
-        """`settle` for what is better done once for a whole batch; also after a delete."""
+        """Do what `settle` does, once for a whole batch; also called after a delete."""
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
-        """The thing in the words of `clouds/port.py`."""
+        """Return the object in the form of `clouds/port.py`."""
         return {**record.spec, **record.facts, "id": self.handle(record)}
 
     def users(self, look: TreeSnapshot, record: ThingRecord) -> Iterable[ThingRecord]:
-        """What keeps the thing from being deleted."""
+        """Yield the things that prevent its deletion."""
         for kind, fact in self.used_by:
             yield from look.referring(kind, fact, record.id)
 
     def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """Undo what `settle` has done; the record is dropped next."""
+        """Undo `settle`; the record is removed next."""
 
     def perform(self, look: TreeSnapshot, record: ThingRecord, operation: Operation) -> None:
         """Carry out one operation."""
@@ -117,21 +131,25 @@ class Family:
         return look.get(self.kind, handle)
 
     def changeable(self, look: TreeSnapshot, handle: str) -> ThingRecord | None:
-        """The same, of what is about to be changed. Fails: Terminal for what every project sees."""
+        """Return the record of a handle that is about to be changed, None if it does not exist.
+
+        Raises:
+            Terminal: The thing is built in, and the caller is a project.
+        """
         record = self.known_as(look, handle)
         if record is not None and record.is_built_in and self.tree.project is not None:
             raise Terminal(f"The {self.kind} {handle} is part of the cloud: it cannot be changed")
         return record
 
     def handle(self, record: ThingRecord) -> str:
-        """What others know it as."""
+        """Return the handle, which is the id for most kinds."""
         return record.id
 
     def carrying(self, look: TreeSnapshot, token: str) -> ThingRecord | None:
         return look.get(self.kind, identity(self.kind, token))
 
     def begin(self, look: TreeSnapshot, intent: Creation) -> ThingRecord:
-        """The record of what is wanted: the one that carries the token already, or a new one, written."""
+        """Return the record of a creation: the one that carries the token already, or a new one, which is written."""
         known = self.carrying(look, intent.token)
         if known is not None:
             return known
@@ -142,7 +160,7 @@ class Family:
         return record
 
     def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
-        """The record after the change, written; None when the thing is gone."""
+        """Change a record and write it; None if the thing does not exist."""
         record = self.changeable(look, change.handle)
         if record is None:
             return None
@@ -155,7 +173,7 @@ class Family:
         return amended
 
     def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
-        """The ids of the things that `spec` names, by fact."""
+        """Return the ids of the things that `spec` names, by fact."""
         facts: Facts = {}
         for refers in self.refers:
             reference = next((spec[name] for name in refers.fields if spec.get(name)), None)
@@ -168,7 +186,7 @@ class Family:
     def each(
         self, look: TreeSnapshot, items: Sequence[Item], act: Callable[[Item], ThingRecord | None]
     ) -> list[Answer]:
-        """Act item by item and show what is there after all of them; an item's failure stays its own."""
+        """Act on each item, and return the state after all of them; the failure of an item affects only that item."""
         outcomes: list[ThingRecord | HomeostatError | None] = []
         for item in items:
             try:
@@ -190,7 +208,7 @@ class Family:
         return replace(told, not_found=True) if outcome is None and isinstance(item, str) else told
 
     def _looked_at(self, look: TreeSnapshot, handle: str) -> Observation:
-        """Who cannot read what belongs to a thing does not know of that one."""
+        """Observe one thing; UNKNOWN if its record cannot be read."""
         try:
             return self._seen(look, self.known_as(look, handle), handle)
         except Damaged as error:
@@ -216,7 +234,13 @@ class Family:
         return record
 
     def refuse_if_used(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """What only served something that somebody has removed by hand keeps nothing, and goes."""
+        """Refuse the deletion of a thing that is in use.
+
+        Users that were made for a thing which a user has removed by hand do not count, and are removed here.
+
+        Raises:
+            Transient: The thing is in use.
+        """
         users = list(self.users(look, record))
         outlived = [user for user in users if look.outlived(user)]
         for user in outlived:
@@ -233,7 +257,7 @@ class Family:
 
 
 def merged(spec: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    """The spec after a change: only the fields that it names, or all when it names none."""
+    """Return the spec after a change, in which only the named fields change, or all if it names none."""
     if not change.changed:
         return dict(change.spec)
     result = {name: value for name, value in spec.items() if name not in change.changed}

@@ -1,4 +1,4 @@
-"""What operators offer in a cloud: flavors, and groups of servers on one host, which is all that this machine is."""
+"""Flavors and server groups; this machine is a single host, which limits anti-affinity."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ APART = "anti-affinity"
 
 
 class Flavors(Family):
-    """A flavor is a name that servers may use; a guest has what the machine has whatever the flavor says."""
+    """Flavors, which are only names: a guest has the resources of the machine whatever its flavor."""
 
     kind = "flavor"
 
@@ -32,10 +32,13 @@ class ServerGroups(Family):
 
 
 def join_group(look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
-    """The group that a new server names in its hints. Fails: Terminal where it must not share a host with the others.
+    """Return the facts about the server group that a new server names in its hints.
 
-    This machine is one host, so a group that keeps its servers apart has room for one, or for as many as its rule
-    max_server_per_host allows. The soft policies ask for nothing that is not there.
+    This machine is one host, so an anti-affinity group has room for one server, or for as many as its rule
+    max_server_per_host allows. The other policies can always be met.
+
+    Raises:
+        Terminal: The server must not share a host with the others of its group.
     """
     hint = (spec.get("scheduler_hints") or {}).get("group")
     if not hint:

@@ -1,4 +1,4 @@
-"""Floating addresses: a process makes the floating address serve what its port's fixed address serves."""
+"""Floating addresses: a process forwards from the floating address to its port's fixed address."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -74,7 +74,7 @@ class FloatingIps(Family):
 
 
 def _associated(look: TreeSnapshot, record: ThingRecord) -> tuple[str | None, str | None]:
-    """Port and fixed address that a floating one stands for: its own, or those of an association."""
+    """Return the port and the fixed address of a floating one: from its own spec, or from an association."""
     for holder in [record, *look.referring("floating_ip_association", "floatingip_id", record.id)]:
         fixed = _target(look, holder.facts["port_id"], holder.spec.get("fixed_ip_address"))
         if fixed:
@@ -83,7 +83,7 @@ def _associated(look: TreeSnapshot, record: ThingRecord) -> tuple[str | None, st
 
 
 def _target(look: TreeSnapshot, port_id: str | None, wanted: str | None) -> str | None:
-    """The address of the port that is meant, if it has such a one."""
+    """Return the address of a port, the wanted one if one is given; None if the port does not have it."""
     port = look.get("port", port_id) if port_id else None
     for fixed in port.facts["fixed_ips"] if port else ():
         subnet = look.get("subnet", fixed["subnet_id"])
@@ -93,13 +93,17 @@ def _target(look: TreeSnapshot, port_id: str | None, wanted: str | None) -> str 
 
 
 def _id_of(look: TreeSnapshot, given: Any) -> Any:
-    """The id of the floating IP that has this address, else what was given."""
+    """Return the id of the floating IP that has this address, or else the given value."""
     having = (id for id, each in look.all("floating_ip").items() if each.facts["floating_ip_address"] == given)
     return next(having, given)
 
 
 def _with_port(look: TreeSnapshot, facts: Facts) -> Facts:
-    """The first port with an address of the server, where a server is named instead of a port."""
+    """Add the first port of the server that has an address, where a server is named instead of a port.
+
+    Raises:
+        Terminal: The server has no address.
+    """
     server = look.get("server", facts["server_id"]) if facts["server_id"] else None
     if server is None or facts["port_id"]:
         return facts

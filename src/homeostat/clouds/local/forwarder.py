@@ -1,7 +1,7 @@
-"""Forwards TCP for one load balancer or floating address: `guest.py DIRECTORY forwarder.py`, run by itself.
+"""TCP forwarder of one load balancer or floating address: `guest.py DIRECTORY forwarder.py`, outside of the package.
 
-Reads DIRECTORY/config.json whenever it changes (written by `forwarder_files.py`, which describes it) and tells in
-DIRECTORY/state.json which listeners cannot be bound, and why, and which members are well.
+Reads DIRECTORY/config.json whenever it changes (`forwarder_files.py` writes and describes it), and reports in
+DIRECTORY/state.json which listeners cannot be bound, and why, and which members are healthy.
 """
 
 import asyncio
@@ -26,7 +26,14 @@ Config = dict[str, Any]
 
 @dataclass(eq=False)
 class Member:
-    """online is None until the first check, and while nobody checks; current — see `Pool.next_in_turn`."""
+    """A member of a pool.
+
+    Attributes:
+        online: Whether it is healthy; None before the first check, and without checks.
+        passes: Successful checks since the last failed one.
+        failures: Failed checks since the last successful one.
+        current: See `Pool.next_in_turn`.
+    """
 
     config: Config
     online: bool | None = None
@@ -36,7 +43,7 @@ class Member:
     current: int = 0
 
     def judge(self, passed: bool, retries: int) -> None:
-        """The first check counts at once, later ones when they agree `retries` times."""
+        """Record a check. The first one counts at once, later ones after `retries` equal results in a row."""
         self.passes, self.failures = (self.passes + 1, 0) if passed else (0, self.failures + 1)
         if self.online is None or (self.passes if passed else self.failures) >= retries:
             self.online = passed
@@ -62,7 +69,7 @@ class Pool:
         return self.next_in_turn(usable)
 
     def next_in_turn(self, usable: list[Member]) -> Member:
-        """Weighted round robin that spreads the turns of a heavy member between those of the others."""
+        """Choose by smooth weighted round robin, which spreads the turns of a heavy member between the others."""
         for member in usable:
             member.current += member.config["weight"]
         chosen = max(usable, key=lambda member: member.current)
@@ -102,7 +109,7 @@ class Listener:
         return not cidrs or any(ip_address(peer) in ip_network(cidr, strict=False) for cidr in cidrs)
 
     async def forward(self, peer: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Relay to a member; one that does not answer is passed over. False: none answers."""
+        """Relay to the first member that answers; return False if none does."""
         tried: set[Member] = set()
         while member := self.pool.choose(peer, tried) if self.pool else None:
             tried.add(member)
@@ -122,7 +129,7 @@ class Listener:
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy until the end of the stream, and pass the end on; a broken connection breaks the other side too."""
+    """Copy until the end of the stream, and pass the end on; a broken connection breaks the other side, too."""
     try:
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)
@@ -133,7 +140,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def passes(member: Config, monitor: Config) -> bool:
-    """One health check."""
+    """Return the result of one health check."""
     try:
         return await asyncio.wait_for(probe(member, monitor), monitor["timeout"] or 1)
     except (OSError, TimeoutError, ValueError, IndexError):
@@ -155,7 +162,7 @@ async def probe(member: Config, monitor: Config) -> bool:
 
 
 def expected(code: int, codes: str) -> bool:
-    """codes — `200`, `200,202` or `200-204`."""
+    """Return whether a code is in `codes`: `200`, `200,202` or `200-204`."""
     for part in codes.split(","):
         low, _, high = part.partition("-")
         if int(low) <= code <= int(high or low):
@@ -165,7 +172,7 @@ def expected(code: int, codes: str) -> bool:
 
 @dataclass(eq=False)
 class Balancer:
-    """Keeps listeners, members and checks in line with the configuration, and what it tells in line with them."""
+    """Loop that keeps listeners, members and checks in line with the configuration, and reports their state."""
 
     directory: str
     listeners: dict[tuple[str, int], Listener] = field(default_factory=dict)
@@ -177,7 +184,7 @@ class Balancer:
     async def run(self) -> None:
         applied: Config = {}
         while True:
-            # Read, not only looked at: two changes within one tick of the file system's clock have one time stamp.
+            # Read it, do not compare time stamps: two changes within one tick of the file system's clock have the same.
             with open(f"{self.directory}/config.json", encoding="utf-8") as file:
                 config = mirrored(json.load(file))
             if config != applied:
@@ -190,7 +197,7 @@ class Balancer:
             await asyncio.sleep(TICK_S)
 
     def apply(self, config: Config) -> None:
-        """Members keep their health, listeners their sockets and connections."""
+        """Apply a configuration; members keep their health, listeners their sockets and connections."""
         self.members = {each["id"]: self.member(each) for pool in config["pools"].values() for each in pool["members"]}
         self.pools = {
             id: Pool(pool, [self.members[each["id"]] for each in pool["members"]])
@@ -241,7 +248,7 @@ class Balancer:
 
 
 def mirrored(config: Config) -> Config:
-    """A mirror spelled out: at one address, every port on which somebody listens at the other."""
+    """Replace a mirror by listeners: at one address, each port on which a process listens at the other."""
     mirror = config.get("mirror")
     if not mirror:
         return config
@@ -256,7 +263,7 @@ def mirrored(config: Config) -> Config:
 
 
 def listening(address: str) -> list[int]:
-    """TCP ports on which somebody listens at exactly this IPv4 address."""
+    """Return the TCP ports on which a process listens at exactly this IPv4 address."""
     wanted = "".join(f"{int(part):02X}" for part in reversed(address.split(".")))
     with open("/proc/net/tcp", encoding="ascii") as file:
         sockets = [line.split() for line in file]
@@ -265,5 +272,5 @@ def listening(address: str) -> list[int]:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(FileNotFoundError):  # the directory is gone: so is what this one served
+    with contextlib.suppress(FileNotFoundError):  # the directory was removed, and with it the load balancer
         asyncio.run(Balancer(sys.argv[1]).run())

@@ -1,10 +1,10 @@
-"""The record side of `forwarder.py`: what it is told to do, whether it lives, what it tells.
+"""The service's side of `forwarder.py`: its configuration, its process and its reported state.
 
 Configuration, as in config.json of the thing's directory:
     listeners   [{id, address, port, protocol, pool: id or None, connection_limit, allowed_cidrs}]
     pools       {id: {algorithm, members: [{id, address, port, weight, monitored, check_address, check_port}],
                 monitor: {type, delay, timeout, max_retries, http_method, url_path, expected_codes} or None}}
-    mirror      {from, to}: instead of both, serve at one address all that is served at another
+    mirror      {from, to}: instead of both, serve at the address `from` everything that is served at `to`
 """
 
 import json
@@ -15,10 +15,11 @@ from homeostat.clouds.local import processes
 from homeostat.clouds.local.tree import write_whole
 
 STATE = "state.json"
+"""File in the directory with what the process reports."""
 
 
 def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
-    """Let a balancer with this configuration run in the directory; one that runs reads it within 0.1 s."""
+    """Run a forwarder with this configuration in the directory; a running one reads it within 0.1 s."""
     text = json.dumps(configuration, sort_keys=True)
     path = f"{directory}/config.json"
     if _read(path) != text:
@@ -30,7 +31,7 @@ def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
 
 
 def state(directory: str) -> dict[str, Any]:
-    """What it tells: {listeners: {id: problem or ""}, members: {id: operating status}}, or {}."""
+    """Return the state that it reports: {listeners: {id: problem or ""}, members: {id: operating status}}, or {}."""
     text = _read(f"{directory}/{STATE}")
     told: dict[str, Any] = json.loads(text) if text else {}
     return told

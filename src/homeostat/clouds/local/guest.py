@@ -1,8 +1,8 @@
 """Init of every detached process of the local cloud: `python -I -S guest.py DIRECTORY [PROGRAM]`.
 
-Runs by itself, outside of the package, and imports little, so that it starts in 15 ms. It leaves its parent,
-holds a record lock on DIRECTORY/alive for as long as it lives (byte 0: alive, byte 1: booted), and tells its
-process id on standard output. Then it becomes PROGRAM; or it is a server, runs DIRECTORY/user-data, or what is in
+Runs outside of the package and imports little, so that it starts in 15 ms. It detaches from its parent, holds a record
+lock on DIRECTORY/alive for as long as it lives (byte 0: alive, byte 1: booted), and prints its process id to standard
+output. Then it becomes PROGRAM. Without a program it is a server: it runs DIRECTORY/user-data, or the scripts in
 DIRECTORY/scripts, as its child, and stays.
 """
 
@@ -14,7 +14,7 @@ import sys
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 DENIED = "HOMEOSTAT_DENIED"
-"""In the environment: paths of the service, which user data must not reach."""
+"""Environment variable with the paths of the service that user data must not reach."""
 SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
 
 
@@ -27,7 +27,7 @@ def main(directory: str, program: str = "") -> None:
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
     except OSError:
-        os._exit(1)  # an earlier life is still there: it stays the only one
+        os._exit(1)  # an earlier process still lives here; there must be only one
     report = os.dup(1)
     console = os.open("console.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(console, 1)
@@ -81,10 +81,11 @@ def is_script(path: str) -> bool:
 
 
 def start(scripts: list[str]) -> None:
-    """In one process, one after the other; the last one is what that process becomes."""
+    """Run the scripts in one child process, one after the other; the process becomes the last one (exec)."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
+    # Daemons of the script become children of this process, not of the machine's init, so it can reap and await them.
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     guest = os.getpid()
     pid = os.fork()
@@ -112,12 +113,16 @@ def start(scripts: list[str]) -> None:
 
 
 def confine() -> None:
-    """Keep what comes from the user away from the files of the service. Fails: OSError."""
+    """Keep the user's scripts away from the files of the service.
+
+    Raises:
+        OSError: Landlock refuses.
+    """
     denied = os.environ.pop(DENIED, "")
     if not denied:
         return
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    landlock = __import__("landlock")  # beside this file, which is of no package
+    landlock = __import__("landlock")  # by path, since this file runs outside of the package
 
     if not landlock.version():
         say("this machine has no Landlock: nothing keeps user data from the files of the service")
@@ -128,13 +133,13 @@ def confine() -> None:
 
 
 def command(script: str) -> list[bytes]:
-    """As the kernel would run it, but also where the file system refuses to execute files."""
+    """Return the command that the kernel would run, which also works where the file system forbids execution."""
     interpreter = first_line(script)[2:].split(None, 1)
     return [*(part.strip() for part in interpreter), script.encode()]
 
 
 def stay() -> None:
-    """Collect the dead until told to end; then go when the last child has gone."""
+    """Reap ended children until SIGTERM; then exit after the last child."""
     stopping = False
     while True:
         children = collect()
@@ -145,7 +150,7 @@ def stay() -> None:
 
 
 def collect() -> bool:
-    """Whether any children are left."""
+    """Reap ended children, and return whether any children are left."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

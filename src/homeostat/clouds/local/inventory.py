@@ -1,4 +1,4 @@
-"""What a local cloud has, read from its directory without a cloud being started there."""
+"""Inventory of a local cloud, read from its directory without starting the cloud."""
 
 from pathlib import Path
 
@@ -10,10 +10,14 @@ Things = dict[str, dict[str, str]]
 
 
 def things(root: Path, known: str = "") -> Things:
-    """Everything that somebody asked for; what the cloud made on its own account is left out. known — the identity
-    that the cloud has, "" where nobody knows.
+    """Return everything that was requested; things that the cloud made by itself are left out.
 
-    Fails: Transient when it is not there, or a record in it cannot be read.
+    Args:
+        root: Directory of the cloud.
+        known: Identity that the cloud must have; "" for any.
+
+    Raises:
+        Transient: The cloud is not there, or a record cannot be read.
     """
     tree = Tree(root)
     tree.recognise(known)

@@ -1,6 +1,6 @@
-"""Keeps a process, and all that it starts, from files: Landlock, which needs no rights and cannot be undone.
+"""Landlock: confines a process and its children to files; it needs no privileges and cannot be undone.
 
-Used by `guest.py`, outside of the package: imports little. Linux 5.13 and later, where the kernel has it switched on.
+Used by `guest.py`, outside of the package, so it imports little. Linux 5.13 and later, where the kernel enables it.
 """
 
 import ctypes
@@ -14,25 +14,31 @@ _VERSION = 1
 _PATH_BENEATH = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _OF_FILES = 0b1100_0000_0000_0111
-"""Execute, write, read; truncate, and control of devices."""
+"""Rights that apply to files: execute, write, read, truncate, and control of devices."""
 READ = 0b1101
-"""Execute and read files, and list directories."""
+"""Rights to execute and read files, and to list directories."""
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
-"""Version -> how many rights about files it knows, each a bit; 16 since version 5."""
+"""Version -> number of rights about files that it knows, each a bit; 16 since version 5."""
 _SCOPED = 0b11
-"""Abstract sockets, and signals, to processes outside: since version 6."""
+"""Denies abstract sockets of, and signals to, processes outside: since version 6."""
 
 
 def version() -> int:
-    """Of the Landlock of this machine; 0 where there is none."""
+    """Return the version of Landlock on this machine; 0 if there is none."""
     found: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
     return max(0, found)
 
 
 def confine(denied: list[str], own: str, writable: list[str]) -> None:
-    """From now on this process reaches nothing in `denied`, except `own`, to read, and `writable`.
+    """Deny this process everything in `denied`, except `own`, to read, and `writable`.
 
-    denied — absolute paths without links; own, writable — paths, in `denied` or not. Fails: OSError.
+    Args:
+        denied: Absolute paths without links.
+        own: Path, in `denied` or not.
+        writable: Paths, in `denied` or not.
+
+    Raises:
+        OSError: The kernel refuses.
     """
     libc, number = _libc(), version()
     every = (1 << _RIGHTS.get(number, 16)) - 1
@@ -43,9 +49,9 @@ def confine(denied: list[str], own: str, writable: list[str]) -> None:
         try:
             opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            continue  # what this process does not reach needs no rule
+            continue  # a path that this process cannot reach needs no rule
         mode = os.fstat(opened).st_mode
-        if not stat.S_ISLNK(mode):  # a link leads to where other rules hold
+        if not stat.S_ISLNK(mode):  # the target of a link is subject to other rules
             rights &= every if stat.S_ISDIR(mode) else every & _OF_FILES
             _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, opened), 0))
         os.close(opened)
@@ -55,7 +61,10 @@ def confine(denied: list[str], own: str, writable: list[str]) -> None:
 
 
 def openings(denied: list[str]) -> list[str]:
-    """Paths that together are everything but `denied`, as far as it can be listed."""
+    """Return paths that together cover everything but `denied`, as far as it can be listed.
+
+    Landlock has only rules that allow, so denying some paths means allowing all others.
+    """
     found = []
     around = ["/"]
     while around:

@@ -1,4 +1,4 @@
-"""Load balancers, listeners, pools, members and health monitors: records, and one process a load balancer."""
+"""Load balancers, listeners, pools, members and health monitors: records, and one process for each load balancer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,17 +15,17 @@ OF_POOL = Refers(("pool",), "pool", "pool_id", required=True)
 
 
 class _Balanced(Family):
-    """What is part of a load balancer; each has the fact `loadbalancer_id`."""
+    """Base of load balancers and their parts; each has the fact `loadbalancer_id`."""
 
     def finish(self, look: TreeSnapshot, records: Sequence[ThingRecord]) -> None:
-        """Tell the processes concerned, once a batch; one that has died is started again."""
+        """Write the configuration of the load balancers concerned, once for a batch; start a process that has died."""
         for id in {record.facts["loadbalancer_id"]: None for record in records}:
             balancer = look.get("load_balancer", id)
             if balancer is not None:
                 forwarder_files.ensure(self.tree.directory("load_balancer", id), configuration(look, balancer))
 
     def told(self, record: ThingRecord) -> dict[str, Any] | None:
-        """What the process tells of itself; None when it does not live."""
+        """Return the state that the process reports; None if it does not live."""
         directory = self.tree.directory("load_balancer", record.facts["loadbalancer_id"])
         return forwarder_files.state(directory) if processes.life(directory) else None
 
@@ -72,7 +72,7 @@ class LoadBalancers(_Balanced):
 
 
 def _vip(look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
-    """Spec of the port of a load balancer."""
+    """Return the spec of the port of a load balancer."""
     subnet = look.get("subnet", record.facts["vip_subnet_id"] or "")
     if subnet is None:
         network = look.resolve("network", networks.BUILT_IN[0][0])
@@ -203,7 +203,7 @@ def _served(record: ThingRecord) -> bool:
 
 
 def configuration(look: TreeSnapshot, balancer: ThingRecord) -> dict[str, Any]:
-    """What the process of a load balancer is told, see `forwarder_files.py`."""
+    """Return the configuration for the process of a load balancer, see `forwarder_files.py`."""
     listeners = look.referring("listener", "loadbalancer_id", balancer.id) if _served(balancer) else []
     pools = look.referring("pool", "loadbalancer_id", balancer.id)
     fronted = {pool.facts["listener_id"]: pool.id for pool in pools if pool.facts["listener_id"]}
@@ -232,7 +232,7 @@ def _pool(look: TreeSnapshot, pool: ThingRecord) -> dict[str, Any]:
     members = [{**each.spec, "address": each.facts.get("address") or each.spec["address"]} for each in served]
     ids = [each.id for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]
     return {
-        # Bytes are forwarded as they are, so cookies cannot be kept: who sticks to a member, sticks by his address.
+        # Bytes are forwarded unread, so there are no cookies: session persistence uses the client's address.
         "algorithm": "SOURCE_IP" if sticky else pool.spec.get("lb_algorithm") or "ROUND_ROBIN",
         "monitor": _monitor(monitors[0].spec) if monitors else None,
         "members": [

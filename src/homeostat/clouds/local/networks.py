@@ -1,4 +1,4 @@
-"""Networks, subnets, ports, routers, security groups: records, and loopback addresses that can be reached."""
+"""Networks, subnets, ports, routers, security groups: records, with loopback addresses that can be reached."""
 
 import hashlib
 import ipaddress
@@ -15,7 +15,7 @@ from homeostat.clouds.port import Creation
 from homeostat.model.errors import Terminal, Transient
 
 BUILT_IN = (("private", "172.31.0.0/20"), ("public", "172.24.4.0/22"))
-"""Networks that are always there, with one subnet each: servers without networks live on the first."""
+"""Networks that always exist, with one subnet each; servers without networks are on the first."""
 
 OF_NETWORK = Refers(("network", "network_id"), "network", "network_id", required=True)
 
@@ -35,7 +35,7 @@ class Networks(Family):
             yield from look.referring("router_interface", "subnet_id", subnet.id)
 
     def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """Its subnets go with it."""
+        """Remove its subnets, too."""
         for subnet in look.referring("subnet", "network_id", record.id):
             look.drop(subnet)
 
@@ -45,7 +45,7 @@ class Networks(Family):
         return {**shown, "subnets": subnets, "status": "active"}
 
     def provide(self) -> None:
-        """Make the built-in networks where they are missing."""
+        """Make the built-in networks if they are missing."""
         subnets = Subnets(self.tree)
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
@@ -122,7 +122,11 @@ class Ports(Family):
         return facts
 
     def _on_network(self, look: TreeSnapshot, facts: Facts, spec: Mapping[str, Any]) -> Facts:
-        """Where no network is named, it is that of the first subnet."""
+        """Add the network of the first subnet if no network is named.
+
+        Raises:
+            Terminal: Neither a network nor a subnet is named.
+        """
         if facts["network_id"]:
             return facts
         for entry in spec.get("fixed_ips") or ():
@@ -142,7 +146,10 @@ class Ports(Family):
 
 
 def _addressed(look: TreeSnapshot, network_id: str, spec: Mapping[str, Any], kept: ThingRecord | None = None) -> Facts:
-    """Addresses of a port: one for each entry of `fixed_ips`; without it one in the first subnet of its network."""
+    """Return the addresses of a port: one for each entry of `fixed_ips`, or one in the first subnet of its network.
+
+    `kept` is the port as it was, whose addresses it may keep.
+    """
     subnets = look.referring("subnet", "network_id", network_id)
     wanted = spec.get("fixed_ips")
     if wanted is None:
@@ -158,7 +165,10 @@ def _addressed(look: TreeSnapshot, network_id: str, spec: Mapping[str, Any], kep
 
 
 def _chosen(look: TreeSnapshot, subnet: ThingRecord, busy: set[str], wanted: str | None) -> str:
-    """An address that is not in `busy`. Before none is left, ports of servers that are gone give up theirs."""
+    """Return an address that is not in `busy`.
+
+    If none is free, ports that were made for servers which do not exist any more are removed.
+    """
     facts = {**subnet.spec, **subnet.facts}
     try:
         return choose(facts, busy, wanted)
@@ -184,7 +194,7 @@ def _subnet_for(look: TreeSnapshot, subnets: list[ThingRecord], entry: Mapping[s
 
 
 def taken(look: TreeSnapshot) -> set[str]:
-    """All addresses in use in this cloud."""
+    """Return all addresses in use in this cloud, by all projects."""
     holders = [*look.everything("port").values(), *look.everything("floating_ip").values()]
     return {address for holder in holders for address in addresses_of(holder)}
 
@@ -194,13 +204,13 @@ def addresses_of(record: ThingRecord) -> set[str]:
 
 
 def groups(look: TreeSnapshot, spec: Mapping[str, Any]) -> list[str]:
-    """Ids of the security groups named in `spec`; every project has one called `default`."""
+    """Return the ids of the security groups named in `spec`, without `default`, which every project has by itself."""
     named = [name for name in spec.get("security_groups") or () if name != "default"]
     return [look.resolve("security_group", name).id for name in named]
 
 
 def provide_port(look: TreeSnapshot, tree: Tree, token: str, spec: Mapping[str, Any], user: ThingRecord) -> ThingRecord:
-    """A port of the user's own, made once for each token and removed by `release_ports`."""
+    """Return the port made for `user` (a server or load balancer) with this token; `release_ports` removes it."""
     ports = Ports(tree)
     port = look.get("port", identity("port", token))
     if port is None:
@@ -210,7 +220,11 @@ def provide_port(look: TreeSnapshot, tree: Tree, token: str, spec: Mapping[str, 
 
 
 def occupy(look: TreeSnapshot, port: ThingRecord, user: ThingRecord, *, own: bool = False) -> ThingRecord:
-    """Note who uses the port. Fails: Transient while somebody else does."""
+    """Record the user of a port; `own` tells that the port was made for it.
+
+    Raises:
+        Transient: Another existing thing uses the port.
+    """
     holder = port.facts.get("used_by")
     if holder and holder != [user.kind, user.id] and look.get(*holder) is not None:
         raise Transient(f"port {port.id} is in use by {holder[0]} {holder[1]}")
@@ -222,14 +236,14 @@ def occupy(look: TreeSnapshot, port: ThingRecord, user: ThingRecord, *, own: boo
 
 
 def address_of(look: TreeSnapshot, server_id: str) -> str | None:
-    """The first address of a server."""
+    """Return the first address of a server, None if it has none."""
     server = look.get("server", server_id)
     ports = [look.get("port", id) for id in server.facts["ports"]] if server else []
     return next((each["ip_address"] for port in ports if port for each in port.facts["fixed_ips"]), None)
 
 
 def release_ports(look: TreeSnapshot, user: ThingRecord, keep: tuple[str, ...] = ()) -> None:
-    """Give up the ports of `user` that are not in `keep`; its own ones go away."""
+    """Free the ports of `user` that are not in `keep`; those that were made for it are removed."""
     for port in look.referring("port", "device_id", user.id):
         if port.id in keep or port.facts.get("used_by") != [user.kind, user.id]:
             continue
@@ -285,7 +299,11 @@ class RouterGateways(Family):
 
 
 def external(look: TreeSnapshot) -> ThingRecord:
-    """The network that leads outside, where none is named: the oldest of them."""
+    """Return the default external network, which is the oldest one.
+
+    Raises:
+        Terminal: There is no external network.
+    """
     found = [network for network in look.all("network").values() if network.spec.get("router:external")]
     if not found:
         raise Terminal("There is no external network: name one, or make one with router:external")
@@ -297,7 +315,7 @@ class SecurityGroups(Family):
     used_by = (("port", "security_group_ids"), ("server", "security_group_ids"))
 
     def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """The rules that were made apart from it go with it."""
+        """Remove the rules that are things of their own, too."""
         for rule in look.referring("security_group_rule", "security_group_id", record.id):
             look.drop(rule)
 

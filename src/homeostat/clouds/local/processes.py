@@ -1,7 +1,7 @@
-"""Detached processes of the local cloud: start them, tell whether they live, end all that belongs to them.
+"""Detached processes of the local cloud: starting them, checking whether they live, ending them with their children.
 
-A process belongs to a directory: its environment, and its children's, has `HOMEOSTAT_GUEST=<directory>`.
-Liveness is the record lock that `guest.py` holds; it cannot be confused by a process id that is used again.
+A process belongs to a directory: its environment, and that of its children, has `HOMEOSTAT_GUEST=<directory>`.
+Liveness is the record lock that `guest.py` holds; unlike a process id, a lock cannot be confused with another process.
 """
 
 import contextlib
@@ -21,15 +21,15 @@ from homeostat.model.errors import Transient
 
 MARK = "HOMEOSTAT_GUEST"
 DENIED = "HOMEOSTAT_DENIED"
-"""See `guest.py`, which takes it out of the environment again."""
+"""See `guest.py`, which removes it from the environment."""
 GUEST = Path(__file__).with_name("guest.py")
 FORWARDER = Path(__file__).with_name("forwarder.py")
 _FLOCK = "hhqqi"
-"""struct flock: type, whence, start, length, pid."""
+"""Layout of struct flock: type, whence, start, length, pid."""
 _LAUNCH_S = 20.0
 _KILL_S = 10.0
 _BREATH_S = 0.02
-"""In which a process becomes another program."""
+"""Seconds that a forked process needs to become another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Life:
 
 
 def life(directory: str) -> Life | None:
-    """Who lives in the directory; None when nobody does."""
+    """Return the process that lives in a directory, None if there is none."""
     try:
         descriptor = os.open(f"{directory}/alive", os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
@@ -53,9 +53,12 @@ def life(directory: str) -> Life | None:
 
 
 def launch(directory: str, environment: Mapping[str, str], program: Path | None = None) -> int:
-    """Start a detached process in `directory` and give its id once it has booted.
+    """Start a detached process in `directory`, and return its id once it has booted.
 
-    The caller sees to it that nobody else starts it meanwhile. Fails: Transient when it does not come up.
+    The caller must prevent a second start meanwhile.
+
+    Raises:
+        Transient: The process does not come up.
     """
     command = [sys.executable, "-I", "-S", str(GUEST), directory, *([str(program)] if program else [])]
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}
@@ -80,7 +83,7 @@ def launch(directory: str, environment: Mapping[str, str], program: Path | None 
 
 
 def belonging(directories: Collection[str]) -> dict[str, list[int]]:
-    """Process ids by directory, in one scan of /proc: those with its mark, and the session of its guest."""
+    """Return the process ids by directory: those with its mark, and the session of its guest; in one scan of /proc."""
     found: dict[str, list[int]] = {directory: [] for directory in directories}
     sessions = {alive.pid: directory for directory in directories if (alive := life(directory))}
     for name in os.listdir("/proc"):
@@ -105,9 +108,10 @@ def _owner(pid: int, sessions: Mapping[int, str]) -> str:
 
 
 def end(directories: Collection[str], grace_s: float = 0.0) -> None:
-    """End all that belongs to the directories: first ask for `grace_s` seconds, then kill until none is left.
+    """End all processes of the directories: SIGTERM and up to `grace_s` seconds first, then SIGKILL until none is left.
 
-    Fails: Transient when something cannot be killed (a process in uninterruptible sleep).
+    Raises:
+        Transient: A process cannot be killed (uninterruptible sleep).
     """
     if grace_s and _gone(directories, signal.SIGTERM, grace_s, repeat=False):
         return
@@ -116,18 +120,21 @@ def end(directories: Collection[str], grace_s: float = 0.0) -> None:
 
 
 def _gone(directories: Collection[str], number: signal.Signals, within_s: float, *, repeat: bool) -> bool:
-    """Signal all of them (once, or again and again for those that fork), until none is left or time is up."""
+    """Signal all processes until none is left; return False if the time is up.
+
+    Without `repeat` each gets the signal once; with it again and again, for those that fork meanwhile.
+    """
     deadline = time.monotonic() + within_s
     sent: set[int] = set()
     while time.monotonic() < deadline:
         pids = [pid for each in belonging(directories).values() for pid in each]
-        # Who is about to end belongs nowhere any more, and still holds its lock for a moment.
+        # An exiting process has lost its environment, and so its mark, but holds its lock for a moment.
         if not pids and not any(map(life, directories)):
             return True
         for pid in pids:
             if repeat or pid not in sent:
                 kill(pid, number)
-                kill(pid, signal.SIGCONT)  # who is paused hears of nothing but SIGKILL
+                kill(pid, signal.SIGCONT)  # a stopped process receives no signal but SIGKILL
         sent.update(pids)
         time.sleep(0.005)
     return False
@@ -139,10 +146,13 @@ def kill(pid: int, number: signal.Signals) -> None:
 
 
 def pause(directory: str) -> None:
-    """Stop all that belongs to the directory, also what is forked meanwhile. Fails: Transient when that takes long.
+    """Stop all processes of a directory (SIGSTOP), also those that are forked meanwhile.
 
-    A process that has begun another one may hear of nothing until that has become its own program (vfork), which it
-    does not when it is stopped before: then all go on for a moment.
+    A process that called vfork cannot be stopped until its child has become another program. If the child is stopped
+    before that, neither gets further: then all of them are continued for a moment.
+
+    Raises:
+        Transient: It takes too long.
     """
     deadline = time.monotonic() + _KILL_S
     while running := _running(directory):
@@ -157,7 +167,7 @@ def pause(directory: str) -> None:
 
 
 def _running(directory: str) -> dict[int, str]:
-    """Processes of the directory that are neither stopped nor gone, and their states."""
+    """Return the processes of a directory that neither are stopped nor have ended, with their states."""
     states = {pid: _state(pid) for pid in belonging([directory])[directory]}
     return {pid: state for pid, state in states.items() if state not in "TtZX"}
 
@@ -168,7 +178,7 @@ def resume(directory: str) -> None:
 
 
 def _state(pid: int) -> str:
-    """The letter of proc(5); X for one that is gone."""
+    """Return the state of a process, a letter as in proc(5); X if it does not exist."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0]

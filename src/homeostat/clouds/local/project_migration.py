@@ -1,4 +1,4 @@
-"""Things that were made before things had a project get the one that they belong to."""
+"""Migration of things that were made before things had a project: each gets the project that it belongs to."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -6,11 +6,15 @@ from dataclasses import replace
 from homeostat.clouds.local.tree import ThingRecord, Tree
 
 Projects = Callable[[Collection[str]], Mapping[str, str]]
-"""Handles -> the project of each, for those that are known; "" for the only project, where there is one only."""
+"""Handles -> handle -> project, for the known ones; "" -> the only project, if there is just one."""
 
 
 def claim(tree: Tree, kinds: Sequence[str], projects: Projects) -> None:
-    """What nobody is known to have stays nobody's, and no project sees it. Fails: Transient."""
+    """Give the things without a project theirs; a thing whose project is not known stays invisible to all projects.
+
+    Raises:
+        Transient: The projects cannot be read, or the directory of the cloud is away.
+    """
     with tree.lock():
         nobodys = [
             each for kind in kinds for each in tree.all(kind).values() if not each.project and not each.is_built_in
@@ -31,6 +35,6 @@ def _handle(record: ThingRecord) -> str:
 
 
 def _holder(record: ThingRecord) -> str:
-    """The thing that it was made for, or of."""
+    """Return the id of the thing that a thing was made for (a port) or from (a snapshot); "" for none."""
     user = record.facts.get("used_by") if record.facts.get("own") else None
     return str(user[1] if user else record.facts.get("source_id") or "")

@@ -1,4 +1,4 @@
-"""Which ports a server has: those that it is given, and one of its own for each other entry of its `networks`."""
+"""Ports of a server: those that its `networks` name, and one made for it for each other entry."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ def entries_of(record: ThingRecord) -> Entries:
 
 
 def own_port(look: TreeSnapshot, record: ThingRecord, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Spec of the port that a server gets for an entry of `networks` that names none."""
+    """Return the spec of the port made for an entry of `networks` that names no port."""
     subnet = look.resolve("subnet", entry["subnet"]) if entry.get("subnet") else None
     network = entry.get("network") or (subnet.facts["network_id"] if subnet else networks.BUILT_IN[0][0])
     fixed = {"subnet": subnet.id if subnet else None, "ip_address": entry.get("fixed_ip")}
@@ -33,7 +33,11 @@ def own_port(look: TreeSnapshot, record: ThingRecord, entry: Mapping[str, Any]) 
 def kept_ports(
     look: TreeSnapshot, record: ThingRecord, wanted: Sequence[Mapping[str, Any] | None]
 ) -> list[ThingRecord | None]:
-    """For each wanted port one of the server's own that is like it, or None. Who wants an address chooses first."""
+    """Return for each wanted port an existing one of the server that fits, or None.
+
+    `wanted` has None for entries that name a port.
+    """
+    # Wanted ports with an address choose first: others would take the port with that address.
     free = [each for each in look.referring("port", "device_id", record.id) if each.facts.get("own")]
     kept: list[ThingRecord | None] = [None] * len(wanted)
     for number in sorted(range(len(wanted)), key=lambda at: not _wants_address(wanted[at])):
@@ -50,7 +54,7 @@ def _wants_address(spec: Mapping[str, Any] | None) -> bool:
 
 
 def _fits(look: TreeSnapshot, port: ThingRecord, spec: Mapping[str, Any]) -> bool:
-    """Is it on that network, with that address and subnet, as far as they are named, and alike in everything else?"""
+    """Return whether a port has the network, and the given addresses and subnets, and equals the spec otherwise."""
     if port.facts["network_id"] != look.resolve("network", spec["network"]).id:
         return False
     for asked in spec["fixed_ips"] or ():
@@ -70,7 +74,7 @@ def _is_at(look: TreeSnapshot, fixed: Mapping[str, Any], asked: Mapping[str, Any
 
 
 def free_token(look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any]) -> str:
-    """Of a new port, after what was asked for: the same when it is asked for again after a crash."""
+    """Return the token of a new port, made from its request, so that a retry after a crash gets the same port."""
     taken = {each.token for each in look.referring("port", "device_id", record.id)}
     tokens = (f"{record.id} {spec['network']} {spec['fixed_ips']} {number}" for number in itertools.count(1))
     return next(token for token in tokens if token not in taken)

@@ -1,11 +1,12 @@
 """Servers: detached processes of this machine, each with a directory, addresses and a console log of its own.
 
     servers/<id>/  thing.json  user-data  metadata.json  console.log  alive  lock
-                   scripts/ files/ left (what a user-data of several parts has: to run, to read, not carried out)
+                   scripts/ files/ left (parts of multi-part user data: to run, to read, and not supported)
                    root/ (working directory)  dev/ (links to volumes)
 
-`power` in the facts is what was last asked for (running, paused, suspended, stopped); whether a guest lives, its lock
-tells. Who starts or ends a guest holds the file `lock` of its directory; who writes a record, the tree's.
+The fact `power` is the last requested state (running, paused, suspended, stopped); whether a guest lives, its lock on
+`alive` tells. A thread that starts or ends a guest holds the file `lock` of its directory; one that writes a record
+holds the lock of the tree.
 """
 
 import contextlib
@@ -32,10 +33,10 @@ from homeostat.resources.user_data import boot_of
 
 _CHUNK = 64
 _BUILD_S = 10.0
-"""How long a server without a process counts as being built; after that whoever built it has died."""
+"""Seconds for which a server without a process counts as being built; later, the process that built it has died."""
 _GRACE_S = 2.0
 _STILL = {"paused": "unpause", "suspended": "resume"}
-"""Power of a server whose processes stand still, and what makes them go on."""
+"""Power of a server whose processes are stopped -> the operation that continues them."""
 _VARIABLE_SIZE_MAX = 4096
 
 
@@ -83,7 +84,14 @@ class Servers(Family):
         return facts
 
     def _checked(self, look: TreeSnapshot, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
-        """Fails: Terminal when `spec` names what does not exist; a key may go once a server has it."""
+        """Check the references of a spec, and return their facts.
+
+        A key pair may be deleted once a server has it, so it is checked only when the field changes; likewise the image
+        and the flavor.
+
+        Raises:
+            Terminal: `spec` names a thing that does not exist.
+        """
         for entity in ("image", "flavor"):
             name = str(spec.get(entity) or "")
             if entity in changed and name and not self._is_snapshot(entity, name) and not _is_made(look, entity, name):
@@ -120,7 +128,10 @@ class Servers(Family):
         decide: Callable[[Sequence[Item]], list[Answer]],
         act: Callable[[str], object],
     ) -> list[Answer]:
-        """Decide for a chunk under the lock of the tree, then let the processes start side by side."""
+        """Decide for a chunk under the lock of the tree, then start its processes in parallel.
+
+        In chunks, so that other threads get the lock of the tree in between.
+        """
         answers: list[Answer] = []
         for at in range(0, len(items), _CHUNK):
             decided = decide(items[at : at + _CHUNK])
@@ -157,7 +168,7 @@ class Servers(Family):
     # -- networks ----------------------------------------------------------------------------------
 
     def _plugged(self, look: TreeSnapshot, record: ThingRecord | None) -> ThingRecord | None:
-        """The record with its ports, made where they are missing; a new server that cannot have them goes."""
+        """Provide the ports of a server, and return its record; a new server whose ports are impossible is removed."""
         if record is None or record.facts["plugged"]:
             return record
         try:
@@ -173,8 +184,10 @@ class Servers(Family):
         return plugged
 
     def _ports(self, look: TreeSnapshot, record: ThingRecord) -> list[ThingRecord]:
-        """One for each entry of `networks`. What an entry asks for may be said in another way than before, or be what
-        it has already: then it keeps its port and its address."""
+        """Return a port for each entry of `networks`.
+
+        An entry that means the same as before, perhaps in other words, keeps its port and its address.
+        """
         entries = entries_of(record)
         wanted = [None if entry.get("port") else own_port(look, record, entry) for entry in entries]
         kept = kept_ports(look, record, wanted)
@@ -192,7 +205,7 @@ class Servers(Family):
 
     @contextlib.contextmanager
     def _held(self, id: str) -> Iterator[ThingRecord | None]:
-        """The record, with nobody else starting or ending its guest; None when there is no such server."""
+        """Yield the record while no other thread or process starts or ends the guest; None if there is no server."""
         with contextlib.ExitStack() as stack:
             if self.tree.read("server", id) is None:
                 yield None
@@ -211,7 +224,7 @@ class Servers(Family):
             return noted
 
     def _finish_building(self, id: str) -> None:
-        """What `create` and `update` have decided but not yet done: metadata, and the guest's next life."""
+        """Carry out what `create` and `update` decided: write the metadata, and start the guest."""
         with self._held(id) as record:
             if record is None or record.facts.get("deleting"):
                 return
@@ -220,7 +233,7 @@ class Servers(Family):
                 self._live(record)
 
     def _live(self, record: ThingRecord) -> None:
-        """Start the guest. Whatever an earlier life has left behind is ended first."""
+        """Start the guest, after ending all processes of an earlier life."""
         directory = self.tree.directory("server", record.id)
         if record.facts["lives"]:
             processes.end([directory])
@@ -245,7 +258,7 @@ class Servers(Family):
         _furnish_boot(directory, str(record.spec.get("user_data") or ""))
 
     def _furnish_root(self, record: ThingRecord, root: str) -> None:
-        """A disk as its image has it: empty, unless that is the snapshot of a server."""
+        """Make the disk if it does not exist: empty, or a copy of the server snapshot that the image names."""
         image = str(record.spec.get("image") or "")
         if os.path.isdir(root) or not self._is_snapshot("image", image):
             os.makedirs(root, exist_ok=True)
@@ -300,8 +313,10 @@ class Servers(Family):
 
     @contextlib.contextmanager
     def _held_still(self, id: str) -> Iterator[str]:
-        """The disk of a server whose guest does not run meanwhile. A guest left behind so by a crash goes on when the
-        snapshot is asked for again, or when it is unpaused."""
+        """Yield the disk of a server while its guest is paused.
+
+        A guest that a crash left paused continues when the snapshot is requested again, or when the server is unpaused.
+        """
         directory = self.tree.directory("server", id)
         record = self.tree.read("server", id)
         running = record is not None and record.facts["power"] == "running" and self._alive(record)
@@ -346,9 +361,11 @@ class Servers(Family):
             self._note(record.id, power="running")
 
     def _suspend(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
-        """Stop its processes where they are. That needs nobody to go on: they stay so whatever becomes of the service,
-        until they are resumed, and a restart of the machine ends them. First the deed, then the note of it: whoever
-        dies in between has said nothing, and is asked again."""
+        """Stop the processes (SIGSTOP). They stay so, with or without the service, until they are resumed.
+
+        A restart of the machine ends them.
+        """
+        # The record is written last: if the service dies before, the operation has not been answered, and is retried.
         refuse_if_locked(record, "suspended")
         if not self._alive(record):
             raise Terminal(f"server {record.id} is not running, so it cannot be suspended")
@@ -356,7 +373,7 @@ class Servers(Family):
         self._note(record.id, power="suspended")
 
     def _resume(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
-        """Go on; one whose processes have ended meanwhile starts anew."""
+        """Continue the processes; a server whose processes have ended is started again."""
         refuse_if_locked(record, "resumed")
         if not self._alive(record):
             self._live(self._note(record.id, power="running"))
@@ -372,7 +389,7 @@ class Servers(Family):
         self._note(record.id, locked=False)
 
     def _rebuild(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
-        """A new working directory; `arguments` may bring another image, user_data, name or metadata."""
+        """Start with a new working directory; `arguments` may have a new image, user_data, name or metadata."""
         refuse_if_locked(record, "rebuilt")
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
@@ -393,7 +410,10 @@ class Servers(Family):
     # -- deleting ----------------------------------------------------------------------------------
 
     def _delete_all(self, handles: Sequence[str]) -> list[Answer]:
-        """Locks in one order, so that callers never wait in a ring; one scan of the processes for all of them."""
+        """Delete a chunk of servers, with one scan of the processes for all of them.
+
+        The locks are taken in sorted order, so that callers cannot deadlock.
+        """
         with contextlib.ExitStack() as stack:
             held = {handle: stack.enter_context(self._held(handle)) for handle in sorted(set(handles))}
             going = [handle for handle, record in held.items() if record and not record.facts.get("locked")]
@@ -435,7 +455,7 @@ class Servers(Family):
         }
 
     def _addresses(self, look: TreeSnapshot, record: ThingRecord) -> list[tuple[str, dict[str, Any]]]:
-        """(network name, entry of `addresses`), in the order of the ports."""
+        """Return (network name, entry of `addresses`) for each address, in the order of the ports."""
         found = []
         for id in record.facts["ports"]:
             port = look.get("port", id)
@@ -449,7 +469,7 @@ class Servers(Family):
 
 
 def _status(record: ThingRecord, alive: processes.Life | None) -> tuple[str, str | None]:
-    """Status and fault."""
+    """Return status and fault."""
     facts = record.facts
     if facts.get("deleting"):
         return "deleting", None
@@ -466,7 +486,7 @@ def _status(record: ThingRecord, alive: processes.Life | None) -> tuple[str, str
 
 
 def _reborn(**facts: Any) -> Facts:
-    """Facts of a server whose guest is about to be started."""
+    """Return the facts of a server whose guest is about to be started."""
     return {"begun_at": time.time(), "pid": None, **facts}
 
 
@@ -476,14 +496,16 @@ def refuse_if_locked(record: ThingRecord, participle: str) -> None:
 
 
 def _is_made(look: TreeSnapshot, entity: str, given: str) -> bool:
-    """Is it the id or name of a flavor that somebody has made?"""
+    """Return whether this is the id or name of a created flavor, besides those of the catalogue."""
     made = look.all("flavor") if entity == "flavor" else {}
     return given in made or any(given in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())
 
 
 def _furnish_boot(directory: str, user_data: str) -> None:
-    """What the guest runs when it boots, and the files that came with that. A document of several parts is taken apart
-    here, since a guest has to start quickly."""
+    """Write the scripts that the guest runs at boot, and the files that came with them.
+
+    Multi-part user data are split here and not in the guest, which must start quickly.
+    """
     for name in ("scripts", "files"):
         if os.path.isdir(f"{directory}/{name}"):
             remove_tree(f"{directory}/{name}")
@@ -508,7 +530,7 @@ def _numbered(scripts: Sequence[str]) -> dict[str, str]:
 
 
 def _link(target: str, path: str) -> None:
-    """A link to `target`, unless the user's script has put something else there."""
+    """Make a link to `target`, unless the user's script has put something else there."""
     if os.path.islink(path):
         os.unlink(path)
     if not os.path.exists(path):

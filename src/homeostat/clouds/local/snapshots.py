@@ -1,9 +1,9 @@
-"""Snapshots of the local cloud: copies of a volume's data or of a server's disk, which outlive what they are of.
+"""Snapshots of the local cloud: copies of a volume's data or of a server's disk, which outlive their source.
 
-    snapshots/<id>/  thing.json  lock  data/ (data.new while it is copied)
+    snapshots/<id>/  thing.json  lock  data/ (data.new during the copy)
 
-Whoever copies holds the file `lock`. A copy that nobody holds and that is not whole was lost with its maker: it is not
-told of, and begun anew when it is asked for again.
+The thread that copies holds the file `lock`. An unfinished copy whose lock is free was lost with its process: it is not
+listed, and is restarted when the snapshot is requested again.
 """
 
 import fcntl
@@ -26,17 +26,21 @@ from homeostat.model.plan import snapshots_of
 LOG = logging.getLogger(__name__)
 KIND = "snapshot"
 Source = Callable[[], AbstractContextManager[str]]
-"""Gives the directory to copy, and keeps it still for as long as it is open."""
+"""Context manager that yields the directory to copy, and prevents changes of it meanwhile."""
 
 
 class Snapshots:
-    """Takes snapshots in threads of their own, a few side by side."""
+    """Taking of snapshots, in a few threads of its own."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
     def take(self, of: ThingRecord, operation: Operation, source: Source) -> None:
-        """Begin to copy, unless somebody does or has done so already for the same token. Fails: Terminal."""
+        """Start to copy, unless the same token's snapshot is being copied or complete.
+
+        Raises:
+            Terminal: The operation has no token.
+        """
         token = str(operation.arguments.get("token") or "")
         if not token:
             raise Terminal("A snapshot needs a token")
@@ -87,26 +91,26 @@ class Snapshots:
         shutil.copy2(source, target, follow_symlinks=False)
 
     def _note(self, record: ThingRecord, **facts: Any) -> None:
-        """Unless it was deleted meanwhile."""
+        """Write facts to the record, unless the snapshot was deleted meanwhile."""
         with self._tree.lock():
             if not self._is_deleted(record):
                 self._tree.write(replace(record, facts={**record.facts, **facts}))
 
     def _tidy(self, record: ThingRecord) -> None:
-        """What was deleted while it was copied leaves nothing behind."""
+        """Remove the data of a snapshot that was deleted while it was copied."""
         with self._tree.lock():
             if self._is_deleted(record):
                 self._tree.remove(KIND, record.id)
 
     def _is_deleted(self, record: ThingRecord) -> bool:
-        """Its record is gone, whatever was copied since."""
+        """Return whether the record was removed; the copy may have left data without a record."""
         try:
             return self._tree.read(KIND, record.id) is None
         except MissingRecord:
             return True
 
     def of(self, look: TreeSnapshot, source: ThingRecord) -> dict[str, Any]:
-        """The field `snapshots` of a thing; nothing where there are none."""
+        """Return the field `snapshots` of a thing; {} if it has none."""
         told = [each for record in look.referring(KIND, "source_id", source.id) if (each := self._shown(record))]
         return {"snapshots": told} if told else {}
 
@@ -120,7 +124,11 @@ class Snapshots:
 
 
 class SnapshotsOf(Family):
-    """The snapshots of the things of one kind, for those who want to be rid of them. source — that kind."""
+    """Snapshots as a kind of their own, which can be observed, found and deleted.
+
+    Attributes:
+        source: Kind of their sources.
+    """
 
     source: ClassVar[str]
 
@@ -160,14 +168,14 @@ def snapshot_data(tree: Tree, id: str) -> str:
 
 
 def complete_snapshot(tree: Tree, id: str, source_kind: str) -> ThingRecord | None:
-    """The snapshot of that id, if it is whole and of such a thing."""
+    """Return the snapshot of that id if it is complete and its source is of that kind, else None."""
     record = tree.read(KIND, id)
     fits = record is not None and record.facts["status"] == "available" and record.facts["source_kind"] == source_kind
     return record if fits else None
 
 
 def _hold(path: str) -> int | None:
-    """Descriptor that holds the lock until it is closed; None while somebody else does."""
+    """Take a lock; return the descriptor that holds it until it is closed, None if the lock is taken."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -178,7 +186,10 @@ def _hold(path: str) -> int | None:
 
 
 def _is_held(path: str) -> bool:
-    """Asking holds it for a moment: who wants it just then is told that somebody copies, and asks again."""
+    """Return whether a lock is taken.
+
+    The check takes the lock for a moment; a thread that wants it just then takes it for a running copy, and retries.
+    """
     descriptor = _hold(path)
     if descriptor is None:
         return True
@@ -187,7 +198,7 @@ def _is_held(path: str) -> bool:
 
 
 def _special(directory: str, names: list[str]) -> list[str]:
-    """Sockets, pipes and devices hold no data."""
+    """Return the names that are not copied: sockets, pipes and devices, which hold no data."""
     return [name for name in names if not _has_data(os.lstat(f"{directory}/{name}").st_mode)]
 
 
@@ -196,7 +207,7 @@ def _has_data(mode: int) -> bool:
 
 
 def _told(error: OSError) -> str:
-    """The first of what may be many."""
+    """Return the message of an error; of many errors of a copy, the first."""
     if isinstance(error, shutil.Error) and error.args and error.args[0]:
         source, _, why = error.args[0][0]
         return f"{source} cannot be copied: {why}"

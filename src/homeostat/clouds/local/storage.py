@@ -21,7 +21,7 @@ from homeostat.model.observed import Observation
 
 
 class Volumes(Family):
-    """size is kept in mind, not enforced: the data is a plain directory."""
+    """Volumes; their data are plain directories, so the size is recorded but not enforced."""
 
     kind = "volume"
     refers = (Refers(("source_volid",), "volume", "source_volume_id"),)
@@ -43,7 +43,11 @@ class Volumes(Family):
         return {**facts, "size": size, "created_at": made_at, "bootable": bool(spec.get("image"))}
 
     def _snapshot_of(self, spec: Mapping[str, Any]) -> ThingRecord | None:
-        """The snapshot that it starts from. Fails: Terminal when there is none of that id."""
+        """Return the snapshot that the volume starts from, None if it starts from none.
+
+        Raises:
+            Terminal: The snapshot does not exist or is not complete.
+        """
         id = spec.get("backup_id") or spec.get("snapshot_id")
         found = complete_snapshot(self.tree, str(id), "volume") if id else None
         if id and found is None:
@@ -61,7 +65,10 @@ class Volumes(Family):
         return facts
 
     def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """Give it its data: once, and again when it is to have that of a backup. Who has a file open keeps the old."""
+        """Provide the data of the volume: once, and again when it is restored from a backup.
+
+        A process that has a file of the old data open keeps that file.
+        """
         data = volume_data(self.tree, record.id)
         restoring = record.facts.get("restoring")
         if os.path.isdir(data) and not restoring:
@@ -83,7 +90,7 @@ class Volumes(Family):
             look.store(replace(record, facts=facts))
 
     def _source_of(self, record: ThingRecord) -> str:
-        """Directory that it begins as a copy of; empty for none."""
+        """Return the directory that the volume starts as a copy of; "" for none."""
         snapshot = record.spec.get("backup_id") or record.spec.get("snapshot_id")
         if snapshot:
             return snapshot_data(self.tree, str(snapshot))
@@ -179,7 +186,7 @@ class VolumeAttachments(Family):
 
 
 class Keypairs(Family):
-    """What others know as the id of a key pair is its name, so names are unique in a project."""
+    """Key pairs; their handle is their name, so names are unique in a project."""
 
     kind = "keypair"
 
@@ -200,7 +207,7 @@ class Keypairs(Family):
         return next((record for record in look.all("keypair").values() if record.token == token), None)
 
     def create(self, intents: Sequence[Creation]) -> list[Answer]:
-        """A private key made here is in this answer and nowhere else."""
+        """Create key pairs; a private key that is generated here is in this answer only, and not stored."""
         private: dict[str, str] = {}
 
         def make(intent: Creation) -> ThingRecord:
@@ -244,7 +251,12 @@ def fingerprint(public_key: str) -> str:
 
 
 def generated_pair(name: str) -> tuple[str, str]:
-    """Public and private key. Fails: Terminal where the machine has no ssh-keygen."""
+    """Generate a public and a private key.
+
+    Raises:
+        Terminal: The machine has no ssh-keygen.
+        Transient: ssh-keygen failed.
+    """
     program = shutil.which("ssh-keygen")
     if program is None:
         raise Terminal("Keys cannot be generated here: give a public_key, or install ssh-keygen (openssh-client)")

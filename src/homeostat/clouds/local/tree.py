@@ -1,13 +1,13 @@
-"""The state of the local cloud: one directory a thing, one `thing.json` in it, written whole or not at all.
+"""The state of the local cloud: a directory for each thing with a `thing.json`, which is replaced atomically.
 
 Several service processes share one tree; what must not interleave happens under `Tree.lock`.
 
-    ROOT/.cloud         the cloud's identity, and below it the kinds that have a directory, a line each
+    ROOT/.cloud         the cloud's identity, and below it the kinds that have a directory, one in a line
     ROOT/servers/.cloud the identity again, in the directory of each kind
     ROOT/servers/<id>/thing.json …    ROOT/ports/<id>/thing.json    ROOT/snapshots/<id>/…    ROOT/.lock    ROOT/.trash/
 
-A thing is absent only if the directory of its kind is there, carries the mark of this cloud, and has no such thing. A
-directory that is away, empty in the place of a mounted one, or cannot be read says nothing about the things in it.
+A thing is absent only if the directory of its kind exists, carries the mark of this cloud, and does not contain the
+thing. A directory that is missing, unreadable, or an empty mount point says nothing about the things in it.
 """
 
 import contextlib
@@ -32,26 +32,32 @@ from homeostat.model.errors import Terminal, Transient, ambiguous
 THING = "thing.json"
 MARK = ".cloud"
 BUILT_IN = "built-in "
-"""Tokens of what the cloud has by itself begin so."""
+"""Prefix of the tokens of things that every cloud has from its beginning."""
 _NAME_MAX = 200
 RACY_S = 0.05
-"""What is younger than this when it is looked at may change again without its time stamp changing."""
+"""Age in seconds below which a file may change again without its time stamp changing."""
 
 
 class Damaged(Transient):
-    """The record of one thing cannot be read; the others can."""
+    """The record of one thing cannot be read; other records can."""
 
 
 class MissingRecord(Damaged):
-    """There are data of a thing, and no record."""
+    """A thing has data, but no record."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThingRecord:
-    """One thing. spec — as last asked for; facts — what the cloud decided (addresses, power, ids of others).
+    """Record of one thing. Its mappings are never changed in place: records are shared between threads.
 
-    project — whose it is, "" for nobody's.
-    Neither mapping is ever changed in place: records are shared between threads.
+    Attributes:
+        kind: Kind of the cloud port.
+        id: Id of the thing.
+        token: Token of its creation.
+        spec: Object as last requested.
+        facts: What the cloud decided (addresses, power, ids of other things).
+        created_at: Seconds since the epoch.
+        project: Project that owns it; "" for none.
     """
 
     kind: str
@@ -64,12 +70,12 @@ class ThingRecord:
 
     @property
     def is_built_in(self) -> bool:
-        """Every project sees it, and none may change it."""
+        """Whether every project sees it and none may change it."""
         return not self.project and self.token.startswith(BUILT_IN)
 
 
 class Threads:
-    """What starts guests side by side, and what copies; for all views of a tree."""
+    """Thread pools for starting guests and for copying snapshots, shared by all views of a tree."""
 
     def __init__(self) -> None:
         self.servers = ThreadPoolExecutor(8, thread_name_prefix="local-server")
@@ -77,18 +83,20 @@ class Threads:
         self.stop = threading.Event()
 
     def close(self) -> None:
-        """What is being copied is given up; it is begun anew when it is asked for again."""
+        """Stop the threads; unfinished copies are abandoned, and restarted when the snapshot is requested again."""
         self.stop.set()
         self.copies.shutdown()
         self.servers.shutdown()
 
 
 class Tree:
-    """Records on disk below `root`. Whatever touches them fails with Transient while the cloud's directory is away.
+    """The records on disk below `root`. Every access raises Transient while the cloud's directory is away.
 
-    private — files of the service that nothing in the cloud may reach.
-    project — None: who looks sees everything; else the things of that project and what is built in, and nothing of
-    others can be read, changed or replaced.
+    Attributes:
+        private: Files of the service that nothing in the cloud may reach.
+        project: None for a view of everything; else a view of the things of that project and the built-in ones, in
+            which those of others can be neither read nor changed nor replaced.
+        whole: The tree with the view of everything.
     """
 
     def __init__(self, root: Path, private: Collection[Path] = ()) -> None:
@@ -107,7 +115,7 @@ class Tree:
 
     @property
     def identity(self) -> str:
-        """ "" until `found` or `recognise`."""
+        """Identity of the cloud; "" before `found` or `recognise`."""
         return self.whole._identity
 
     def sees(self, record: ThingRecord) -> bool:
@@ -116,15 +124,25 @@ class Tree:
     # -- which cloud this is -----------------------------------------------------------------------
 
     def found(self, kinds: Collection[str], known: str) -> str:
-        """Meet the cloud again, or begin a new one where none was known. known — its identity, "" for none yet.
+        """Open the known cloud, or start a new one; kinds that are new to it get a directory.
 
-        Gives the identity. Kinds that are new to it get a directory. Fails: Transient when the known one is not here.
+        Args:
+            kinds: Kinds that the cloud should have.
+            known: Identity of the known cloud; "" for none.
+
+        Returns:
+            Its identity.
+
+        Raises:
+            Transient: The known cloud is not in this directory.
         """
         if not known:
             self.root.mkdir(parents=True, exist_ok=True)
         with self._opened(str(self.root), known) as root, _locked(".lock", root):
             lines = self._mark(root)
             identity = self._recognised(lines, known) if known or lines else str(uuid.uuid4())
+            # Kinds that the mark names had a directory: it is not made again, since an empty one would mean that all
+            # their things are absent.
             new = [kind for kind in sorted(kinds) if kind not in lines[1:]]
             for kind in new:
                 os.makedirs(f"{self.root}/{kind}s", exist_ok=True)
@@ -135,9 +153,13 @@ class Tree:
         return identity
 
     def recognise(self, known: str = "") -> None:
-        """For who only looks: take the cloud for the known one, or, "", for what its directory says it is.
+        """Open a cloud to read it, without changing anything.
 
-        Fails: Transient when the known one is not here.
+        Args:
+            known: Identity that it must have; "" for any.
+
+        Raises:
+            Transient: The directory is not that cloud.
         """
         with self._opened(str(self.root), known) as root:
             self.whole._identity = self._recognised(self._mark(root), known)
@@ -149,7 +171,7 @@ class Tree:
         return lines[0]
 
     def _mark(self, directory: int) -> list[str]:
-        """Lines of the mark in a directory; none where there is none."""
+        """Return the lines of the mark in a directory (a descriptor); none if there is no mark."""
         try:
             with open(MARK, encoding="utf-8", opener=_inside(directory)) as file:
                 return file.read().split()
@@ -178,8 +200,13 @@ class Tree:
 
     @contextlib.contextmanager
     def _sure(self, path: str) -> Iterator[int]:
-        """Descriptor of a directory that carries the mark of this cloud. What is asked through it is asked of that very
-        directory, whatever is mounted or moved meanwhile."""
+        """Open a directory that carries the mark of this cloud.
+
+        Accesses through the descriptor concern that very directory, whatever is mounted or moved meanwhile.
+
+        Raises:
+            Transient: The directory is away.
+        """
         with self._opened(path) as descriptor:
             if not self.identity or self._mark(descriptor)[:1] != [self.identity]:
                 raise self._away(f"{path} does not carry the mark {self.identity}")
@@ -188,12 +215,12 @@ class Tree:
     # -- records -----------------------------------------------------------------------------------
 
     def directory(self, kind: str, id: str) -> str:
-        """Where a thing lives. Any text is a safe id: nothing outside it can be named."""
+        """Return the directory of a thing. Any text is a safe id: it cannot name a directory elsewhere."""
         return f"{self.root}/{kind}s/{_name(id)}"
 
     @contextlib.contextmanager
     def lock(self, path: str | None = None) -> Iterator[None]:
-        """Exclude other threads and processes; `path` — file to lock, None: the whole tree. Not reentrant."""
+        """Exclude other threads and processes from a file, or, without `path`, from the whole tree. Not reentrant."""
         if path is not None:
             with _locked(path):
                 yield
@@ -202,13 +229,22 @@ class Tree:
             yield
 
     def read(self, kind: str, id: str) -> ThingRecord | None:
-        """The thing; None where there is none. Fails: Damaged when its record cannot be read, Transient."""
+        """Return the record of a thing, None if it does not exist or is not visible in this view.
+
+        Raises:
+            Damaged: The record cannot be read.
+            Transient: The directory is away.
+        """
         with self._sure(f"{self.root}/{kind}s") as there:
             record = self._load(there, kind, _name(id))
         return record if record is not None and self.sees(record) else None
 
     def write(self, record: ThingRecord) -> None:
-        """A thing that is nobody's yet becomes one of the project. Fails: Terminal for what is not of the project."""
+        """Write a record; a thing without a project becomes one of this view's project.
+
+        Raises:
+            Terminal: The thing belongs to another project.
+        """
         if self.project is not None:
             self._refuse_strange(record.kind, record.id)
             record = replace(record, project=record.project or self.project)
@@ -217,12 +253,13 @@ class Tree:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, dir_fd=there)
             write_whole(f"{name}/{THING}", json.dumps(asdict(record)), inside=there)
-            os.utime(there)  # whoever watches looks at this kind again
+            os.utime(there)  # tells the watcher that a thing of this kind changed
 
     def remove(self, kind: str, id: str) -> None:
-        """At once as others see it: the directory is moved away; `empty_trash` does what takes time.
+        """Remove a thing atomically, by moving its directory away; `empty_trash` does the part that takes time.
 
-        Fails: Terminal for what is not of the project.
+        Raises:
+            Terminal: The thing belongs to another project.
         """
         if self.project is not None:
             self._refuse_strange(kind, id)
@@ -238,14 +275,16 @@ class Tree:
             raise Terminal(f"The {kind} {id} is not of this project: it cannot be changed")
 
     def empty_trash(self) -> None:
-        """Also of what an earlier process has left there. Not under a lock: others need not wait for it."""
+        """Remove everything in the trash, also what an earlier process left. Without a lock: others need not wait."""
         for entry in scan(f"{self.root}/.trash"):
             remove_tree(entry.path)
 
     def all(self, kind: str) -> dict[str, ThingRecord]:
-        """Every record of a kind by id, oldest first; costs one stat each for those that did not change.
+        """Return every record of a kind by id, oldest first; an unchanged record costs one stat.
 
-        Fails: Damaged when one of them cannot be read: nothing can be decided without it. Transient.
+        Raises:
+            Damaged: A record cannot be read; nothing can be decided without it.
+            Transient: The directory is away.
         """
         records = []
         with self._sure(f"{self.root}/{kind}s") as there:
@@ -257,17 +296,25 @@ class Tree:
         return {record.id: record for record in sorted(found, key=lambda record: record.created_at)}
 
     def names(self, kind: str) -> list[str]:
-        """Of the directories of the things of a kind. Fails: Transient."""
+        """Return the names of the directories of all things of a kind.
+
+        Raises:
+            Transient: The directory of the kind is away.
+        """
         with self._sure(f"{self.root}/{kind}s") as there:
             return _listed(there)
 
     def check(self, kind: str) -> None:
-        """Fails: Transient when the directory of this kind is away."""
+        """Check that the directory of a kind is there.
+
+        Raises:
+            Transient: It is away.
+        """
         with self._sure(f"{self.root}/{kind}s"):
             return
 
     def _load(self, there: int, kind: str, name: str) -> ThingRecord | None:
-        """Parses only what changed since the last time."""
+        """Read a record, or return the cached one if the file did not change."""
         path = f"{name}/{THING}"
         try:
             stat = os.stat(path, dir_fd=there) if name else None
@@ -286,6 +333,7 @@ class Tree:
             return None
         except (OSError, ValueError, TypeError) as error:
             raise self._damaged(f"{kind}s/{path}", error) from error
+        # A file that was written just now may change again with the same time stamp: do not cache it.
         if time.time() - stat.st_mtime > RACY_S:
             self._known[f"{kind}s/{path}"] = (signature, record)
         return record
@@ -303,14 +351,17 @@ def _listed(there: int) -> list[str]:
 
 
 def _name(id: str) -> str:
-    """Of the directory of a thing: its id, as far as a file system takes that for a name."""
+    """Return the name of the directory of a thing: its id, quoted, or a hash of it if that is too long."""
     name = quote(id, safe="", errors="replace").replace(".", "%2E")
     return name if len(name) <= _NAME_MAX else hashlib.sha256(id.encode(errors="replace")).hexdigest()
 
 
 def _has_data(there: int, name: str) -> bool:
-    """Is there a thing whose record is missing? Whoever died while making one has left an empty directory, or one with
-    an unfinished record."""
+    """Return whether a directory without a record belongs to a thing.
+
+    A process that died while it made a thing leaves an empty directory, or one with an unfinished record; those count
+    as no thing.
+    """
     try:
         with _descriptor(name, there) as directory:
             return any(not _is_unfinished(each) for each in os.listdir(directory))
@@ -334,7 +385,7 @@ def _descriptor(name: str, inside: int) -> Iterator[int]:
 
 
 def _inside(directory: int) -> Any:
-    """For `open`: names are names in this directory."""
+    """Return an opener for `open` that takes names as names in this directory."""
     return lambda name, flags: os.open(name, flags, 0o600, dir_fd=directory)
 
 
@@ -349,10 +400,10 @@ def _locked(path: str, inside: int | None = None) -> Iterator[None]:
 
 
 class TreeSnapshot:
-    """One consistent look at the tree for the length of a batch: each kind is read at most once. It shows what the
-    tree shows; `everything` is for what all projects share, as addresses.
+    """A consistent view of the tree for one batch, which reads each kind at most once.
 
-    Take it under `Tree.lock` when something is decided by it.
+    It shows what the tree's view shows; `everything` is for what all projects share, such as addresses. Make it under
+    `Tree.lock` if a decision depends on it.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -361,7 +412,7 @@ class TreeSnapshot:
         self._kinds: dict[str, dict[str, ThingRecord]] = {}
 
     def everything(self, kind: str) -> dict[str, ThingRecord]:
-        """Of all projects."""
+        """Return the records of a kind in all projects, by id."""
         if kind not in self._everything:
             self._everything[kind] = self._tree.whole.all(kind)
         return self._everything[kind]
@@ -378,7 +429,11 @@ class TreeSnapshot:
         return self._tree.read(kind, id)
 
     def called(self, kind: str, reference: str) -> str | None:
-        """Id of the thing of this id or name. Fails: Rejected when several have the name."""
+        """Return the id of the thing with this id or name, None if there is none.
+
+        Raises:
+            Rejected: Several things have the name.
+        """
         if self.get(kind, reference) is not None:
             return reference
         named = self._named(kind, reference)
@@ -390,7 +445,11 @@ class TreeSnapshot:
         return [record for record in self.all(kind).values() if record.spec.get("name") == name]
 
     def resolve(self, kind: str, reference: str) -> ThingRecord:
-        """By id or else by name. Fails: Terminal when nothing or more than one thing is called so."""
+        """Return the thing with this id, or else with this name.
+
+        Raises:
+            Terminal: There is none, or several things have the name.
+        """
         found = self.get(kind, reference)
         if found is not None:
             return found
@@ -403,11 +462,16 @@ class TreeSnapshot:
         raise Terminal(f"There is no {kind} {reference!r}; known are: {', '.join(known[:20]) or 'none'}")
 
     def referring(self, kind: str, fact: str, id: str) -> list[ThingRecord]:
-        """Things of `kind` whose fact is `id`, or a list with `id` in it."""
+        """Return the things of a kind whose fact is `id`, or a list that contains `id`."""
         return [record for record in self.all(kind).values() if _mentions(record.facts.get(fact), id)]
 
     def outlived(self, record: ThingRecord) -> bool:
-        """Was it made for something else alone, which is not there any more? Fails: Damaged, Transient."""
+        """Return whether a thing was made only for another one, which does not exist any more.
+
+        Raises:
+            Damaged: The record of the other thing cannot be read.
+            Transient: The directory is away.
+        """
         user = record.facts.get("used_by") if record.facts.get("own") else None
         return user is not None and self._tree.whole.read(*user) is None
 
@@ -439,7 +503,14 @@ def scan(directory: str) -> list["os.DirEntry[str]"]:
 
 
 def write_whole(path: str, text: str, mode: int = 0o600, inside: int | None = None) -> None:
-    """Readers see the old text or the new one, never a part. inside — directory that the path is relative to."""
+    """Replace a file atomically: readers see the old or the new text, never a part.
+
+    Args:
+        path: Path of the file.
+        text: New text.
+        mode: Permissions.
+        inside: Descriptor of the directory that the path is relative to; None for the working directory.
+    """
     temporary = f"{path}.{uuid.uuid4().hex[:8]}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=inside)
     try:
@@ -453,7 +524,7 @@ def write_whole(path: str, text: str, mode: int = 0o600, inside: int | None = No
 
 
 def remove_tree(path: str) -> None:
-    """Also through directories that a guest has made unreadable; somebody else may be removing the same."""
+    """Remove a tree, even if a guest made directories unreadable, or another process removes the same tree."""
 
     def unlock_and_retry(remove: Any, failed: str, error: Any) -> None:
         if isinstance(error[1], FileNotFoundError):

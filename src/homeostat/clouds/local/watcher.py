@@ -1,7 +1,7 @@
-"""Notices of the local cloud: deaths by pidfd, within milliseconds; changed records by looking again.
+"""Change notices of the local cloud: deaths by pidfd, within milliseconds; changed records by polling.
 
-Who changes a record touches the directory of its kind (`Tree.write`), as making and removing a thing does by itself. So
-a look costs one stat a kind as long as nothing changes. What is changed by other means is found every few seconds.
+A change of a record touches the directory of its kind (`Tree.write`), as making and removing a thing does by itself. So
+a poll costs one stat for each kind as long as nothing changes. Changes made by other means are found every few seconds.
 """
 
 import errno
@@ -18,29 +18,36 @@ from homeostat.clouds.port import ChangeNotice
 from homeostat.model.errors import Transient
 
 LOOK_S = 0.5
+"""Seconds between polls."""
 WHOLE_LOOK_S, WHOLE_LOOK_S_MAX = 5.0, 60.0
+"""Least and most seconds between polls of every single thing."""
 _SHARE = 0.0005
-"""Of a core that whole looks may use."""
+"""Share of a core that polls of every single thing may use."""
 FORWARDING = frozenset({"load_balancer", "floating_ip"})
-"""Kinds whose processes tell of themselves in a file beside the record."""
+"""Kinds whose processes report their state in a file beside the record."""
 LIVING = FORWARDING | {"server"}
+"""Kinds with processes."""
 
 Signature = tuple[int, ...]
 
 
 @dataclass(slots=True)
 class Known:
-    """What was seen of a kind. directory — signature at the last look, () when it has to be looked at again."""
+    """State of a kind at the last poll.
+
+    Attributes:
+        directory: Signature of its directory; () where that must be read again.
+        things: Name of a thing's directory -> signature of its record.
+        told: Name of a thing's directory -> signature of the state that its process reports.
+    """
 
     directory: Signature = ()
     things: dict[str, Signature] = field(default_factory=dict)
-    """Name of its directory -> signature of its record."""
     told: dict[str, Signature] = field(default_factory=dict)
-    """Name -> signature of what its process tells."""
 
 
 class Watcher:
-    """Looks at the tree every half a second; in between it sleeps in poll(2) until some guest dies."""
+    """Watcher of a tree: it polls every half a second, and in between sleeps in poll(2) until a guest dies."""
 
     def __init__(self, tree: Tree, kinds: Sequence[str]) -> None:
         self._tree = tree
@@ -48,12 +55,12 @@ class Watcher:
         self._poll = select.poll()
         self._known = {kind: Known() for kind in kinds}
         self._lives: dict[int, ChangeNotice] = {}
-        """By pidfd."""
+        """Pidfd of a living process -> its notice."""
         self.listed = 0
-        """So many times the things of a kind were looked at one by one."""
+        """Number of times that the things of a kind were read one by one."""
 
     def sightings(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
-        """Everything that changes after the first look; `stop()` is asked every half a second."""
+        """Yield everything that changes after the first poll; `stop()` is called every half a second."""
         try:
             whole_at = time.monotonic() + self._whole_look()[1]
             while not stop():
@@ -69,7 +76,7 @@ class Watcher:
 
     @property
     def followed(self) -> set[ChangeNotice]:
-        """Whose deaths are told at once."""
+        """Things whose deaths are noticed at once."""
         return set(self._lives.values())
 
     def close(self) -> None:
@@ -77,14 +84,14 @@ class Watcher:
             os.close(self._lives.popitem()[0])
 
     def _whole_look(self) -> tuple[list[ChangeNotice], float]:
-        """What changed, and seconds until the next one: more where there is much to look at."""
+        """Poll every single thing; return the changes, and the seconds to the next time, which grow with the cost."""
         began = time.thread_time()
         changed = self.look(whole=True)
         cost_s = time.thread_time() - began
         return changed, min(max(WHOLE_LOOK_S, cost_s / _SHARE), WHOLE_LOOK_S_MAX)
 
     def deaths(self, within_s: float) -> Iterator[ChangeNotice]:
-        """Of those that are followed, as they happen within this time."""
+        """Yield the deaths of followed processes as they happen within this time."""
         deadline = time.monotonic() + within_s
         while (left := deadline - time.monotonic()) > 0:
             for descriptor, _ in self._poll.poll(left * 1000):
@@ -93,10 +100,12 @@ class Watcher:
                 yield self._lives.pop(descriptor)
 
     def look(self, whole: bool = False) -> list[ChangeNotice]:
-        """What changed since the last look; new lives are watched from now on. While the cloud's directory is away,
-        nothing is known to have changed.
+        """Return what changed since the last poll, and follow new processes from now on.
 
-        whole — look at each thing; otherwise only where the directory of the kind was touched.
+        While the cloud's directory is away, nothing counts as changed.
+
+        Args:
+            whole: Read every single thing; otherwise only those of kinds whose directory was touched.
         """
         try:
             looks = {kind: self._look_at(kind, known, whole) for kind, known in self._known.items()}
@@ -113,7 +122,11 @@ class Watcher:
         return changed + [part for sighting in changed for part in self._told_of(sighting)]
 
     def _look_at(self, kind: str, known: Known, whole: bool) -> Known:
-        """The very same where nothing was touched. Fails: Transient."""
+        """Poll one kind; the result is `known` itself if nothing was touched.
+
+        Raises:
+            Transient: The directory of the kind is away.
+        """
         path = self._paths[kind]
         directory = _signature(path)
         if not directory:
@@ -126,25 +139,26 @@ class Watcher:
         things = {name: _signature(f"{path}/{name}/{THING}") for name in names}
         if kind in FORWARDING:
             told = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in names}
+        # A directory that was touched just now may be touched again with the same time stamp: read it again next time.
         is_racy = time.time_ns() - directory[1] < RACY_S * 1e9
         return Known(() if is_racy else directory, {name: each for name, each in things.items() if each}, told)
 
     def _told_of(self, sighting: ChangeNotice) -> Iterator[ChangeNotice]:
-        """What a load balancer's process tells of: its state stands beside it, not beside its parts."""
+        """Yield notices for the parts of a load balancer, whose states are reported with it and not with the parts."""
         if sighting.kind == "load_balancer":
             told = forwarder_files.state(self._tree.directory(sighting.kind, sighting.handle))
             yield from (ChangeNotice("listener", id) for id in told.get("listeners", ()))
             yield from (ChangeNotice("pool_member", id) for id in told.get("members", ()))
 
     def _newly_dead(self, kind: str, now: Known, watched: set[ChangeNotice]) -> list[ChangeNotice]:
-        """Follow the lives that are not followed yet; gives those that ended at this very moment."""
+        """Follow the processes that are not followed yet; return those that ended at this very moment."""
         if kind not in LIVING:
             return []
         new = [each for name in now.things if (each := ChangeNotice(kind, unquote(name))) not in watched]
         return [each for each in new if not self._follow(each)]
 
     def _follow(self, sighting: ChangeNotice) -> bool:
-        """False when its guest died at this very moment."""
+        """Follow the process of a thing, if it has one; return False if it died at this very moment."""
         alive = processes.life(self._tree.directory(sighting.kind, sighting.handle))
         if alive is None:
             return True
@@ -155,7 +169,7 @@ class Watcher:
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
-            return True  # more guests than this process may have files open: this one's death is not noticed at once
+            return True  # too many open files: the death of this guest is noticed by a later observation only
         self._lives[descriptor] = sighting
         self._poll.register(descriptor, select.POLLIN)
         return True

@@ -1,6 +1,6 @@
-"""A cloud in memory: latency, faults, late listing, quota, on whatever time it is given.
+"""A cloud in memory, with latency, faults, late listing and quotas, on virtual or real time.
 
-A plug-in like any other, for tests, benchmarks and dry runs. One `SimulatedCloud` may be shared by many workers.
+An adapter like any other, for tests, benchmarks and dry runs. Many workers may share one `SimulatedCloud`.
 """
 
 from homeostat.clouds.simulated.cloud import Faults, SimulatedCloud, Weather

@@ -1,4 +1,4 @@
-"""The simulated cloud itself. All its answers follow from the calls, the time and its own seeded randomness."""
+"""The simulated cloud. Its answers are determined by the calls, the time and its own seeded randomness."""
 
 import copy
 import itertools
@@ -28,10 +28,16 @@ from homeostat.model.observed import Observation, Presence
 
 @dataclass(slots=True)
 class Faults:
-    """Probabilities that a call, or an item of it, goes wrong. lost — the item is done but its answer is lost;
-    unreachable — the whole call fails, not sent; refused — the item is not done now; error — a created thing ends in
-    status error; snapshot — a snapshot does. retry_after_s — what a refusal says about when to come back, None for
-    nothing."""
+    """Probabilities of faults, for a call or for one item of it.
+
+    Attributes:
+        unreachable: The whole call fails and is not sent.
+        refused: The item is not done now.
+        lost: The item is done, but its answer is lost.
+        error: A created thing ends in the status error.
+        snapshot: A snapshot ends in the status error.
+        retry_after_s: Seconds after which a refusal says to retry; None if it says nothing.
+    """
 
     unreachable: float = 0.0
     refused: float = 0.0
@@ -43,10 +49,17 @@ class Faults:
 
 @dataclass(slots=True)
 class Weather:
-    """How the cloud behaves. build_s — until a thing that builds is ready; delete_s — until a deleted one is gone;
-    snapshot_s — until a snapshot is complete;
-    listing_lag_s — until a new one is seen; quota — things there may be, None for no limit; idempotent — one token
-    makes one thing only."""
+    """Behaviour of the cloud.
+
+    Attributes:
+        build_s: Seconds until a thing is ready, for kinds that build.
+        delete_s: Seconds until a deleted thing is absent.
+        snapshot_s: Seconds until a snapshot is complete.
+        listing_lag_s: Seconds until a new thing is listed.
+        quota: Most things; None for no limit.
+        idempotent: Whether a second creation with the same token returns the same thing.
+        faults: Probabilities of faults.
+    """
 
     build_s: float = 0.0
     delete_s: float = 0.0
@@ -85,11 +98,12 @@ class _Snapshot:
 class SimulatedCloud:
     """A cloud of plain data.
 
-    Takes: now — seconds since the epoch; weather — how it behaves; seed — of its faults; first_number — of its things,
-    so that several clouds need not use one handle for different things; kinds — that it has, all where none are named.
-    catalogue — kind -> names that there are besides the things made here; of other kinds any name is taken.
-    messages — name of a queue -> what was posted to it.
-    doubled — (kind, token) of every creation made while another thing with that token was there: to stay empty.
+    Attributes:
+        weather: Its behaviour.
+        catalogue: Kind -> names that exist besides the things created here; for other kinds any name exists.
+        messages: Name of a queue -> the messages posted to it.
+        doubled: (kind, token) of every creation while another thing with that token existed. The service must keep it
+            empty.
     """
 
     name = "simulated"
@@ -103,6 +117,15 @@ class SimulatedCloud:
         first_number: int = 1,
         kinds: frozenset[str] | None = None,
     ) -> None:
+        """Make an empty cloud.
+
+        Args:
+            now: Clock, in seconds since the epoch.
+            weather: Its behaviour; None for a perfect cloud.
+            seed: Seed of its faults.
+            first_number: Number of its first thing, so that several clouds need not use the same handles.
+            kinds: Kinds that it has; None for all.
+        """
         self.kinds = self.kinds if kinds is None else kinds
         self.weather = weather or Weather()
         self.listing_lag_s = self.weather.listing_lag_s
@@ -122,8 +145,7 @@ class SimulatedCloud:
         self._changed = threading.Condition(self._lock)
 
     def of(self, project: str) -> "SimulatedCloud":
-        """The cloud of one project, which has nothing in common with those of others but its weather, its numbers and
-        whom it tells of changes."""
+        """Return the cloud of one project; projects share only the weather, the numbers and the change notices."""
         with self._lock:
             if project not in self._projects:
                 mine = self._projects[project] = copy.copy(self)
@@ -146,7 +168,7 @@ class SimulatedCloud:
             return [self._look(kind, self._by_token.get((kind, token), "")) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Things there are, and names of the catalogue; of kinds that it does not list, any name stands for itself."""
+        """Resolve existing things and names of the catalogue; for kinds without a catalogue any name is its own id."""
         with self._lock:
             self._answering()
             return [self._resolve(kind, name) for name in names]
@@ -181,12 +203,12 @@ class SimulatedCloud:
             yield from seen
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no connections."""
 
     # -- what happens to it from outside -----------------------------------------------------------------------------
 
     def things(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
-        """Everything there is now: handle -> object."""
+        """Return everything that exists now, of one kind or of all: handle -> object."""
         with self._lock:
             found = {}
             for (each, handle), _ in list(self._things.items()):
@@ -197,43 +219,42 @@ class SimulatedCloud:
             return found
 
     def snapshots(self, handle: str) -> list[dict[str, Any]]:
-        """Of a thing, whether it still exists or not: `{id, token, name, status, created_at, fault?}`."""
+        """Return the snapshots of a thing, even a deleted one: `{id, token, name, status, created_at, fault?}`."""
         with self._lock:
             kept = [each for key, found in self._snapshots.items() if key[1] == handle for each in found]
             return [each.told(self._now()) for each in kept]
 
     def all_snapshots(self) -> list[dict[str, Any]]:
-        """Those of all things, in the same form."""
+        """Return the snapshots of all things, in the same form."""
         with self._lock:
             return [each.told(self._now()) for found in self._snapshots.values() for each in found]
 
     def lose_snapshots(self, handle: str) -> None:
-        """Whoever makes them dies: nothing of them is left."""
+        """Lose the snapshots of a thing, as if their maker had died."""
         with self._lock:
             for key in [key for key in self._snapshots if key[1] == handle]:
                 del self._snapshots[key]
 
     def vanish(self, handle: str) -> None:
-        """Somebody removes a thing by hand."""
+        """Remove a thing, as a user does by hand."""
         with self._changed:
             for key in [key for key in self._things if key[1] == handle]:
                 self._remove(key)
                 self._notify(key[0], handle)
 
     def hide(self, handle: str) -> None:
-        """A thing is there, and nobody finds it, neither to look at it nor to change or delete it, until it comes back
-        (`unhide`)."""
+        """Let the cloud answer, wrongly, that an existing thing is absent, until `unhide`."""
         self._hidden.add(handle)
 
     def unhide(self, handle: str) -> None:
-        """It comes back."""
+        """Undo `hide`, with a change notice."""
         with self._changed:
             self._hidden.discard(handle)
             for kind in [kind for kind, each in self._things if each == handle]:
                 self._notify(kind, handle)
 
     def change(self, handle: str, **fields: Any) -> None:
-        """Somebody changes a thing by hand (a server stops, a rule is edited)."""
+        """Change a thing, as a user does by hand (a server stops, a rule is edited)."""
         with self._changed:
             for (kind, each), thing in self._things.items():
                 if each == handle:
@@ -279,7 +300,7 @@ class SimulatedCloud:
         return self._told(kind, handle)
 
     def _told(self, kind: str, handle: str) -> Observation:
-        """Whoever names it hears this, however late the cloud lists."""
+        """Return the answer to a call that names the thing; the listing lag does not apply to it."""
         return self._missing(kind, handle) if handle in self._hidden else self._true_look(kind, handle)
 
     def _missing(self, kind: str, handle: str) -> Observation:

@@ -1,4 +1,4 @@
-"""What each kind of simulated thing looks like once it exists: the fields a cloud adds to what was asked for."""
+"""Objects of simulated things by kind: the fields that a cloud adds to the requested ones."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,7 +30,7 @@ READY_STATUS: Mapping[str, str] = {
     "l7_policy": "active",
     "l7_rule": "active",
 }
-"""Status word of a thing that is ready; kinds without one have no status."""
+"""Kind -> status of a ready thing; kinds not listed have no status."""
 
 BUILDING_STATUS: Mapping[str, str] = {
     "server": "building",
@@ -38,13 +38,14 @@ BUILDING_STATUS: Mapping[str, str] = {
     "remote_stack": "in_progress",
     **services.BUILDING_STATUS,
 }
+"""Kind -> status of a thing that is building; things of other kinds are ready at once."""
 OWN_ID: Mapping[str, str] = {"keypair": "name", **services.OWN_ID}
-"""Kind -> field that is the id of a thing of that kind, where it is given."""
+"""Kind -> field of the request that becomes the id, where it is given."""
 TELL_ACTION = frozenset({"remote_stack", "external_resource"})
-"""Kinds whose field `action` tells what was last asked of them."""
+"""Kinds whose field `action` reports the last operation."""
 SNAPSHOT_KINDS = frozenset({"server", "volume"})
 SNAPSHOTS = {snapshots_of(kind): kind for kind in SNAPSHOT_KINDS}
-"""Kind of snapshots -> kind of what they are of."""
+"""Kind of snapshots -> kind of their sources."""
 KINDS = frozenset(
     {
         *SNAPSHOTS,
@@ -74,7 +75,7 @@ Fields = dict[str, Any]
 
 
 def _server(spec: Fields, number: int) -> Fields:
-    """In each of its networks it has a port, the one that is named or one of its own."""
+    """Return the addresses of a server: in each of its networks it has a port, the named one or one made for it."""
     addresses: dict[str, list[Fields]] = {}
     for place, each in enumerate(spec.get("networks") or [{}]):
         name = str(each.get("network") or each.get("port") or "default")
@@ -143,7 +144,7 @@ def _connection(spec: Fields, number: int) -> Fields:
 
 
 _PLACES = 1_000_000
-"""Between the addresses of a server in its networks: no other server has them."""
+"""Distance of the addresses of one server in its networks, so large that they are no addresses of other servers."""
 
 
 def _address(number: int) -> str:
@@ -174,5 +175,5 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
 
 
 def told_once(kind: str, spec: Fields, number: int) -> Fields:
-    """What only the answer to a creation tells."""
+    """Return the fields that only the answer to a creation contains."""
     return {"private_key": f"private {number}"} if kind == "keypair" and not spec.get("public_key") else {}

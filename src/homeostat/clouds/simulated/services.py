@@ -1,4 +1,4 @@
-"""What things of the services around the clouds look like once they exist: images, users, secrets, alarms, names, …"""
+"""Objects of simulated things of other services: images, users, secrets, alarms, DNS, workflows and more."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -49,12 +49,12 @@ OWN_ID: Mapping[str, str] = {
     "region": "id",
     "image": "id",
 }
-"""Kind -> field that is the id of a thing of that kind, where it is given."""
+"""Kind -> field of the request that becomes the id, where it is given."""
 SOME_DAY = "2030-01-01T00:00:00Z"
 
 
 def refusal(properties: Fields) -> str:
-    """Why a thing may not be deleted, or ""."""
+    """Return why a thing may not be deleted; "" if it may."""
     if properties.get("object_count") and not properties.get("purge"):
         return f"Deleting non-empty container ({properties['id']}) when PurgeOnDelete is False is not supported"
     return f"Image {properties['id']} is protected and cannot be deleted" if properties.get("protected") else ""
