@@ -34,6 +34,10 @@ demo: .venv/installed ## bring up a web tier on this machine, break it, watch it
 test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
 	$(PYTEST) $(addprefix --ignore=,$(STORMS)) $(ARGS)
 
+.PHONY: test-fast
+test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
+	$(BIN)/python -m pytest --numprocesses 2 $(addprefix tests/unit/,model planner templates resources) $(ARGS)
+
 .PHONY: storm
 storm: servers ## run the slow tests: workers and servers are killed, users attack
 	$(PYTEST) $(STORMS) $(ARGS)
