@@ -87,3 +87,20 @@ def test_texts_that_are_too_long_are_not_remembered(database: Database, monkeypa
     for _ in range(2):
         with database.read() as tx:
             assert stacks.desired_of(tx, first, 1).files == {"a.yaml": "x" * 200, "b.yaml": "y"}
+
+
+def test_texts_are_stored_in_one_order_whatever_their_names(database: Database) -> None:
+    """Two requests that share texts would otherwise wait for each other."""
+    stored: list[list[str]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if "INTO file" in statement:
+            rows = parameters if isinstance(parameters, list) else [parameters]
+            stored.append([row["hash"] if isinstance(row, dict) else row[0] for row in rows])
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    add(database, "a", TEXTS)
+    add(database, "b", {name: f"# {number}" for number, name in enumerate(TEXTS)})
+    found = [[each for each in row if len(each) == 64] for row in stored]
+    assert found
+    assert found == [sorted(row) for row in found]

@@ -14,6 +14,7 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, inspect, select, text
+from sqlalchemy.exc import DBAPIError
 from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
 from tests.waiting import until
 
@@ -51,6 +52,12 @@ import sqlalchemy as sa
 revision, down_revision, branch_labels, depends_on = "9001", "{before}", None, None
 def upgrade():
     op.add_column("stack", sa.Column("invented", sa.Text(), nullable=True))
+"""
+WRONG = """
+from alembic import op
+revision, down_revision, branch_labels, depends_on = "9998", "{before}", None, None
+def upgrade():
+    op.execute("SELECT * FROM nowhere")
 """
 
 
@@ -266,3 +273,11 @@ def test_events_keep_their_numbers_and_those_that_were_read_are_not_used_again(e
         assert tx.execute(select(table.c.seq).order_by(table.c.seq)).scalars().all() == [7, 41]
     assert [each["name"] for each in inspect(empty.engine).get_indexes("event")] == ["ix_event_stack"]
     assert [each["referred_table"] for each in inspect(empty.engine).get_foreign_keys("event")] == ["stack"]
+
+
+def test_a_migration_that_fails_says_why_and_lets_the_next_one_go_on(empty: Database, migrations: Path) -> None:
+    add_revision(migrations, "9998", WRONG)
+    with pytest.raises(DBAPIError, match="nowhere"):
+        empty.migrate()
+    forget(migrations, "9998")
+    assert empty.migrate().missing == ()

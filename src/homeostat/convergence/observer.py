@@ -233,6 +233,7 @@ class Observer:
         written = {each: observations.write_out_all(self._db, each, looks, seen_at) for each, looks in by_stack.items()}
         with self._db.write() as tx:
             now = self._db.now_of(tx)
+            lock_order.take(tx, sorted(_shards([thing for thing, _ in news])))
             for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
                 urgent = min(_urgency(*each) for each in looks)
                 shards.wake(tx, stack_id, now, urgent, sorted({thing.shard for thing, _ in looks}))

@@ -263,6 +263,9 @@ def _advisory_lock(connection: Connection) -> Iterator[None]:
     connection.execute(text("SELECT pg_advisory_lock(727373)"))
     try:
         yield
+    except BaseException:
+        connection.rollback()  # in a failed transaction the unlock would fail, too, and hide the error
+        raise
     finally:
         connection.execute(text("SELECT pg_advisory_unlock(727373)"))
         connection.commit()

@@ -7,6 +7,7 @@ stored again for each stack.
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -114,5 +115,6 @@ def store(db: Database, tx: Connection, rows: Rows) -> None:
     # As text, so that the cells are compared as stored, and not opened or sealed by the column's type.
     there, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
     tx.execute(
-        new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=there != wanted), rows
+        new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=there != wanted),
+        sorted(rows, key=itemgetter("hash")),  # in one order: two requests that share files must not block each other
     )
