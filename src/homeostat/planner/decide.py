@@ -662,5 +662,5 @@ def _forbidden(definition: Definition, verdict: Verdict) -> bool:
     """
     if verdict.condition is Condition.ABSENT:
         return False
-    action = {Remedy.UPDATE: "update", Remedy.RECREATE: "replace"}.get(verdict.remedy)
+    action = {Remedy.UPDATE: "update", Remedy.RECREATE: "replace", Remedy.REPLACE: "replace"}.get(verdict.remedy)
     return action in definition.restricted

@@ -24,10 +24,10 @@ from tests.unit.planner.worlds import (
 )
 
 from homeostat.model.errors import Rejected, Transient
-from homeostat.model.observed import Observation, Presence
+from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Recorded, Step, Verb
 from homeostat.model.world import World
-from homeostat.planner import Frontier, outcome
+from homeostat.planner import Frontier, decide, outcome
 from homeostat.planner.actions.check import pass_on
 from homeostat.planner.lifecycle import adoption_data
 
@@ -396,3 +396,10 @@ def test_what_was_missed_when_it_was_to_be_changed_is_changed(
     step = keep(of, definition)
     assert isinstance(step, Step)
     assert (step.verb, step.changed) == (Verb.UPDATE, fields)
+
+
+@pytest.mark.parametrize("remedy", [Remedy.RECREATE, Remedy.REPLACE])
+def test_what_may_not_be_replaced_is_left_alone_whichever_goes_first(remedy: Remedy) -> None:
+    definition = replace(wanted("a"), restricted=frozenset({"replace"}))
+    assert decide._forbidden(definition, Verdict(Condition.BROKEN, "it broke", remedy))
+    assert not decide._forbidden(definition, Verdict(Condition.ABSENT, "it is gone", remedy))

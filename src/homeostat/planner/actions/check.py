@@ -8,7 +8,6 @@ from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
-from homeostat.planner.actions import snapshot_state
 from homeostat.planner.policies import unhealthy
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import is_outside, kind_of, type_of
@@ -18,9 +17,6 @@ LEFT = "left"
 """Key of a row's intent: what is wrong with a resource that is left alone since its convergence is switched off."""
 CONVERGE, CHECK = "converge", "check"
 """Operations on a nested stack: the requests of its parent. Those of maintenance have the names of their actions."""
-
-
-_AS_ACTION = {CHECK: Action.CHECK, snapshot_state.SNAPSHOT: Action.SNAPSHOT}
 
 
 def unsettled(world: World) -> bool:
