@@ -284,6 +284,7 @@ class RemoteStacks:
                 listed[name] = self._list(self._region(name))
             except Transient as error:
                 silent[name] = error
+            # A region that refuses the list says nothing about its stacks: they are unknown, not absent.
             except (Terminal, NotThere) as error:
                 silent[name] = Transient(str(error))
         return listed, silent
@@ -365,6 +366,7 @@ class RemoteStacks:
         return self._of_handles([change.handle for change in changes], self._update, changes)
 
     def _update(self, region: Region, entry: Wire, change: Change) -> Answer:
+        # An update replaces the tags; without them the stack would not be found again.
         body = {**_wanted(change.spec), "tags": ",".join(entry["tags"] or ())}
         self._ask(region, "PUT", _path(entry), of=change.handle, json=body)
         return self._begun(region.name, entry["id"], entry["stack_name"], "UPDATE")

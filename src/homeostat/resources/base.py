@@ -336,6 +336,7 @@ class ResourceType:
         meant = self._fields_treated(thing) if thing.treated else ()
         wanted = self.spec(thing.properties, thing.physical_name)
         seen = thing.seen.properties
+        # A field that the cloud does not report, or whose value is left to the cloud, cannot have drifted.
         return tuple(
             name
             for name, field_name, same in self._compared

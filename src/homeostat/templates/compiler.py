@@ -121,6 +121,7 @@ def _compiled(
     sections = dialect.read(document)
     check_types(sections["resources"], dialect)
     known = resolve(sections["parameters"], given, identity, version=version, strict=context.unknown is None)
+    # From here on, errors may quote values of parameters.
     with HiddenValues.of(known).refusals():
         return _linked(version, document, sections, environment, given, known, context)
 

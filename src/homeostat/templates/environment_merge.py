@@ -44,6 +44,7 @@ def merged_environment(
             before = found.get(section)
             if section == "parameter_merge_strategies":
                 continue
+            # The templates are parsed only if there is anything to merge.
             if section in MERGED and before:
                 types = _declared(files, template or {}) if types is None else types
                 known = content if template is None else {key: content[key] for key in content if key in types}

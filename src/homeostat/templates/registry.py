@@ -116,6 +116,7 @@ class Registry:
         for place, value in self._candidates(type_name, name):
             if is_template(value):
                 return Resolved(value, place)
+            # An entry may lead to another name that has entries of its own; a chain that ends nowhere is passed over.
             found = Resolved(value) if place == () else self._resolve(value, name, before | {type_name})
             if found is not None:
                 return found

@@ -120,6 +120,7 @@ class Trusts:
             Transient: Keystone does not answer.
             Uncertain: The trust may have been deleted.
         """
+        # Deleting needs a token of the trust. Where there is none, the trust is deleted already, or not valid.
         try:
             self.token(trust_id)
         except Denied:

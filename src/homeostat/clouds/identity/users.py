@@ -67,6 +67,7 @@ class DomainUsers:
             there = self.find(one, body["name"])
             if there is None:
                 raise
+            # An earlier attempt, whose response was lost, may have set other values, such as another password.
             if again is not None:
                 self._keystone.ask(self._admin, "PATCH", f"{one}s/{there}", json={one: again})
             return there

@@ -165,6 +165,7 @@ class Family:
         if record is None:
             return None
         spec = merged(record.spec, change)
+        # The caller compares with what it requested last; the record may differ in more fields, after a lost request.
         changed = frozenset(change.changed) | {
             name for name in {*spec, *record.spec} if spec.get(name) != record.spec.get(name)
         }

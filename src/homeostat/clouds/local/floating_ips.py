@@ -138,6 +138,7 @@ class FloatingIpAssociations(Family):
     def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
         before = look.get(self.kind, change.handle)
         after = super().change(look, change)
+        # The floating IP that the association left must stop forwarding; `finish` handles the new one later.
         if before is not None:
             self.finish(look, [before])
         return after

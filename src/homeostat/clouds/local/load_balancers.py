@@ -40,6 +40,7 @@ class LoadBalancers(_Balanced):
 
     def begin(self, look: TreeSnapshot, intent: Creation) -> ThingRecord:
         record = super().begin(look, intent)
+        # The record comes first, as the user of the port. Without an address it is of no use, so it is removed again.
         if record.facts["vip_port_id"]:
             return record
         try:

@@ -241,6 +241,8 @@ class Servers(Family):
             with self.tree.lock():
                 look = TreeSnapshot(self.tree)
                 self._plugged(look, look.get("server", record.id))
+        # Recorded before the launch: if this process dies in between, the server counts as being built for a while, and
+        # the next start ends whatever was launched.
         record = self._note(record.id, **_reborn(), lives=record.facts["lives"] + 1)
         if record.facts["wipe"] and os.path.isdir(f"{directory}/root"):
             remove_tree(f"{directory}/root")
@@ -417,6 +419,8 @@ class Servers(Family):
         with contextlib.ExitStack() as stack:
             held = {handle: stack.enter_context(self._held(handle)) for handle in sorted(set(handles))}
             going = [handle for handle, record in held.items() if record and not record.facts.get("locked")]
+            # Recorded before the processes end: if this process dies in between, the server shows as being deleted and
+            # not as stopped, which would be healed by a start.
             for handle in going:
                 self._note(handle, deleting=True)
             processes.end([self.tree.directory("server", handle) for handle in going])

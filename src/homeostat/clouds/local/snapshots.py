@@ -47,6 +47,7 @@ class Snapshots:
         record = self._tree.read(KIND, identity(KIND, token)) or self._begin(of, token, operation.arguments)
         if record.facts["status"] != "creating":
             return
+        # The lock is taken here and released by the copying thread, so that no second copy starts in between.
         held = _hold(self._lock_of(record))
         if held is not None:
             self._tree.threads.copies.submit(self._copy, record, source, held)

@@ -80,6 +80,8 @@ class Volumes(Family):
             shutil.copytree(source, partial, symlinks=True)
         else:
             os.makedirs(partial)
+        # The copy is complete before it replaces the old data. After a crash anywhere here, the data are missing or the
+        # record still says `restoring`, so the next call starts over.
         if os.path.isdir(data):
             shutil.rmtree(old, ignore_errors=True)
             os.rename(data, old)
@@ -143,6 +145,7 @@ class VolumeAttachments(Family):
     def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
         before = look.get("volume_attachment", change.handle)
         after = super().change(look, change)
+        # The link of the old place is removed here; `settle` makes the new one next.
         if before is not None:
             self.dismantle(look, before)
         return after

@@ -137,6 +137,7 @@ class AlarmType(ResourceType):
             for name, prop in self.properties.items()
             if name in found and wanted.get(name) not in EMPTY and not prop.same(wanted[name], found[name])
         }
+        # The base class compares the common properties only; those of the rule are compared above.
         flat = replace(thing, seen=replace(thing.seen, properties={k: v for k, v in seen.items() if k in COMMON}))
         return (*super().drift(flat), *sorted(differing))
 

@@ -259,6 +259,7 @@ class Server(ServerType):
         reason = super().replaced_by(before, after, changed)
         if reason:
             return reason
+        # A rebuild writes another image to the server's own disk; a boot volume is a different disk.
         if "image" in changed and not (before["image"] and after["image"]):
             return "a server cannot change between image and volume in place"
         for name in ("flavor", "image", "user_data"):

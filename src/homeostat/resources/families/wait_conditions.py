@@ -173,6 +173,7 @@ class WaitCondition(ResourceType):
         leaving = settling(thing, self.lifecycle)
         if leaving is not None:
             return leaving
+        # Met before it was adopted from another service: no server will signal again.
         if thing.seen.properties.get("met"):
             return READY
         _, timeout_s, count = (thing.properties[word] for word in self.words)
