@@ -6,6 +6,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.marks import MarkRequest, Marks
+from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
 from tests.component.running import Service, double, group, server
 
@@ -41,6 +42,21 @@ def test_a_resource_that_says_so_asks_first_and_no_other_does() -> None:
     StackActions(service.db, 600.0).converge(stack_id, "precious")
     service.live(30.0)
     assert service.states(stack_id) == {"precious": "CREATE_COMPLETE", "cattle": "CREATE_COMPLETE"}
+
+
+def test_what_vanished_while_it_was_replaced_fails_the_rollback_that_goes_back_to_it() -> None:
+    """It hindered nothing, since something was to replace it, and the rollback waited for its time to be over."""
+    service = Service(Weather(build_s=30.0))
+    stack_id = service.create({"srv": saying("ask")})
+    service.rest()
+    (handle,) = service.servers()
+    service.update(stack_id, {"srv": saying("ask", server(key_name="k"))})
+    service.cloud.vanish(handle)
+    service.live(10.0)
+    service.intake.cancel(stack_id, roll_back=True)
+    service.rest()
+    assert service.state(stack_id) == "ROLLBACK_FAILED"
+    assert "homeostat converge web srv" in service.stack(stack_id).reason
 
 
 def test_a_template_may_take_it_from_a_parameter_and_take_it_back() -> None:

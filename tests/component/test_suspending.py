@@ -3,6 +3,7 @@
 import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
+from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.explainer import Explainer
@@ -161,6 +162,23 @@ def test_what_failed_before_is_not_suspended() -> None:
     asks(service).resume(stack_id)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     assert service.states(stack_id)["t"] == "CREATE_FAILED"
+
+
+def test_what_was_replaced_is_not_suspended_in_the_place_of_what_could_not_be_made() -> None:
+    """Found by the simulation (seed 30233421): what was to replace it broke and went first, and nothing could be made
+    in the place of that. Nobody knew any more that it had been replaced: it stood for its name, and hindered nothing.
+    """
+    service, stack_id = made({"vol": volume()}, Weather(delete_s=5.0))
+    service.cloud.weather.faults = Faults(error=1.0)
+    Marks(service.db).say(stack_id, MarkRequest(unhealthy=True), {"": "vol"})
+    service.live(3.0)
+    service.cloud.weather.quota = 1
+    service.live(30.0)
+    replaced, unmade = sorted(service.rows(stack_id), key=lambda row: row.born)
+    assert (replaced.status, replaced.replaced_by, unmade.action) == ("FAILED", unmade.key, "CREATE")
+    asks(service).suspend(stack_id)
+    assert rested(service, stack_id) == "SUSPEND_FAILED"
+    assert "resources.vol: State CREATE_FAILED invalid for suspend" in service.stack(stack_id).reason
 
 
 def test_while_something_else_goes_on_a_stack_is_not_suspended() -> None:

@@ -52,6 +52,7 @@ REGRESSIONS = {
     30213882: "a nested stack slept on for ever where the update that overtook its resumption had failed",
     30231073: "what differed when it was found while its never complete stack was resumed was never mended",
     30234596: "what was not found when it was to be changed was taken for changed once it was seen again",
+    30233421: "what was replaced stood for its name again, as a failure of nobody's, when its successor broke and went",
     30232941: "a stack stayed DELETE_FAILED when what had hindered its deletion had gone, and all else of it with that",
     30233100: "the same as 30232941, in a nested stack, whose parent stayed DELETE_FAILED for it",
     30236118: "a snapshot of its stack hid that a resource was marked unhealthy",

@@ -206,6 +206,9 @@ class Frontier:
             # The decision about a name was about one of its leftovers: the replaced thing has come back.
             if node[0] != "/" and row.key in self.leftovers:
                 self._reinstate(row)
+            # A row that is acted on stands for its name, whatever was to replace it before a rollback.
+            if node[0] != "/":
+                row.replaced_by = None
             return
         self.world.rows[row.key] = row
         for key in row.requires:

@@ -219,15 +219,21 @@ class Intents:
         return Step(Verb.RECORD, row, events=[event], fails=reason)
 
     def _delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
-        """Replace a broken thing by deleting it first, since it may hold what the new one needs; the new row waits."""
+        """Replace a broken thing by deleting it first, since it may hold what the new one needs; the new row waits.
+
+        What the broken row was to replace is from now on replaced by the new row.
+        """
         new = self._new_row(definition, now, replaces=row)
+        older = [each for each in self.world.rows.values() if each.replaced_by == row.key and not each.leaving]
+        for each in older:
+            each.replaced_by = new.key
         row.action, row.status, row.acted_at, row.due_at = Action.DELETE, Status.IN_PROGRESS, None, None
         row.revision = self.world.stack.revision
         # An intent for another action, as a snapshot of the whole stack, must not be taken for one of this deletion.
         row.intent = None
         row.updated_at = now
         deleting = outcome.event_of(row, Status.IN_PROGRESS, row.reason)
-        return Step(Verb.RECORD, new, inserted=True, events=[deleting], also=[row])
+        return Step(Verb.RECORD, new, inserted=True, events=[deleting], also=[row, *older])
 
     def _halt(self, name: str) -> Waiting | None:
         """Return a reason to wait if the newest revision has failed, so that nothing new is begun for it."""
