@@ -324,3 +324,28 @@ def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(mo
     service.intake.update(stack_id, StackRequest(template({"grp": group(5), "srv": server(flavor="large")})))
     assert rested(service, stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active"] * 6
+
+
+@pytest.mark.parametrize("verb", ["delete", "update"])
+def test_a_suspended_nested_stack_that_was_kept_is_resumed_by_itself(verb: str) -> None:
+    service, stack_id = made({"grp": {**group(2), "deletion_policy": "Retain"}, "srv": server()})
+    child = service.child().id
+    asks(service).suspend(stack_id)
+    assert rested(service, stack_id) == "SUSPEND_COMPLETE"
+    assert refusal(asks(service).resume, child) == "400 NotSupported"
+    if verb == "delete":
+        service.delete(stack_id)
+    else:  # before the nested stack hears that it is resumed
+        asks(service).resume(stack_id)
+        service.update(stack_id, {"srv": server()})
+    assert rested(service, stack_id) == f"{verb.upper()}_COMPLETE"
+    service.cloud.vanish(service.row(child, "0").handle)
+    service.live(120.0)
+    assert service.state(child) == "SUSPEND_COMPLETE"
+    asks(service).resume(child)
+    assert rested(service, child) == "RESUME_COMPLETE"
+    service.live(60.0)
+    assert set(statuses(service)) == {"active"}
+    assert service.state(child) == "RESUME_COMPLETE"
+    asks(service).suspend(child)
+    assert rested(service, child) == "SUSPEND_COMPLETE"

@@ -56,6 +56,7 @@ REGRESSIONS = {
     30232941: "a stack stayed DELETE_FAILED when what had hindered its deletion had gone, and all else of it with that",
     30233100: "the same as 30232941, in a nested stack, whose parent stayed DELETE_FAILED for it",
     30236118: "a snapshot of its stack hid that a resource was marked unhealthy",
+    50944609: "a suspended nested stack that was kept when its parent was deleted could be resumed by nobody",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of
 its own, too."""

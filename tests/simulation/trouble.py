@@ -212,7 +212,8 @@ class TroubledWorld(SimulatedWorld):
         self._free()
 
     def _free(self) -> None:
-        """Users unlock what is locked, resume what is suspended, and switch convergence on, as soon as they may."""
+        """Users unlock what is locked, resume what is suspended, and switch convergence on, as soon as they may. Nested
+        stacks follow, but for those that were kept when their resource went: these are resumed by themselves."""
         if not (self._unswitched or self._is_any(BOUND)):
             return
         asks = StackActions(self.db, 900.0)
@@ -224,8 +225,9 @@ class TroubledWorld(SimulatedWorld):
                 exceptions = {key: {} for key in stack.exceptions or {}}
                 asks.switch(stack.id, ConvergenceSettings({"converge": True, "observe_s": None}, exceptions))
                 self._unswitched.discard(stack.id)
-            busy = [each for each in self.all_stacks() if each.root_id == stack.id and _goes_on(each)]
-            if stack.parent_id is not None or busy:
+            kept = stack.id in self.watcher.retained and stack.lock is None
+            busy = [each for each in self.all_stacks() if stack.id in (each.id, each.root_id) and _goes_on(each)]
+            if (stack.parent_id is not None and not kept) or busy:
                 continue
             if stack.lock is not None:
                 self.tell(f"unlock {stack.name} at last")

@@ -23,7 +23,7 @@ from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, shards
-from homeostat.store.stacks import locks, stacks, views
+from homeostat.store.stacks import locks, nested_status, stacks, views
 from homeostat.templates.registry import HOOKS
 
 EXCEPTIONS_MAX = 1000
@@ -205,7 +205,7 @@ class StackActions:
             if stack.status == Status.IN_PROGRESS and stack.action not in MAINTENANCE:
                 message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
                 raise Rejected("ActionInProgress", message)
-            if stack.parent_id is not None:
+            if nested_status.is_nested(tx, stack):
                 message = (
                     f"A nested stack is suspended and resumed with the stack {stack.root_id} that it is nested in."
                 )

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import Connection, Row, Select, and_, func, select
 
 from homeostat.store import schema
+from homeostat.store.shards import brakes
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import stacks
 
@@ -30,6 +31,11 @@ class NestedStatus:
     changes: int
     failures: int
     suspended: bool
+
+
+def is_nested(tx: Connection, stack: Row[Any]) -> bool:
+    """Is it the reality of a resource? One that a deletion policy has kept when its resource went is nobody's."""
+    return stack.parent_key is not None and brakes.owner_of(tx, stack.parent_key) is not None
 
 
 def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
