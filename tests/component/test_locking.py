@@ -8,7 +8,7 @@ from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.store.shards import shards
 from tests.component.maintained import asks, lock, lock_of, made, refusal, rested, statuses, unlock
-from tests.component.running import Service, double, group, server, volume
+from tests.component.running import Service, double, group, server, template, volume
 
 # -- locks -------------------------------------------------------------------------------------------------------------
 
@@ -107,6 +107,29 @@ def test_what_becomes_of_things_of_others_is_told_once_the_stack_is_unlocked(lev
     unlock(service, stack_id)
     service.rest()
     assert service.states(stack_id) == {"a": "CHECK_FAILED"}
+
+
+@pytest.mark.shows("LK2")
+@pytest.mark.parametrize("level", ["all", "stacks"])
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "of others"])
+def test_whose_a_thing_was_to_become_is_of_no_concern_in_a_locked_stack(ours: bool, level: str) -> None:
+    """Found by the simulation (seed 30240890): its update was cancelled, and went on once the stack was locked."""
+    service, _ = made({"s": server()})
+    (theirs,) = service.servers()
+    of_both = [{"srv": server()}, {"srv": {**server(), "external_id": theirs}}]
+    before, after = of_both if ours else reversed(of_both)
+    stack_id = service.create(before, name="mine")
+    service.rest()
+    service.intake.update(stack_id, StackRequest(template(after)))
+    service.intake.cancel(stack_id, roll_back=False)
+    lock(service, stack_id, level)
+    service.live(100.0)
+    mine = "LOCK_COMPLETE" if level == "all" else "CREATE_COMPLETE"
+    assert (service.state(stack_id), service.states(stack_id)) == ("LOCK_COMPLETE", {"srv": mine})
+    unlock(service, stack_id)
+    service.live(100.0)
+    assert (service.state(stack_id), service.row(stack_id, "srv").status) == ("UPDATE_FAILED", "COMPLETE")
+    assert not any(locked_servers(service))
 
 
 @pytest.mark.shows("LK2")

@@ -49,7 +49,7 @@ class Decider(Healing, Maintenance, Takeovers):
         stopped = self.came_back(definition, row, now) or self._before(definition, row, now) or self._after(row, now)
         if stopped is not None:
             return stopped
-        if definition.external_id is not None or (row is not None and row.external_id is not None):
+        if self._is_external(definition, row):
             return self.keep_external(definition, row, now)
         if row is None:
             return self._halt(definition.name) or self._absent_requirements(definition) or self._create(definition, now)
@@ -69,6 +69,15 @@ class Decider(Healing, Maintenance, Takeovers):
         if row.failed:
             return self._after_failure(definition, row, now)
         return self._at_rest(definition, row, now)
+
+    def _is_external(self, definition: Definition, row: Resource | None) -> bool:
+        """Return whether the thing is not managed here, or is not to be any more.
+
+        In a stack that is held nothing becomes anything else: the row alone counts.
+        """
+        if row is not None and row.external_id is not None:
+            return True
+        return definition.external_id is not None and not self.world.stack.held
 
     def _unchanged(self, definition: Definition, row: Resource | None, now: float) -> Decision | None:
         """Decide about a resource that is left as it is whatever its definition says; None where it may be changed."""

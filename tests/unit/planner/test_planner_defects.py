@@ -403,3 +403,24 @@ def test_what_may_not_be_replaced_is_left_alone_whichever_goes_first(remedy: Rem
     definition = replace(wanted("a"), restricted=frozenset({"replace"}))
     assert decide._forbidden(definition, Verdict(Condition.BROKEN, "it broke", remedy))
     assert not decide._forbidden(definition, Verdict(Condition.ABSENT, "it is gone", remedy))
+
+
+@pytest.mark.parametrize("now", [None, "h-a1"], ids=["ours", "of others"])
+@pytest.mark.parametrize(
+    ("facts", "decided"),
+    [
+        ({"lock": {"level": "stacks"}, "action": "LOCK", "complete_revision": 2}, "settled"),
+        ({"lock": {"level": "stacks"}, "action": "LOCK", "complete_revision": 1}, "settled"),
+        ({"suspended": True, "action": "SUSPEND", "complete_revision": 2}, "settled"),
+        ({"action": "RESUME", "complete_revision": 1}, "waits: halted"),
+        ({"action": "UPDATE", "complete_revision": 1, "status": "FAILED"}, "waits: halted"),
+        ({"action": "UPDATE", "complete_revision": 1, "status": "IN_PROGRESS"}, "record UPDATE_FAILED"),
+    ],
+    ids=["locked", "locked, and had failed", "suspended", "resumed, and had failed", "failed", "updated"],
+)
+def test_whose_a_thing_is_to_be_is_of_no_concern_while_nothing_is_begun(
+    facts: dict[str, Any], decided: str, now: str | None
+) -> None:
+    mine = row("a", VOLUME, external_id=now, judged=1)
+    of = world([], [mine], revision=2, settled_revision=1, **{"status": "COMPLETE", **facts})
+    assert told(keep(of, replace(wanted("a", VOLUME), external_id="other"))) == decided

@@ -38,10 +38,13 @@ class Externals(Departures):
         if row.external_id is not None and row.action == Action.CREATE and row.failed:
             return self._after_failed_take(definition, row, now)
         changed = self._other_thing(definition, row)
-        if changed:
+        if changed and not self.world.stack.held:
             known = row.failed and row.revision == self.world.stack.revision
             if known:
                 return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            halted = None if row.busy else self._halt(row.name)
+            if halted is not None:
+                return halted
             # The thing was made from what the row was given: there is nothing left to take over.
             adoption_data.forget(row)
             return self._failed_step(row, NotSupported(changed), now, Action.UPDATE)
