@@ -1,10 +1,12 @@
 """Nothing healthy is lost: what one look does not find is looked for again, and what comes back is kept."""
 
+from dataclasses import replace
+
 import pytest
 
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
-from tests.component.running import Service, server, volume
+from tests.component.running import LIMITS, Service, server, volume
 
 
 def lose(service: Service, kind: str, handle: str) -> None:
@@ -37,6 +39,28 @@ def test_what_two_looks_did_not_find_is_made_anew_within_a_second() -> None:
     service.observer.notice([ChangeNotice("server", gone)])
     service.live(0.5)
     assert service.servers() not in ([], [gone])
+
+
+def test_a_pass_that_looked_for_longer_than_its_slice_makes_what_it_did_not_find() -> None:
+    """Found by the simulation (seed 30241698): it gave the shard back, and every pass after it had to look again."""
+    service = Service()
+    service.passes.limits = replace(LIMITS, slice_s=2.0)
+    stack_id = service.create({"a": server(), "disk": volume()})
+    service.rest()
+    (gone,) = service.servers()
+    service.cloud.vanish(gone)
+    service.clock.time += 1
+    service.observer.notice([ChangeNotice("server", gone)])
+    observe = service.cloud.observe
+
+    def slowly(kind: str, handles: list[str]) -> object:
+        service.clock.time += 3.0
+        return observe(kind, handles)
+
+    service.cloud.observe = slowly  # type: ignore
+    service.live(60)
+    assert service.servers() not in ([], [gone])
+    assert service.states(stack_id) == {"a": "CREATE_COMPLETE", "disk": "CREATE_COMPLETE"}
 
 
 def test_a_cloud_that_does_not_answer_the_second_look_is_asked_again_at_growing_intervals() -> None:

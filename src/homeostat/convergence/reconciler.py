@@ -217,7 +217,12 @@ class Pass:
             self._act(outside)
             # A wake-up since the claim means that the world in memory is out of date (a new revision, an observation):
             # the pass ends, and the next one loads afresh. That is how an update takes effect in the middle of another.
-            if self._wakes != self._lease.wakes or p.clock.monotonic() - started > p.limits.slice_s:
+            if self._wakes != self._lease.wakes:
+                break
+            # A look is remembered by this pass alone. It decides what follows from it, however long the look took: the
+            # next pass would have to look again, and so would every pass after it.
+            looked = any(step.verb is Verb.OBSERVE for step in outside)
+            if p.clock.monotonic() - started > p.limits.slice_s and not looked:
                 break
         self._finish()
 

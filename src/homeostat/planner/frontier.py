@@ -245,6 +245,8 @@ class Frontier:
         # What was only recorded may not have been compared with its definition yet, so it is examined again.
         elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
             self._settle(node)
+        elif step.verb is Verb.OBSERVE:
+            self._ready.appendleft(node)  # what follows from a look comes next: no other pass knows of it
         else:
             self._ready.append(node)
 

@@ -106,6 +106,14 @@ def test_deletion_runs_in_reverse() -> None:
     assert story == ["delete c1", "gone c1", "delete b1", "gone b1", "delete a1", "gone a1"]
 
 
+def test_what_was_looked_for_comes_next() -> None:
+    """Only the pass that has looked knows of it, and it may end after any batch."""
+    of = world([wanted("a"), wanted("b"), wanted("c")], [row("a")], {"a1": absent()}, **UPDATED)
+    play(of)
+    made = sorted((each for key, each in of.rows.items() if key != "a1"), key=lambda each: each.born)
+    assert [each.name for each in made] == ["a", "b", "c"]
+
+
 def test_a_batch_has_its_bound_and_the_rest_comes_next() -> None:
     frontier = Frontier(world([wanted(f"r{n}") for n in range(5)]), keys())
     assert [len(frontier.steps(NOW, 2)) for _ in range(4)] == [2, 2, 1, 0]
