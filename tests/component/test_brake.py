@@ -193,7 +193,7 @@ def test_a_doubt_is_over_when_somebody_says_that_all_is_gone() -> None:
 
 
 def doubted(service: Service) -> list[tuple[str, int, list[str]]]:
-    """What the doctor tells of doubted looks: kind, how many wait, root stacks."""
+    """What the doctor tells of doubted looks: kind, how many wait, the stacks to converge."""
     with service.db.read() as tx:
         return [(each.kind, each.absent, list(each.stacks)) for each in doubts(tx)]
 
@@ -213,6 +213,25 @@ def test_the_doctor_tells_of_a_doubt_as_long_as_something_waits_for_it() -> None
     ask(service).converge(stack_id)
     service.rest()
     assert why(service, stack_id) == {}
+    assert doubted(service) == []
+
+
+def test_a_doubt_about_a_nested_stack_ends_in_the_stack_that_still_passes_orders_on_to_it() -> None:
+    """A nested stack that a deletion policy has kept hears nothing of what its former root stack is told."""
+    service = Service()
+    members = {**group(5), "deletion_policy": "Retain"}
+    stack_id = service.create({"grp": members, "net": {"type": "OS::Neutron::Net"}})
+    service.rest()
+    child = service.child().id
+    vanish(service, sorted(service.cloud.things("server")))
+    service.live(120.0)
+    assert doubted(service) == [("server", 5, [stack_id])]
+    service.update(stack_id, {"net": {"type": "OS::Neutron::Net"}})
+    service.rest()
+    assert doubted(service) == [("server", 5, [child])]
+    ask(service).converge(child)
+    service.rest()
+    assert len(service.cloud.things("server")) == 5
     assert doubted(service) == []
 
 

@@ -124,7 +124,8 @@ def test_without_the_package_nothing_is_counted_and_all_else_works() -> None:
     program = """
 import sys
 sys.modules["prometheus_client"] = None
-from homeostat.convergence import metrics, worker
+from homeostat.convergence import worker
+from homeostat.observability import metrics
 from homeostat.model.plan import Verb
 metrics.claimed(), metrics.passed("done"), metrics.looked("server", 1, 0.1), metrics.drifted(1), metrics.swept(1)
 metrics.told("webhook", 1), metrics.not_told("webhook", 1)

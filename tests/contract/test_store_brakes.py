@@ -51,7 +51,7 @@ def test_the_doctor_tells_of_a_doubt_and_how_it_ends(database: Database) -> None
     gone(database)
     level, found, remedy = line(database)
     assert level is Level.WARN
-    assert "4 of kind volume in project p" in found
+    assert "4 of kind volume in project p (stacks p-gone)" in found
     assert "homeostat converge STACK" in remedy
     assert "ten minutes later" in remedy
 

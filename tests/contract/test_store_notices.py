@@ -27,7 +27,7 @@ from homeostat.store.sql import notices
 
 WAKE = """
 import sys, time
-from homeostat.store import looking, shards
+from homeostat.store.shards import shards
 from homeostat.store.database import Database
 db = Database(sys.argv[1], time.time)
 with db.write() as tx:

@@ -137,7 +137,7 @@ def test_what_is_lost_together_or_marked_again_and_again_is_healed() -> None:
 
 def test_stacks_are_abandoned_and_adopted_amid_all_that() -> None:
     """CV16: what a document names is not deleted, or made twice, and a stack that has taken it over converges."""
-    worlds = [played(seed, moving=True) for seed in range(FIRST, FIRST + 12)]
+    worlds = [played(seed, moving=True) for seed in range(FIRST, FIRST + 16)]
     assert sum(world.adopted for world in worlds) > 12
 
 

@@ -4,7 +4,7 @@ It changes nothing and needs no running service.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -216,7 +216,8 @@ def _looks(_: Database, tx: Connection) -> Check:
     rows = doubts(tx)
     if not rows:
         return Check("looks", Level.OK, "none finds everything of a project gone")
-    found = _listed([f"{row.absent} of kind {row.kind} in project {row.project}" for row in rows])
+    gone = [(f"{row.absent} of kind {row.kind} in project {row.project}", _listed(row.stacks, ", ")) for row in rows]
+    found = _listed([f"{what} (stacks {stacks})" for what, stacks in gone])
     remedy = "see whether the cloud tells the truth; if they are gone: homeostat converge STACK, which makes them anew "
     remedy += "(by itself it goes on ten minutes later, if something else of that service is seen)"
     return Check("looks", Level.WARN, f"healing waits, since these are absent at once: {found}", remedy)
@@ -338,6 +339,6 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
         yield Check("rows without things", Level.OK, "none")
 
 
-def _listed(found: list[str]) -> str:
+def _listed(found: Sequence[str], separator: str = "; ") -> str:
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return "; ".join(found[:_SHOWN]) + more
+    return separator.join(found[:_SHOWN]) + more

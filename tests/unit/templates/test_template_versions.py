@@ -76,7 +76,7 @@ def test_functions_of_cfn(version: str, conditional: set[str]) -> None:
 def test_functions_are_listed_with_a_line_each() -> None:
     listed = {name: (text, condition) for name, text, condition in functions_of("heat_template_version.rocky")}
     assert listed["get_attr"] == (
-        "Attribute of another resource, what a path leads to inside it, or a map of all attributes.",
+        "Attribute of another resource, the part of it that a path leads to, or a map of all attributes.",
         False,
     )
     assert listed["equals"] == ("Whether two values are equal.", True)

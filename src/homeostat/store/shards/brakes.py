@@ -140,7 +140,8 @@ class Doubted:
         project: The project.
         kind: The kind of the cloud port.
         absent: How many things wait.
-        stacks: The ids of their root stacks.
+        stacks: The ids of the stacks to converge once they are known to be gone: root stacks, and nested stacks that a
+            deletion policy has kept.
     """
 
     project: str
@@ -159,26 +160,42 @@ def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
         kinds: The kinds, by their names in the cloud port.
     """
     kind_of = {name: kind for kind, each in kinds.items() for name in each.types}
-    waiting: dict[tuple[str, str, str, str, int], tuple[int, float]] = {}
-    for project, root, name, stack_id, number, absent, seen_at in _absent(tx, list(kind_of)):
-        place = (project, kind_of[name], root, stack_id, number)
+    waiting: dict[tuple[str, str, str, int], tuple[int, float]] = {}
+    for project, name, stack_id, number, absent, seen_at in _absent(tx, list(kind_of)):
+        place = (project, kind_of[name], stack_id, number)
         before, since = waiting.get(place, (0, 0.0))
         waiting[place] = (before + absent, max(since, seen_at))
     blind: dict[tuple[str, str, float], bool] = {}
+    tops: dict[str, str] = {}
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for (project, kind, root, _, _), (absent, since) in waiting.items():
+    for (project, kind, stack_id, _), (absent, since) in waiting.items():
         look = (project, kind, since)
         if look not in blind:
             blind[look] = is_blind(tx, project, kinds[kind], since)
         if blind[look]:
-            roots = found.setdefault((project, kind), {})
-            roots[root] = roots.get(root, 0) + absent
-    return [Doubted(*place, sum(roots.values()), sorted(roots)) for place, roots in sorted(found.items())]
+            stacks = found.setdefault((project, kind), {})
+            top = _top(tx, stack_id, tops)
+            stacks[top] = stacks.get(top, 0) + absent
+    return [Doubted(*place, sum(stacks.values()), sorted(stacks)) for place, stacks in sorted(found.items())]
+
+
+def _top(tx: Connection, stack_id: str, tops: dict[str, str]) -> str:
+    """Return the stack from which orders reach a stack: the root, unless a deletion policy has kept one on the way."""
+    if stack_id not in tops:
+        around = tx.execute(_stack_around(stack_id)).scalar_one_or_none()
+        tops[stack_id] = stack_id if around is None else _top(tx, around, tops)
+    return tops[stack_id]
+
+
+def _stack_around(stack_id: str) -> Select[Any]:
+    """Select the stack whose resource this stack is the reality of; none for a root stack, and once that has gone."""
+    joined = _stack.join(_resource, _resource.c.key == _stack.c.parent_key)
+    return select(_resource.c.stack_id).select_from(joined).where(_stack.c.id == stack_id)
 
 
 @prepared
 def _absent(types: Sequence[str]) -> Select[Any]:
-    columns = (_stack.c.project, _stack.c.root_id, _resource.c.type, _resource.c.stack_id, _resource.c.shard)
+    columns = (_stack.c.project, _resource.c.type, _resource.c.stack_id, _resource.c.shard)
     return (
         select(*columns, func.count(), func.max(_observed.c.seen_at))
         .select_from(_looks)
