@@ -31,10 +31,10 @@ FATES = ("Timed out", "cancelled", "never created", "is restricted for resource"
 
 
 class Restable(Protocol):
-    """A world that these laws can be checked on. retained — handles that a deletion policy let go of; let_go — keys of
-    rows whose stacks were abandoned; mended — stacks of which single resources were converged on demand: they stay
-    FAILED when those are well again; went — ids and reasons of stacks in which something that could not be
-    deleted has gone later: an update that failed for it stays FAILED."""
+    """A world that these laws can be checked on. retained — handles that a deletion policy or an abandoned stack let
+    go of; let_go — keys of rows whose stacks were abandoned; mended — stacks of which single resources were converged
+    on demand: they stay FAILED when those are well again; went — ids and reasons of stacks in which something that
+    could not be deleted has gone later: an update that failed for it stays FAILED."""
 
     db: Database
     retained: set[str]
@@ -193,7 +193,7 @@ def _check_reality(thing: dict[str, Any] | None, place: str, row: Any, *, compar
 
 
 def _check_leaks(world: Restable) -> None:
-    """Every thing in a cloud belongs to exactly one row, but for what a Retain policy let go of."""
+    """Every thing in a cloud belongs to exactly one row, but for what a Retain policy or its stack let go of."""
     handles = Counter(row.handle for row in world.rows() if row.handle)
     leaked = [handle for handle in world.things() if handles[handle] != 1 and handle not in world.retained]
     assert not leaked, f"leaked: {leaked}"

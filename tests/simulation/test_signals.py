@@ -10,8 +10,9 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources.registry import kind_of
 from homeostat.store.builtin import records
-from tests.simulation.templates import Gardener, Resources
+from tests.simulation.templates import Gardener, Resources, Wish
 from tests.simulation.trouble import TroubledWorld
+from tests.simulation.world import SimulatedWorld
 
 SEEDS = range(30)
 HANDLE, CONDITION = "OS::Heat::WaitConditionHandle", "OS::Heat::WaitCondition"
@@ -126,6 +127,29 @@ def test_what_waits_for_signals_converges_and_nothing_leaks_or_is_made_twice(see
     except Exception as error:
         told = "\n".join(world.story.lines)
         raise AssertionError(f"seed {seed}: {error}\n{told}") from error
+
+
+def test_only_what_stands_for_a_config_stays_when_its_stack_lets_go_of_it() -> None:
+    """The worker died before it knew of the record. What an earlier creation of the same row had made is a leak."""
+    world = SimulatedWorld(1)
+    wish = Wish({"a": {"type": CONFIG, "properties": {"config": "v1"}}})
+    api, made = world.apis[0], list[str]()
+    api.requests.append(lambda intake: made.append(intake.create("p", None, "s", wish.intent())))
+    while not world.records():
+        world.step()
+    (row,), (record,) = world.rows(), world.records()
+    assert (row.handle, row.token) == ("", record.token)
+    world.workers[0].kill()
+    world.replace_dead()
+    api.requests.append(lambda _: api.moving.abandon(made[0]))
+    world.settle()
+    assert [each.id for each in world.records()] == [record.id]
+    assert not world.rows()
+    with world.db.write() as tx:
+        records.add(world.db, tx, [records.Record("second", record.kind, "p", f"{row.key}-0", {})])
+    with pytest.raises(AssertionError, match="leaked") as leaked:
+        world.settle()
+    assert str(leaked.value) == "leaked: ['second']"
 
 
 def test_there_are_signals_in_these_worlds() -> None:

@@ -134,9 +134,9 @@ class WatchedCloud(SimulatedCloud):
     theirs: frozenset[str] = frozenset()
     touched: tuple[str, ...] = ()
 
-    def carrying(self, keys: Collection[str]) -> set[str]:
-        """Handles of what was made for rows with these keys."""
-        return {handle for (_, token), handle in self._by_token.items() if token.rpartition("-")[0] in keys}
+    def carrying(self, tokens: Collection[str]) -> set[str]:
+        """Handles of what was made under these tokens."""
+        return {handle for (_, token), handle in self._by_token.items() if token in tokens}
 
     def give(self, kind: str, spec: dict[str, Any]) -> str:
         """A thing that somebody else has made."""
@@ -193,6 +193,7 @@ class Row(NamedTuple):
     replaced_by: str | None
     marks: str | None
     asked_at: float | None
+    token: str = ""
 
     @property
     def state(self) -> State:
@@ -278,17 +279,19 @@ class Watcher:
     """Takes: db, clouds — to be watched from now on.
 
     wrong — what was seen that must not be; retained — handles that a deletion policy let go of; let_go — keys of rows
-    whose stacks let go of them; promised — handles that documents of abandoned stacks name, each with the action told
-    of it; deletions, commits — how much was judged; snapshots — deletions that had to wait for one; renewed — resources
-    that were replaced for a mark, by key; maintained — how often stacks were suspended, resumed, locked or unlocked;
-    held — how many commits were judged while a stack was locked; healing — what is judged of healing; went — ids and
-    reasons of stacks that had failed when something went that could not be deleted.
+    whose stacks let go of them; spared — tokens that such rows had last: what turns up under one stays; promised —
+    handles that documents of abandoned stacks name, each with the action told of it; deletions, commits — how much was
+    judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a mark, by key;
+    maintained — how often stacks were suspended, resumed, locked or unlocked; held — how many commits were judged while
+    a stack was locked; healing — what is judged of healing; went — ids and reasons of stacks that had failed when
+    something went that could not be deleted.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
         self.wrong: list[str] = []
         self.retained: set[str] = set()
         self.let_go: set[str] = set()
+        self.spared: set[str] = set()
         self.went: set[tuple[str, str]] = set()
         self._keys: dict[str, set[str]] = defaultdict(set)
         self.promised: dict[str, str] = {}
@@ -363,6 +366,7 @@ class Watcher:
                 self.healing.asked.add(event.key)
             if event.action == Action.DELETE and event.reason == LET_GO:
                 self.let_go.add(event.key)
+                self.spared |= {row.token for row in rows[event.key] if row is not None and row.token}
         for row in (row for pair in rows.values() for row in pair if row is not None):
             self._keys[row.stack_id].add(row.key)
         for stack_id, (_, stack) in all_stacks.items():
@@ -382,12 +386,7 @@ class Watcher:
             self.healing.ended(stack_before, stack_after, self._now)
         self.healing.judge(rows.values(), self._now)
         for before, after in rows.values():
-            if (
-                before is not None
-                and after is not None
-                and before.replaced_by is not None
-                and after.replaced_by is None
-            ):
+            if before is not None and after is not None and before.replaced_by and not after.replaced_by:
                 self._passed_over.add(before.replaced_by)  # it is itself again what stands for its name
         for key in sorted(
             {key for pair in rows.values() for row in pair if row for key in (row.key, row.replaces or "")}

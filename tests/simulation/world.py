@@ -239,8 +239,9 @@ class SimulatedWorld:
 
     @property
     def retained(self) -> set[str]:
-        late = {handle for cloud in self.clouds.values() for handle in cloud.carrying(self.watcher.let_go)}
-        return self.watcher.retained | late
+        spared = self.watcher.spared
+        late = {handle for cloud in self.clouds.values() for handle in cloud.carrying(spared)}
+        return self.watcher.retained | late | {each.id for each in self.records() if each.token in spared}
 
     @property
     def let_go(self) -> set[str]:
