@@ -34,7 +34,7 @@ class Engine:
         performer = StepExecutor(lambda _project: cloud, children, clock, entropy, self._pool)
         self.passes = Reconciler(self.db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
         self.board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
-        self.intake = StackService(self.db, entropy, Quotas())
+        self.stack_service = StackService(self.db, entropy, Quotas())
 
     def settle(self, stack_id: str) -> None:
         """Run passes until the stack is at rest. Fails: RuntimeError unless it is COMPLETE then."""

@@ -30,19 +30,19 @@ def _lifecycle(engine: Engine, shape: str, n: int) -> list[Measured]:
     ids: list[str] = []
 
     def create() -> None:
-        ids.append(engine.intake.create("bench", None, "bench", made.intent(n)))
+        ids.append(engine.stack_service.create("bench", None, "bench", made.intent(n)))
         engine.settle(ids[0])
 
     def no_op() -> None:
-        engine.intake.update(ids[0], made.intent(n))
+        engine.stack_service.update(ids[0], made.intent(n))
         engine.settle(ids[0])
 
     def one_change() -> None:
-        engine.intake.update(ids[0], made.changed(n))
+        engine.stack_service.update(ids[0], made.changed(n))
         engine.settle(ids[0])
 
     def delete() -> None:
-        engine.intake.delete(ids[0])
+        engine.stack_service.delete(ids[0])
         engine.settle(ids[0])
 
     acts = {"create": create, "no_op_update": no_op, "one_change_update": one_change, "delete": delete}

@@ -37,11 +37,11 @@ def created_by_workers(n: int, workers: int, shape: str, database: str = "postgr
         url = context.enter_context(database_url(database))
         db = context.enter_context(contextlib.closing(opened(url)))
         processes = context.enter_context(running_workers(url, workers))
-        intake = StackService(db, Entropy(), Quotas())
-        complete(db, [intake.create("bench", None, "warm", SHAPES[shape].intent(100))])
+        stack_service = StackService(db, Entropy(), Quotas())
+        complete(db, [stack_service.create("bench", None, "warm", SHAPES[shape].intent(100))])
         before, server_before = cpu_s(processes), _server_cpu_s(db)
         started = time.perf_counter()
-        ids = [intake.create("bench", None, f"s{i}", SHAPES[shape].intent(n // STACKS)) for i in range(STACKS)]
+        ids = [stack_service.create("bench", None, f"s{i}", SHAPES[shape].intent(n // STACKS)) for i in range(STACKS)]
         complete(db, ids)
         seconds = time.perf_counter() - started
         workers_s, server_s = cpu_s(processes) - before, _server_cpu_s(db) - server_before
@@ -64,9 +64,11 @@ def idle(n: int, database: str, seconds: float) -> list[Figure]:
         url = context.enter_context(database_url(database))
         db = context.enter_context(contextlib.closing(opened(url)))
         processes = context.enter_context(running_workers(url, 1))
-        intake = StackService(db, Entropy(), Quotas())
+        stack_service = StackService(db, Entropy(), Quotas())
         count = max(1, n // 3)
-        complete(db, [intake.create("bench", None, f"s{i}", SHAPES["independent"].intent(3)) for i in range(count)])
+        complete(
+            db, [stack_service.create("bench", None, f"s{i}", SHAPES["independent"].intent(3)) for i in range(count)]
+        )
         time.sleep(Limits().look_steady_s)  # until all of them were looked at once
         before = cpu_s(processes)
         time.sleep(seconds)

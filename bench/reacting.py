@@ -62,14 +62,14 @@ class Builders(SimulatedCloud):
 def latency(n: int, database: str) -> list[Figure]:
     """From a server being ready to the volume that reads its address being asked for, in n resources."""
     pairs = n // 2
-    with _service(database) as (intake, db, cloud):
+    with _service(database) as (stack_service, db, cloud):
         resources: Template = {}
         for i in range(pairs):
             server: Template = {"flavor": "m1", "image": "i", "networks": [{"network": "n"}]}
             resources[f"server{i}"] = {"type": "OS::Nova::Server", "properties": server}
             volume: Template = {"size": 1, "description": {"get_attr": [f"server{i}", "first_address"]}}
             resources[f"volume{i}"] = {"type": "OS::Cinder::Volume", "properties": volume}
-        complete(db, [intake.create("bench", None, "pairs", StackRequest(_template(resources)))])
+        complete(db, [stack_service.create("bench", None, "pairs", StackRequest(_template(resources)))])
     waits = [cloud.asked_at[address] - ready_at for address, ready_at in cloud.ready_at.items()]
     if len(waits) != pairs:
         raise RuntimeError(f"{len(waits)} of {pairs} servers were followed by a volume")
@@ -96,13 +96,13 @@ def small_beside_large(n: int, database: str) -> list[Figure]:
         url = context.enter_context(database_url(database))
         db = context.enter_context(contextlib.closing(opened(url)))
         context.enter_context(running_workers(url, 1))
-        intake = StackService(db, Entropy(), Quotas())
-        complete(db, [intake.create("others", None, "warm", SHAPES["group"].intent(SMALL))])
-        large = intake.create("others", None, "large", SHAPES["group"].intent(n))
+        stack_service = StackService(db, Entropy(), Quotas())
+        complete(db, [stack_service.create("others", None, "warm", SHAPES["group"].intent(SMALL))])
+        large = stack_service.create("others", None, "large", SHAPES["group"].intent(n))
         waits = []
         for number in range(SMALL_STACKS):
             started = time.perf_counter()
-            complete(db, [intake.create("mine", None, f"small{number}", SHAPES["independent"].intent(SMALL))])
+            complete(db, [stack_service.create("mine", None, f"small{number}", SHAPES["independent"].intent(SMALL))])
             waits.append(time.perf_counter() - started)
         with db.read() as tx:
             row = stacks.get(tx, large)

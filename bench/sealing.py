@@ -42,7 +42,7 @@ def _cpu_s(shape: str, n: int, database: str, way: str) -> float:
 
 def _create(engine: Engine, shape: str, n: int, secret: bool) -> None:
     intent = SHAPES[shape].intent(n)
-    engine.settle(engine.intake.create("bench", None, "bench", _with_secret(intent) if secret else intent))
+    engine.settle(engine.stack_service.create("bench", None, "bench", _with_secret(intent) if secret else intent))
 
 
 def _with_secret(intent: StackRequest) -> StackRequest:

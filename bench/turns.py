@@ -20,7 +20,7 @@ SHAPE = "independent"
 def turns(n: int, database: str) -> list[Figure]:
     """CPU time of the longest write turn of each operation on a stack of n resources, and of all of them together."""
     with database_url(database) as url, contextlib.closing(Engine(url)) as engine:
-        shape, stacks = SHAPES[SHAPE], engine.intake
+        shape, stacks = SHAPES[SHAPE], engine.stack_service
         stack_id = stacks.create("bench", None, "small", shape.intent(1))
         engine.settle(stack_id)
         operations: dict[str, Callable[[], Any]] = {

@@ -22,16 +22,16 @@ def main(roles: int = 2, services: int = 100, nodes: int = 3) -> None:
     large = overcloud(roles, services, nodes)
     there = Service(depth_max=large.levels)
     intent = StackRequest(large.template, environment=large.environment, files=large.files)
-    _timed("plan", lambda: there.intake.foresee_new(PROJECT, "overcloud", intent))
-    stack_id = _timed("accept", lambda: there.intake.create(PROJECT, None, "overcloud", intent))
+    _timed("plan", lambda: there.stack_service.preview_new(PROJECT, "overcloud", intent))
+    stack_id = _timed("accept", lambda: there.stack_service.create(PROJECT, None, "overcloud", intent))
     _timed("create", lambda: there.work(PASSES_MAX))
     assert there.state(stack_id) == "CREATE_COMPLETE", there.stack(stack_id).reason
     made = _made(there)
     print(json.dumps({"files": len(large.files), "stacks": len(list(there.stacks())), "resources": len(made)}))
-    _timed("accept the same", lambda: there.intake.update(stack_id, intent))
+    _timed("accept the same", lambda: there.stack_service.update(stack_id, intent))
     _timed("update", lambda: there.work(PASSES_MAX))
     assert (there.state(stack_id), _made(there)) == ("UPDATE_COMPLETE", made)
-    there.intake.delete(stack_id)
+    there.stack_service.delete(stack_id)
     _timed("delete", lambda: there.work(PASSES_MAX))
     assert there.state(stack_id) == "DELETE_COMPLETE"
     assert there.cloud.things() == {}

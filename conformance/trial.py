@@ -112,13 +112,13 @@ def _service(faults: int | None) -> Service:
 
 def _stages(case: Case, service: Service) -> Iterator[str]:
     intent = StackRequest(case.template, environment=case.environment, files=case.files, disable_rollback=True)
-    service.intake.validate(IDENTITY, intent)
+    service.stack_service.validate(IDENTITY, intent)
     yield "validate"
     template = _furnished(service, case.template)
     given = StackRequest(template, made_up(case), case.environment, case.files, disable_rollback=True)
-    foreseen = _names(service.intake.foresee_new(PROJECT, "tried", given), Fate.ADDED)
+    foreseen = _names(service.stack_service.preview_new(PROJECT, "tried", given), Fate.ADDED)
     yield "plan"
-    stack_id = service.intake.create(PROJECT, None, "tried", given)
+    stack_id = service.stack_service.create(PROJECT, None, "tried", given)
     yield "create"
     _rest(service, stack_id, "CREATE_COMPLETE")
     made = {row.name for row in service.rows(stack_id)}
@@ -129,17 +129,17 @@ def _stages(case: Case, service: Service) -> Iterator[str]:
     if failed:
         raise Stopped(f"outputs without a value: {failed}")
     yield "answered"
-    forecast = service.intake.foresee_update(stack_id, given)
+    forecast = service.stack_service.preview_update(stack_id, given)
     if _names(forecast, Fate.UNCHANGED) != made:
         raise Stopped(f"the same again is foreseen to change {sorted(made - _names(forecast, Fate.UNCHANGED))}")
     before = _state(service)
-    service.intake.update(stack_id, given)
+    service.stack_service.update(stack_id, given)
     _rest(service, stack_id, "UPDATE_COMPLETE")
     if _state(service) != before:
         raise Stopped(f"the same again changed something: {_difference(before, _state(service))}")
     yield "settled"
     kept = {row.handle for row in _kept(service, case, stack_id)}
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     _rest(service, stack_id, "DELETE_COMPLETE")
     left = service.cloud.things().keys() - kept
     if left:

@@ -82,9 +82,9 @@ class Service:
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         sinks = Sinks(self.clouds, installed=installed)
         existing = Prerequisites(self.clouds, self.clock.now, self.clock.now)
-        self.intake = StackService(self.db, entropy, Quotas(depth_max=depth_max), existing=existing, sinks=sinks)
-        self.snapshots = Snapshots(self.db, self.intake)
-        self.moving = StackTransfer(self.db, self.intake)
+        self.stack_service = StackService(self.db, entropy, Quotas(depth_max=depth_max), existing=existing, sinks=sinks)
+        self.snapshots = Snapshots(self.db, self.stack_service)
+        self.moving = StackTransfer(self.db, self.stack_service)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
         self.signals = Signals(self.db)
@@ -106,7 +106,7 @@ class Service:
     def begin(self, resources: dict[str, Any], name: str = "web", **options: Any) -> str:
         """A stack of these resources, of which nothing is done yet. options — of the intent."""
         options.setdefault("disable_rollback", True)
-        return self.intake.create(PROJECT, None, name, StackRequest(template(resources), **options))
+        return self.stack_service.create(PROJECT, None, name, StackRequest(template(resources), **options))
 
     def create(self, resources: dict[str, Any], **options: Any) -> str:
         """The same; what can be done at once is done."""
@@ -121,11 +121,11 @@ class Service:
         return stack_id
 
     def update(self, stack_id: str, resources: dict[str, Any], **options: Any) -> None:
-        self.intake.update(stack_id, StackRequest(template(resources), **options))
+        self.stack_service.update(stack_id, StackRequest(template(resources), **options))
         self.work()
 
     def delete(self, stack_id: str) -> None:
-        self.intake.delete(stack_id)
+        self.stack_service.delete(stack_id)
         self.work()
 
     def signal(self, stack_id: str, name: str, body: dict[str, Any] | None = None, **words: Any) -> Any:

@@ -279,7 +279,7 @@ def test_who_is_behind_cannot_give_up_what_stays(monkeypatch: pytest.MonkeyPatch
 def test_the_operator_may_switch_it_off() -> None:
     service = Service()
     stack_id = service.create({"disk": volume()})
-    service.intake.quotas = Quotas(abandon=False)
+    service.stack_service.quotas = Quotas(abandon=False)
 
     for refused in (service.moving.abandon, service.moving.export):
         with pytest.raises(Rejected, match="switched it off") as told:
@@ -355,7 +355,7 @@ def test_what_is_nested_and_could_not_be_deleted_is_let_go_of_while_the_deletion
     (disk,) = service.cloud.things("volume")
     service.cloud.change(disk, locked=True)
     child = service.child().id
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     while service.state(child) != "DELETE_FAILED":
         run_pass(service.passes, service.claim())
     assert service.state(stack_id) == "DELETE_IN_PROGRESS"

@@ -101,7 +101,7 @@ def test_a_group_needs_a_document_of_its_own() -> None:
 
 def test_too_many_resources_are_refused() -> None:
     service = Service()
-    service.intake.quotas = Quotas(resources_max=1)
+    service.stack_service.quotas = Quotas(resources_max=1)
 
     with pytest.raises(Rejected, match="more than 1 resources"):
         service.adopt(document({"a": volume()}, {"a": DISK, "b": DISK}))
@@ -109,7 +109,7 @@ def test_too_many_resources_are_refused() -> None:
 
 def test_the_operator_may_switch_it_off() -> None:
     service = Service()
-    service.intake.quotas = Quotas(adopt=False)
+    service.stack_service.quotas = Quotas(adopt=False)
 
     with pytest.raises(Rejected, match="Stack Adopt is not supported") as refused:
         service.adopt(document({}, {}))

@@ -17,7 +17,7 @@ def test_an_update_while_a_delete_runs_wins(after_s: float) -> None:
     service = Service(SLOW)
     stack_id = service.create({"disk": volume(), "srv": {**server(), "depends_on": "disk"}})
     service.rest()
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     service.live(after_s)
     assert service.state(stack_id) == "DELETE_IN_PROGRESS"
     service.update(stack_id, {"disk": volume(), "more": volume()})
@@ -65,7 +65,7 @@ def test_a_hanging_delete_goes_on_under_another_deletion_policy(patch: bool, tim
     service.live(120.0 if timed_out else 5.0)
     assert service.state(stack_id) == ("DELETE_FAILED" if timed_out else "DELETE_IN_PROGRESS")
     retained = template({**resources, "srv": {**server(), "deletion_policy": "Retain"}})
-    service.intake.update(stack_id, StackRequest(retained), patch=patch)
+    service.stack_service.update(stack_id, StackRequest(retained), patch=patch)
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert len(service.servers()) == 1

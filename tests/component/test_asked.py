@@ -424,7 +424,7 @@ def test_a_check_of_what_never_became_complete_begins_nothing() -> None:
     """A server that is being built when its creation is cancelled dies during the check: it is not made anew."""
     service = Service(Weather(build_s=60.0))
     stack_id = service.create({"srv": server(), "later": {**volume(), "depends_on": "srv"}})
-    service.intake.cancel(stack_id, roll_back=False)
+    service.stack_service.cancel(stack_id, roll_back=False)
     service.work()
     asks(service).check(stack_id)
     service.cloud.vanish(service.servers()[0])

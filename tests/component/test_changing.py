@@ -47,7 +47,7 @@ def test_what_was_not_found_before_its_stack_was_checked_is_changed_by_the_next_
     """What is not found has failed there, since a check begins nothing."""
     service = Service()
     stack_id, handle = updated(service)
-    service.intake.cancel(stack_id, roll_back=False)
+    service.stack_service.cancel(stack_id, roll_back=False)
     service.work()
     StackActions(service.db, 600.0).check(stack_id)
     service.rest()

@@ -188,7 +188,7 @@ def test_a_creation_that_was_given_up_for_a_thing_of_others_is_not_looked_for_ag
     stack_id = service.create({"disk": volume()})
     service.cloud.weather.faults = Faults()
     theirs = {"disk": {**volume(), "external_id": "volume-of-others", "properties": {}}, "bad": double(fail=True)}
-    service.intake.update(stack_id, StackRequest(template(theirs), disable_rollback=True))
+    service.stack_service.update(stack_id, StackRequest(template(theirs), disable_rollback=True))
     service.live(100.0)
     assert service.state(stack_id) == "UPDATE_FAILED"
     assert service.row(stack_id, "disk").token == ""

@@ -55,7 +55,7 @@ def hanging(kind: str, *, timed_out: bool = False) -> tuple[Service, str, dict[s
 def test_a_hanging_delete_ends_when_a_file_retains_what_hangs(kind: str, timed_out: bool, patch: bool) -> None:
     service, stack_id, said = hanging(kind, timed_out=timed_out)
     files = {"disk.yaml": KEPT} if patch else {**said["files"], "disk.yaml": KEPT}
-    service.intake.update(stack_id, StackRequest(template(ROOTS[kind]), **{**said, "files": files}), patch=patch)
+    service.stack_service.update(stack_id, StackRequest(template(ROOTS[kind]), **{**said, "files": files}), patch=patch)
     service.rest(20.0)
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert len(service.cloud.things("volume")) == VOLUMES.get(kind, 1)
@@ -135,7 +135,9 @@ def test_policies_of_a_file_may_be_changed_again() -> None:
 
 def test_a_preview_tells_what_the_policies_of_a_file_would_keep() -> None:
     service, stack_id, resources, kept = waiting()
-    forecast = service.intake.foresee_update(stack_id, StackRequest(template(resources), files={"disk.yaml": kept}))
+    forecast = service.stack_service.preview_update(
+        stack_id, StackRequest(template(resources), files={"disk.yaml": kept})
+    )
     found = {note.name: (note.fate, note.row.deletion_policy) for _, note in all_of(forecast) if note.row is not None}
     assert found == {"d": (Fate.DELETED, "Delete"), "note": (Fate.DELETED, "Delete"), "disk": (Fate.DELETED, "Retain")}
 

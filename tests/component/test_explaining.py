@@ -285,7 +285,7 @@ def test_a_rolling_update_counts_each_member_once_and_never_goes_back(replaced: 
     service = Service(Weather(build_s=5.0))
     stack_id = service.create(grp())
     service.rest()
-    service.intake.update(stack_id, wanted(grp(**{"user_data" if replaced else "name": "x"})))
+    service.stack_service.update(stack_id, wanted(grp(**{"user_data" if replaced else "name": "x"})))
     seen = []
     while service.state(stack_id) == "UPDATE_IN_PROGRESS":
         if service.board.job_count:

@@ -33,7 +33,7 @@ def random(length: int) -> Resources:
 
 
 def foresee(service: Service, stack_id: str, resources: Resources, **options: Any) -> Preview:
-    return service.intake.foresee_update(stack_id, StackRequest(template(resources), **options))
+    return service.stack_service.preview_update(stack_id, StackRequest(template(resources), **options))
 
 
 def fates(forecast: Preview) -> dict[Place, str]:
@@ -351,7 +351,9 @@ def test_a_large_group_is_counted_and_not_listed() -> None:
 def test_a_new_stack_is_foreseen_with_all_that_is_nested_in_it() -> None:
     service = Service()
     body = {"n": nested({"get_resource": "a"}), "a": random(8), "g": group(2, value("m%index%"))}
-    forecast = service.intake.foresee_new(PROJECT, "web", StackRequest(template(body), files={"inner.yaml": INNER}))
+    forecast = service.stack_service.preview_new(
+        PROJECT, "web", StackRequest(template(body), files={"inner.yaml": INNER})
+    )
     assert sorted(fates(forecast)) == [("a",), ("g",), ("g", "0"), ("g", "1"), ("n",), ("n", "a"), ("n", "b")]
     assert set(fates(forecast).values()) == {"added"}
     notes = {(*each.path, note.name): note for each, note in all_of(forecast)}
@@ -397,7 +399,7 @@ def test_random_templates_become_what_was_foreseen(seed: int) -> None:
     gardener = Gardener(random_of.Random(seed), nested=True)
     service = Service()
     wish = replace(gardener.grow(), held={})
-    stack_id = service.intake.create(PROJECT, None, "web", wish.intent(disable_rollback=True))
+    stack_id = service.stack_service.create(PROJECT, None, "web", wish.intent(disable_rollback=True))
     service.live(400.0)
     for _ in range(4):
         if service.state(stack_id).endswith(("FAILED", "IN_PROGRESS")):
@@ -406,9 +408,9 @@ def test_random_templates_become_what_was_foreseen(seed: int) -> None:
         intent = wish.intent(disable_rollback=True)
         before = lives(service)
         notes: dict[Place, list[ResourcePreview]] = {}
-        for each, note in all_of(service.intake.foresee_update(stack_id, intent)):
+        for each, note in all_of(service.stack_service.preview_update(stack_id, intent)):
             notes.setdefault((*each.path, note.name), []).append(note)
-        service.intake.update(stack_id, intent)
+        service.stack_service.update(stack_id, intent)
         service.live(400.0)
         happened = done(before, lives(service))
         if not service.state(stack_id).endswith("COMPLETE"):

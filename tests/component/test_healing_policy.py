@@ -53,7 +53,7 @@ def test_what_vanished_while_it_was_replaced_fails_the_rollback_that_goes_back_t
     service.update(stack_id, {"srv": saying("ask", server(key_name="k"))})
     service.cloud.vanish(handle)
     service.live(10.0)
-    service.intake.cancel(stack_id, roll_back=True)
+    service.stack_service.cancel(stack_id, roll_back=True)
     service.rest()
     assert service.state(stack_id) == "ROLLBACK_FAILED"
     assert "homeostat converge web srv" in service.stack(stack_id).reason

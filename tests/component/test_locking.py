@@ -78,14 +78,14 @@ def test_everything_that_changes_a_locked_stack_is_refused_and_nested_ones_at_on
     service, stack_id = made({"srv": server(), "grp": group(1)})
     lock(service, stack_id)
     ask = asks(service)
-    acts: list[Any] = [ask.suspend, ask.resume, ask.check, ask.converge, service.intake.delete]
+    acts: list[Any] = [ask.suspend, ask.resume, ask.check, ask.converge, service.stack_service.delete]
     for state in ("LOCK_IN_PROGRESS", "LOCK_COMPLETE"):
         assert service.state(stack_id) == state
         for act in acts:
             assert refusal(act, stack_id) == "409 StackLocked"
             assert refusal(act, service.child().id) == "409 StackLocked"
-        assert refusal(service.intake.update, stack_id, StackRequest({})) == "409 StackLocked"
-        assert refusal(service.intake.cancel, stack_id, roll_back=True) == "409 StackLocked"
+        assert refusal(service.stack_service.update, stack_id, StackRequest({})) == "409 StackLocked"
+        assert refusal(service.stack_service.cancel, stack_id, roll_back=True) == "409 StackLocked"
         service.rest()
     assert refusal(unlock, service, service.child().id) == "400 NotSupported"
 
@@ -120,8 +120,8 @@ def test_whose_a_thing_was_to_become_is_of_no_concern_in_a_locked_stack(ours: bo
     before, after = of_both if ours else reversed(of_both)
     stack_id = service.create(before, name="mine")
     service.rest()
-    service.intake.update(stack_id, StackRequest(template(after)))
-    service.intake.cancel(stack_id, roll_back=False)
+    service.stack_service.update(stack_id, StackRequest(template(after)))
+    service.stack_service.cancel(stack_id, roll_back=False)
     lock(service, stack_id, level)
     service.live(100.0)
     mine = "LOCK_COMPLETE" if level == "all" else "CREATE_COMPLETE"
@@ -449,7 +449,7 @@ def test_a_lock_that_could_not_be_taken_away_when_its_time_was_over_waits_for_pe
     service = Service()
     hooks = {"resource_registry": {"resources": {"late": {"hooks": "pre-create"}}}}
     stack_id = service.create({"srv": server(), "late": double()}, environment=hooks)
-    service.intake.cancel(stack_id, roll_back=False)
+    service.stack_service.cancel(stack_id, roll_back=False)
     service.rest()
     lock(service, stack_id, expires_at=service.clock.now() + 600.0)
     service.rest()

@@ -406,7 +406,7 @@ def test_what_is_being_made_cannot_be_marked() -> None:
 
 def test_nothing_of_a_stack_that_is_being_deleted_can_be_marked() -> None:
     service, stack_id = started()
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     assert refused(service, stack_id, "srv").fault == "ActionInProgress"
 
 
@@ -424,7 +424,7 @@ def test_a_pass_that_has_the_row_in_hand_begins_anew() -> None:
     """The mark comes between the loading of a pass and its first transaction: nothing of it is lost."""
     service, stack_id = started()
     (old,) = service.servers()
-    service.intake.update(stack_id, StackRequest(template({**PAIR, "srv": server(metadata={"k": "v"})})))
+    service.stack_service.update(stack_id, StackRequest(template({**PAIR, "srv": server(metadata={"k": "v"})})))
     job = service.claim()
     load_now, said = service.passes._run, []
 

@@ -117,7 +117,7 @@ def test_the_removed_names_can_be_read() -> None:
 def test_a_removal_carried_out_twice_removes_one_member() -> None:
     """The reference names the member; after the first time nobody has that reference any more."""
     service, stack_id = created(3, "servers", Weather(delete_s=1.0))
-    service.intake.update(stack_id, StackRequest(template(grp(3, "servers", "server-1"))))
+    service.stack_service.update(stack_id, StackRequest(template(grp(3, "servers", "server-1"))))
     perform, calls = service.children.perform, []
 
     def dies_afterwards(*arguments: Any) -> Any:
@@ -276,5 +276,5 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_a_wrong_chain_is_refused_naming_the_place(resource: dict[str, Any], message: str) -> None:
     service = Service()
     with pytest.raises(Rejected) as refused:
-        service.intake.create(PROJECT, None, "web", StackRequest(template({"c": resource})))
+        service.stack_service.create(PROJECT, None, "web", StackRequest(template({"c": resource})))
     assert message in str(refused.value)

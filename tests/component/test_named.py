@@ -70,7 +70,7 @@ def parameters(**schemas: Any) -> dict[str, Any]:
 
 
 def begin(service: Service, body: dict[str, Any], **values: Any) -> str:
-    return service.intake.create(PROJECT, None, "web", StackRequest(body, parameters=values))
+    return service.stack_service.create(PROJECT, None, "web", StackRequest(body, parameters=values))
 
 
 def named(constraint: str, kind: str = "string", **more: Any) -> dict[str, Any]:
@@ -101,9 +101,9 @@ def test_parameters_that_do_not_fit(service: Service, schema: dict[str, Any], va
 
 
 def test_validation_looks_for_nothing_but_checks_forms(service: Service) -> None:
-    service.intake.validate(IDENTITY, StackRequest(template({"srv": server(image="gone")})))
+    service.stack_service.validate(IDENTITY, StackRequest(template({"srv": server(image="gone")})))
     with pytest.raises(Rejected, match="not an IP address"):
-        service.intake.validate(IDENTITY, StackRequest(parameters(p=named("ip_addr")), parameters={"p": "here"}))
+        service.stack_service.validate(IDENTITY, StackRequest(parameters(p=named("ip_addr")), parameters={"p": "here"}))
 
 
 def test_what_was_found_is_believed_for_a_while_and_what_was_not_is_looked_for_again(service: Service) -> None:
@@ -128,11 +128,11 @@ def test_a_type_whose_service_the_cloud_does_not_have_is_refused(service: Servic
     service.cloud.kinds = service.cloud.kinds - {"volume"}
     body = StackRequest(template({"disk": {"type": "OS::Cinder::Volume", "properties": {"size": 1}}}))
     with pytest.raises(Rejected) as caught:
-        service.intake.create(PROJECT, None, "web", body)
+        service.stack_service.create(PROJECT, None, "web", body)
     assert caught.value.fault == "ResourceTypeUnavailable"
     assert str(caught.value).startswith(
         "resources.disk: HEAT-E99001 Service cinder is not available for resource type OS::Cinder::Volume"
     )
     with pytest.raises(Rejected, match="HEAT-E99001"):
-        service.intake.validate(IDENTITY, body)
-    service.intake.validate(IDENTITY, body, ignored={"99001"})
+        service.stack_service.validate(IDENTITY, body)
+    service.stack_service.validate(IDENTITY, body, ignored={"99001"})

@@ -171,7 +171,7 @@ def test_groups_of_groups_have_a_limit() -> None:
 def test_what_is_nested_too_deeply_for_the_engine_fails_there() -> None:
     """It was accepted where more was allowed."""
     service = Service()
-    service.intake.quotas = Quotas(depth_max=6)
+    service.stack_service.quotas = Quotas(depth_max=6)
     nested = server()
     for _ in range(6):
         nested = group(1, nested)
@@ -254,7 +254,7 @@ def test_a_change_of_mind_in_the_middle_keeps_the_removed_names() -> None:
 def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
     service, stack_id = created(3, Weather(delete_s=8.0))
     removing = template({"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
-    service.intake.update(stack_id, StackRequest(removing))
+    service.stack_service.update(stack_id, StackRequest(removing))
     perform = service.children.perform
 
     def dies_afterwards(*arguments: Any) -> Any:
@@ -294,7 +294,7 @@ def test_a_nested_stack_has_as_much_time_as_its_owner() -> None:
 def test_the_owner_learns_at_once_that_a_nested_stack_was_cancelled() -> None:
     service = Service(Weather(build_s=60.0))
     stack_id = service.create({"grp": group(1)})
-    service.intake.cancel(service.child().id, roll_back=False)
+    service.stack_service.cancel(service.child().id, roll_back=False)
     service.live(10)
     assert service.state(stack_id) == "CREATE_FAILED"
 

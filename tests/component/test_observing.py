@@ -285,7 +285,7 @@ def test_an_older_answer_does_not_hide_newer_news() -> None:
     stack_id = service.create({"a": server()})
     service.rest()
     service.clock.time += 10
-    service.intake.update(stack_id, stacks.StackRequest(template({"a": server(metadata={"k": "v"})})))
+    service.stack_service.update(stack_id, stacks.StackRequest(template({"a": server(metadata={"k": "v"})})))
     update = service.cloud.update
 
     def dies_at_once(kind: str, changes: Any) -> Any:

@@ -37,7 +37,7 @@ def test_its_shape(large: Overcloud) -> None:
 def test_it_is_checked_and_planned_in_seconds(large: Overcloud) -> None:
     there = service()
     began = time.thread_time()
-    forecast = there.intake.foresee_new(PROJECT, "overcloud", intent(large))
+    forecast = there.stack_service.preview_new(PROJECT, "overcloud", intent(large))
     assert time.thread_time() - began < CPU_S
     fates = Counter(note.fate for each in forecast.all() for note in each.resources)
     assert fates == {Fate.ADDED: 813}
@@ -48,19 +48,19 @@ def test_it_is_checked_and_planned_in_seconds(large: Overcloud) -> None:
 def test_a_service_that_allows_less_says_what_to_set(large: Overcloud) -> None:
     there = Service()
     with pytest.raises(Rejected, match=r"Recursion depth exceeds 5: .* --depth-max"):
-        there.intake.validate(Identity("None", "None", PROJECT), intent(large))
+        there.stack_service.validate(Identity("None", "None", PROJECT), intent(large))
 
 
 def test_a_smaller_one_as_deep_is_made_left_alone_and_deleted() -> None:
     small = overcloud(roles=1, services=4, nodes=1)
     assert small.levels == 8
     there = service()
-    stack_id = there.intake.create(PROJECT, None, "overcloud", intent(small))
+    stack_id = there.stack_service.create(PROJECT, None, "overcloud", intent(small))
     there.rest()
     assert there.state(stack_id) == "CREATE_COMPLETE", there.stack(stack_id).reason
     made = {row.key: row.handle for each in there.stacks() for row in there.rows(each.id)}
     assert len(made) > 40
-    there.intake.update(stack_id, intent(small))
+    there.stack_service.update(stack_id, intent(small))
     there.rest()
     assert there.state(stack_id) == "UPDATE_COMPLETE"
     assert {row.key: row.handle for each in there.stacks() for row in there.rows(each.id)} == made

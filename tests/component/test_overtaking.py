@@ -21,14 +21,14 @@ def begun(count: int) -> tuple[Service, str]:
 @pytest.mark.shows("CV15")
 def test_a_deletion_overtakes_the_creation_of_its_nested_stacks() -> None:
     service, stack_id = begun(20_000)
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     assert service.claim().stack_id == stack_id
 
 
 def test_what_was_never_begun_is_not_visited_to_be_deleted() -> None:
     service, stack_id = begun(20_000)
     run_pass(service.passes, service.claim())
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     service.work(passes_max=6)
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert all(each.deleted_at is not None for each in service.stacks())

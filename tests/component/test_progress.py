@@ -37,7 +37,7 @@ def test_a_pass_tells_how_much_there_is_and_how_much_is_done() -> None:
 def test_nothing_is_done_yet_for_a_new_revision() -> None:
     service = Service(SLOW)
     stack_id = service.create({"a": double(value="1")})
-    service.intake.update(stack_id, wanted({"a": double(value="2"), "b": server()}))
+    service.stack_service.update(stack_id, wanted({"a": double(value="2"), "b": server()}))
     assert reached(service, stack_id) == [(1, 0)]
     service.work()
     assert reached(service, stack_id) == [(2, 1)]
@@ -61,7 +61,7 @@ def test_the_count_of_an_older_revision_is_not_written_over_the_newer_one() -> N
     lease = service.claim().lease
     assert lease is not None
     running = Pass(service.passes, lease)
-    service.intake.update(stack_id, wanted({"a": double(), "b": double()}))
+    service.stack_service.update(stack_id, wanted({"a": double(), "b": double()}))
     running.run()
     assert reached(service, stack_id) == [(0, 0)]
     service.work()
@@ -74,7 +74,7 @@ def test_a_shard_that_an_update_does_not_touch_stays_done() -> None:
     service.rest()
     child = service.child().id
     assert reached(service, child) == [(1000, 1000), (500, 500)]
-    service.intake.update(stack_id, wanted({"g": group(1501, double())}))
+    service.stack_service.update(stack_id, wanted({"g": group(1501, double())}))
     run_pass(service.passes, service.claim())
     assert reached(service, child) == [(1000, 1000), (500, 0)]
     service.rest()

@@ -142,5 +142,5 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_had_is_refused_naming_the_place(properties: dict[str, Any], message: str) -> None:
     service = Service()
     with pytest.raises(Rejected) as refused:
-        service.intake.create(PROJECT, None, "web", StackRequest(template({"r": remote(**properties)})))
+        service.stack_service.create(PROJECT, None, "web", StackRequest(template({"r": remote(**properties)})))
     assert message in str(refused.value)

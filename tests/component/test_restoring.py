@@ -478,7 +478,7 @@ def test_the_snapshots_go_with_their_stack() -> None:
 def test_a_deletion_that_is_taken_back_keeps_them() -> None:
     service, stack_id = living(SLOW)
     id = take(service, stack_id)
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     service.live(0.5)
     service.update(stack_id, WEB)
     service.rest()

@@ -208,7 +208,7 @@ def test_cancelling_in_the_middle_takes_back_only_those_that_had_moved() -> None
     service, stack_id = created(3, disable_rollback=False)
     service.update(stack_id, {"grp": rolling(3, "b", pause=60)}, disable_rollback=False)
     service.live(STEP_S + 5)
-    service.intake.cancel(stack_id, roll_back=True)
+    service.stack_service.cancel(stack_id, roll_back=True)
     service.rest()
     assert service.state(stack_id) == "ROLLBACK_COMPLETE"
     assert values(service) == "aaa"
@@ -221,7 +221,7 @@ def test_cancelling_without_a_rollback_stops_the_series(after_s: int) -> None:
     service, stack_id = created(4)
     service.update(stack_id, {"grp": rolling(4, "b", pause=60)})
     service.live(after_s)
-    service.intake.cancel(stack_id, roll_back=False)
+    service.stack_service.cancel(stack_id, roll_back=False)
     assert [service.state(each) for each in (stack_id, service.child().id)] == ["UPDATE_FAILED", "UPDATE_FAILED"]
     service.live(600)
     assert sorted(values(service)) == list("aaab")
@@ -303,7 +303,7 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
 
 def test_a_beginning_carried_out_twice_is_one_series() -> None:
     service, stack_id = created(3)
-    service.intake.update(stack_id, StackRequest(template({"grp": rolling(3, "b", pause=60)})))
+    service.stack_service.update(stack_id, StackRequest(template({"grp": rolling(3, "b", pause=60)})))
     perform = service.children.perform
 
     def dies_afterwards(*arguments: Any) -> Any:
@@ -407,7 +407,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_a_wrong_policy_is_refused_naming_the_place(policy: dict[str, Any], message: str) -> None:
     service = Service()
     with pytest.raises(Rejected) as refused:
-        service.intake.create(
+        service.stack_service.create(
             PROJECT, None, "web", StackRequest(template({"grp": {**group(2), "update_policy": policy}, "t": double()}))
         )
     assert message in str(refused.value)
@@ -424,7 +424,7 @@ def test_a_policy_may_use_parameters() -> None:
     resources = {"grp": {**group(3, member("a")), "update_policy": {"batch_create": {"max_batch_size": 2}}}}
     resources["grp"]["update_policy"]["batch_create"]["max_batch_size"] = {"get_param": "size"}
     text = {**template(resources), "parameters": {"size": {"type": "number"}}}
-    service.intake.create(PROJECT, None, "web", StackRequest(text, parameters={"size": 2}))
+    service.stack_service.create(PROJECT, None, "web", StackRequest(text, parameters={"size": 2}))
     service.work()
     assert history(service) == ["aa", "aaa"]
 

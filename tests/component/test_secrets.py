@@ -41,7 +41,7 @@ def create(service: Service, resources: Mapping[str, Any], **more: Any) -> str:
     sections = {"parameters": more.pop("declared", {}), "outputs": more.pop("outputs", {})}
     whole = {"heat_template_version": VERSION, "resources": resources, **{k: v for k, v in sections.items() if v}}
     intent = StackRequest(whole, parameters or {}, more.pop("environment", {}), more.pop("files", {}), True, **more)
-    return service.intake.create(PROJECT, None, "web", intent)
+    return service.stack_service.create(PROJECT, None, "web", intent)
 
 
 def everything(service: Service) -> str:
@@ -142,7 +142,9 @@ def test_no_secret_is_found_in_the_database(service: Service, road: str) -> None
     service.live(130.0)
     assert service.state(stack_id) == "CREATE_COMPLETE", service.stack(stack_id).reason
     assert CANARY not in everything(service)
-    service.intake.update(stack_id, StackRequest({"heat_template_version": VERSION, "resources": {"c": volume()}}))
+    service.stack_service.update(
+        stack_id, StackRequest({"heat_template_version": VERSION, "resources": {"c": volume()}})
+    )
     service.rest()
     assert CANARY not in everything(service)
 
@@ -216,12 +218,12 @@ def test_a_secret_that_comes_later_seals_the_whole_tree(service: Service) -> Non
         "parameters": HIDDEN,
         "resources": {"group": group(3, double(value=PW))},
     }
-    service.intake.update(stack_id, StackRequest(whole, {"pw": CANARY}))
+    service.stack_service.update(stack_id, StackRequest(whole, {"pw": CANARY}))
     service.rest()
     assert all(each.secret for each in service.stacks())
     assert CANARY not in everything(service)
     assert {"0", "1", "2"} <= set(sealed_rows(service))
-    service.intake.update(stack_id, StackRequest({"heat_template_version": VERSION, "resources": group_of}))
+    service.stack_service.update(stack_id, StackRequest({"heat_template_version": VERSION, "resources": group_of}))
     service.rest()
     assert all(each.secret for each in service.stacks()), "old values may still be in rows that are on their way out"
 

@@ -22,7 +22,7 @@ def service_with(tmp_path: Path, registry: str) -> Service:
     (tmp_path / "all.yaml").write_text(registry)
     service = Service()
     shared = read_shared([tmp_path / "all.yaml"])
-    service.intake = StackService(service.db, Entropy(), Quotas(), shared=shared)
+    service.stack_service = StackService(service.db, Entropy(), Quotas(), shared=shared)
     return service
 
 
@@ -45,7 +45,7 @@ def test_a_stack_stays_as_it_is_when_the_operator_says_something_else(tmp_path: 
     service = service_with(tmp_path, '{resource_registry: {"My::Disk": "OS::Cinder::Volume"}}')
     disk = {"d": {"type": "My::Disk", "properties": {"size": 1}}}
     stack_id = service.create(disk)
-    service.intake = StackService(service.db, Entropy(), Quotas())
+    service.stack_service = StackService(service.db, Entropy(), Quotas())
     service.live(120.0)
     assert service.states(stack_id) == {"d": "CREATE_COMPLETE"}
     with pytest.raises(Rejected, match="The Resource Type \\(My::Disk\\) could not be found"):
@@ -55,7 +55,7 @@ def test_a_stack_stays_as_it_is_when_the_operator_says_something_else(tmp_path: 
 def test_users_do_not_see_what_the_operator_gives(tmp_path: Path) -> None:
     service = service_with(tmp_path, "{parameter_defaults: {size: 2}}")
     sized = {**template({}), "parameters": {"size": {"type": "number"}}}
-    compiled, _ = service.intake.validate(
+    compiled, _ = service.stack_service.validate(
         _nobody(), StackRequest(sized, environment={"parameter_defaults": {"other": 1}})
     )
     assert compiled.parameters["size"].value == 2
@@ -112,7 +112,7 @@ def test_what_was_fetched_is_stored_with_the_revision() -> None:
         def fetch(self, url: str) -> str:
             return INNER.replace("My::Disk", "OS::Cinder::Volume")
 
-    service.intake.outbound = Web()  # type: ignore[assignment]
+    service.stack_service.outbound = Web()  # type: ignore[assignment]
     stack_id = service.create({"w": {"type": URL}})
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"

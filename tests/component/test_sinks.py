@@ -197,7 +197,7 @@ def test_an_update_adds_and_removes_sinks(service: Service, listener: Listener) 
     service.live(1.0)
     assert story(listener.bodies) == service.story(stack_id)[len(before) :] != []
     heard = len(listener.bodies)
-    service.intake.update(stack_id, StackRequest(parameters={}), patch=True)
+    service.stack_service.update(stack_id, StackRequest(parameters={}), patch=True)
     service.work()
     service.live(1.0)
     assert len(listener.bodies) > heard, "a patch leaves alone what it does not name"
@@ -234,5 +234,7 @@ def test_a_cloud_without_queues_refuses_sinks_that_need_one() -> None:
 
     service = Service(cloud=lambda clock: Bare(clock.now))
     with pytest.raises(Rejected, match=r"environment.event_sinks\[0\]: the cloud .* has no queues") as refused:
-        service.intake.create(PROJECT, None, "web", StackRequest(template({}), environment={"event_sinks": [QUEUE]}))
+        service.stack_service.create(
+            PROJECT, None, "web", StackRequest(template({}), environment={"event_sinks": [QUEUE]})
+        )
     assert refused.value.fault == "ResourceTypeUnavailable"

@@ -122,7 +122,7 @@ def test_a_lost_answer_makes_no_second_snapshot() -> None:
 
 def test_a_worker_that_dies_between_the_snapshot_and_the_deletion_is_followed_by_another() -> None:
     service, stack_id, handle = living()
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     operate = service.cloud.operate
 
     def die(kind: str, operations: object) -> object:

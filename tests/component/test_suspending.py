@@ -236,7 +236,7 @@ def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_res
     while service.child().action != "SUSPEND":
         run_pass(service.passes, service.claim())
     asks(service).resume(stack_id)
-    service.intake.update(stack_id, StackRequest(template({"grp": group(1), "srv": server(flavor="large")})))
+    service.stack_service.update(stack_id, StackRequest(template({"grp": group(1), "srv": server(flavor="large")})))
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active", "active"]
@@ -251,7 +251,7 @@ def left_asleep(service: Service, stack_id: str) -> None:
     asks(service).resume(stack_id)
     environment = {"resource_registry": {"resources": {"srv": {"restricted_actions": ["update", "replace"]}}}}
     wanted = template({"grp": group(1), "srv": server(metadata={"v": "2"})})
-    service.intake.update(stack_id, StackRequest(wanted, environment=environment))
+    service.stack_service.update(stack_id, StackRequest(wanted, environment=environment))
     assert rested(service, stack_id) == "UPDATE_FAILED"
 
 
@@ -303,7 +303,7 @@ def test_what_differs_when_it_is_found_while_its_stack_is_asked_for_something_el
     It was judged by the look that found it, and what somebody had changed stayed so for ever."""
     service = Service(Weather(faults=Faults(lost=1.0)))
     stack_id = service.create({"vol": volume(description="mine")})
-    service.intake.cancel(stack_id, roll_back=False)
+    service.stack_service.cancel(stack_id, roll_back=False)
     (made,) = service.cloud.things("volume")
     service.cloud.change(made, description="by hand")
     service.cloud.weather.faults = Faults()
@@ -321,7 +321,7 @@ def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(mo
     asks(service).suspend(stack_id)
     service.rest()
     asks(service).resume(stack_id)
-    service.intake.update(stack_id, StackRequest(template({"grp": group(5), "srv": server(flavor="large")})))
+    service.stack_service.update(stack_id, StackRequest(template({"grp": group(5), "srv": server(flavor="large")})))
     assert rested(service, stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active"] * 6
 

@@ -230,13 +230,13 @@ def test_what_is_known_of_a_map_reaches_the_check_of_a_nested_template() -> None
     """With the parameter's default in its place, a text of no characters would be refused."""
     service = Service()
     intent = StackRequest(template(partly()), files=FILES)
-    _, nested = service.intake.validate(Identity("None", "None", "p"), intent)
+    _, nested = service.stack_service.validate(Identity("None", "None", "p"), intent)
     compiled = nested["inner"].compiled
     assert compiled is not None
     assert list(compiled.definitions) == ["port", "text", "sized"]
     assert compiled.definitions["text"].properties["value"] == "b"
     assert validate_shape(compiled)["Parameters"]["zones"].get("Value") is None
-    foreseen = [(each.path, note.name) for each, note in all_of(service.intake.foresee_new("p", "web", intent))]
+    foreseen = [(each.path, note.name) for each, note in all_of(service.stack_service.preview_new("p", "web", intent))]
     assert (("inner",), "sized") in foreseen
     assert (("inner",), "none") not in foreseen
     with pytest.raises(Rejected, match="length"):

@@ -98,7 +98,7 @@ def test_a_round_of_looking_has_a_span_only_if_it_looks(spans: Spans) -> None:
 
 def test_a_request_goes_on_with_the_trace_of_its_caller_and_names_the_stack(spans: Spans) -> None:
     service = Service()
-    app = create_app(service.db, service.intake, service.clock, access=NoAccess())
+    app = create_app(service.db, service.stack_service, service.clock, access=NoAccess())
     with TestClient(app, base_url="http://127.0.0.1") as client:
         body = {"stack_name": "web", "template": template({"a": server()})}
         answer = client.post("/v1/p/stacks", json=body, headers={"traceparent": CALLER})

@@ -71,7 +71,7 @@ def test_passes_compile_and_serialise_before_they_write(monkeypatch: pytest.Monk
         service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     resources["n"]["properties"] = {"value": 3}
-    service.intake.update(stack_id, StackRequest(template(resources), files={"inner.yaml": INNER}))
+    service.stack_service.update(stack_id, StackRequest(template(resources), files={"inner.yaml": INNER}))
     with monkeypatch.context() as patched:
         later = Turns(patched)
         service.rest()

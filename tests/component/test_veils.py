@@ -129,7 +129,7 @@ def test_what_a_cloud_quotes_is_hidden(
     caplog.set_level(logging.DEBUG)
     loud(service).fault = fault
     resources, files = ROADS[road]
-    stack_id = service.intake.create(PROJECT, None, "web", intent(resources, files=files))
+    stack_id = service.stack_service.create(PROJECT, None, "web", intent(resources, files=files))
     service.live(30.0)
     told = reasons(service)
     assert telling(told) == []
@@ -138,16 +138,16 @@ def test_what_a_cloud_quotes_is_hidden(
     assert telling(listener.bodies) == []
     assert telling([caplog.text]) == []
     assert telling(each.to_json() for each in spans.get_finished_spans()) == []
-    service.intake.delete(stack_id)
+    service.stack_service.delete(stack_id)
     service.live(30.0)
     assert telling(reasons(service)) == []
 
 
 def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
-    stack_id = service.intake.create(PROJECT, None, "web", intent({"v": volume(description=PW)}))
+    stack_id = service.stack_service.create(PROJECT, None, "web", intent({"v": volume(description=PW)}))
     service.live(30.0)
     assert service.state(stack_id) == "CREATE_FAILED"
-    service.intake.update(
+    service.stack_service.update(
         stack_id, StackRequest({"heat_template_version": VERSION, "resources": {"w": volume(name="w")}})
     )
     service.live(30.0)
@@ -157,7 +157,7 @@ def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
 def test_a_sink_is_told_of_the_properties_without_what_is_hidden(service: Service, listener: Listener) -> None:
     loud(service).fault = None
     resources = {"inner": INSIDE, "w": volume(description=PW, availability_zone="shown")}
-    service.intake.create(PROJECT, None, "web", intent(resources, files={"inner.yaml": INNER}))
+    service.stack_service.create(PROJECT, None, "web", intent(resources, files={"inner.yaml": INNER}))
     service.live(30.0)
     told = {body["payload"]["resource_name"]: body["payload"]["resource_properties"] for body in listener.bodies}
     assert told["w"]["description"] == told["v"]["description"] == told["inner"]["plain"] == HIDDEN
@@ -169,7 +169,9 @@ def test_a_nested_stack_hides_what_it_is_given(service: Service) -> None:
     loud(service).fault = None
     derived = {"type": "inner.yaml", "properties": {"plain": {"digest": ["sha256", PW]}}}
     for made in (INSIDE, derived):
-        service.intake.create(PROJECT, None, f"web{id(made)}", intent({"inner": made}, files={"inner.yaml": INNER}))
+        service.stack_service.create(
+            PROJECT, None, f"web{id(made)}", intent({"inner": made}, files={"inner.yaml": INNER})
+        )
     service.live(30.0)
     children = [each for each in service.stacks() if each.parent_id is not None]
     assert len(children) == 2
@@ -184,7 +186,7 @@ def test_a_nested_stack_hides_what_it_is_given(service: Service) -> None:
 
 def test_the_template_of_a_group_is_shown_without_what_is_hidden(service: Service) -> None:
     loud(service).fault = None
-    service.intake.create(PROJECT, None, "web", intent({"g": group(2, server(metadata={"word": PW}))}))
+    service.stack_service.create(PROJECT, None, "web", intent({"g": group(2, server(metadata={"word": PW}))}))
     service.live(30.0)
     with service.db.read() as tx:
         shown = shown_template(Graphs().described(tx, service.child()))
@@ -209,6 +211,6 @@ def test_a_refusal_does_not_quote_what_is_hidden(service: Service, road: str) ->
     picky = INNER.replace("default: shown}", "default: shown, constraints: [{allowed_values: [shown]}]}")
     wrong = intent(REFUSED[road], environment={}, files={"inner.yaml": picky})
     with pytest.raises(Rejected) as caught:
-        service.intake.create(PROJECT, None, "web", wrong)
+        service.stack_service.create(PROJECT, None, "web", wrong)
     assert telling([caught.value, caught.value.detail, caught.value.path]) == []
     assert caught.value.__cause__ is None or telling([caught.value.__cause__]) == []

@@ -116,7 +116,9 @@ def test_parameters_and_files_are_weighed_when_the_template_is_read(monkeypatch:
     big = {"parameters": {"big": {"type": "json"}}}
     resources = {f"v{number}": value({"get_param": "big"}) for number in range(20)}
     with pytest.raises(Rejected, match=f"make more than {LIMIT} values"):
-        Service().intake.create("p", None, "web", StackRequest({**template(resources), **big}, {"big": ["x" * 10_000]}))
+        Service().stack_service.create(
+            "p", None, "web", StackRequest({**template(resources), **big}, {"big": ["x" * 10_000]})
+        )
 
 
 INNER = """

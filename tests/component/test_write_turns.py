@@ -60,7 +60,7 @@ def test_nothing_large_is_written_out_while_a_stack_is_made_and_changed(found: l
     stack_id = made(service)
     service.update(stack_id, heavy(size=2), **options())
     service.rest()
-    service.intake.update(stack_id, StackRequest(template({"disk": volume(size=3)})), patch=True)
+    service.stack_service.update(stack_id, StackRequest(template({"disk": volume(size=3)})), patch=True)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert found == []

@@ -168,7 +168,7 @@ class Users:
     """They keep some stacks of 300 things, or `scale` times that, and change or replace one whenever asked to act."""
 
     def __init__(self, world: RealWorld, rng: random.Random, scale: int = 1) -> None:
-        self._intake = StackService(world.db, Entropy(), Quotas())
+        self._stack_service = StackService(world.db, Entropy(), Quotas())
         self._rng = rng
         self._scale = scale
         self._generations: dict[str, tuple[str, int]] = {}
@@ -177,17 +177,17 @@ class Users:
     def create(self) -> str:
         name = f"stack{self._born}"
         self._born += 1
-        stack_id = self._intake.create(PROJECT, None, name, StackRequest(generation(name, 0, self._scale)))
+        stack_id = self._stack_service.create(PROJECT, None, name, StackRequest(generation(name, 0, self._scale)))
         self._generations[stack_id] = (name, 0)
         return stack_id
 
     def update(self, stack_id: str) -> None:
         name, number = self._generations[stack_id]
-        self._intake.update(stack_id, StackRequest(generation(name, number + 1, self._scale)))
+        self._stack_service.update(stack_id, StackRequest(generation(name, number + 1, self._scale)))
         self._generations[stack_id] = (name, number + 1)
 
     def delete(self, stack_id: str) -> None:
-        self._intake.delete(stack_id)
+        self._stack_service.delete(stack_id)
         del self._generations[stack_id]
 
     def act(self) -> None:

@@ -356,11 +356,11 @@ class Api(Process):
     ) -> None:
         super().__init__(name, db, clock, rng)
         self.requests: deque[Request] = deque()
-        self.intake = StackService(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
+        self.stack_service = StackService(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
         self.asks = StackActions(self.db, TIMEOUT_S)
-        self.snapshots = Snapshots(self.db, self.intake)
+        self.snapshots = Snapshots(self.db, self.stack_service)
         self.marks = Marks(self.db)
-        self.moving = StackTransfer(self.db, self.intake)
+        self.moving = StackTransfer(self.db, self.stack_service)
         self.signals = Signals(self.db)
         self._tell = tell
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
@@ -380,7 +380,7 @@ class Api(Process):
         if not self.requests:
             return
         try:
-            self.requests.popleft()(self.intake)
+            self.requests.popleft()(self.stack_service)
         except Rejected as error:
             self._tell(f"refused: {error}")
         except Transient as error:

@@ -17,8 +17,8 @@ def test_a_wrong_clock_neither_times_a_stack_out_nor_hurries_it(skew_s: float) -
     for process in world.processes:
         process.clock.skew_s = skew_s
 
-    def create(intake: StackService) -> None:
-        intake.create("p", None, "s", Wish({"a": FIVE_SECONDS}).intent(timeout_mins=1))
+    def create(stack_service: StackService) -> None:
+        stack_service.create("p", None, "s", Wish({"a": FIVE_SECONDS}).intent(timeout_mins=1))
 
     world.apis[0].requests.append(create)
     begun_at = world.clock.time

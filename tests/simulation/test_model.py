@@ -81,21 +81,21 @@ class Stacks(RuleBasedStateMachine):
 
     @rule(name=NAMES, resources=RESOURCES, chained=st.booleans())
     def create_or_update(self, name: str, resources: dict[str, Resource], chained: bool) -> None:
-        intake = self.world.apis[0].intake
+        stack_service = self.world.apis[0].stack_service
         intent = wish_of(name, resources, chained=chained).intent()
         if name in self.wanted:
-            revision = intake.update(self.ids[name], intent)
+            revision = stack_service.update(self.ids[name], intent)
         elif any(stack.name == name and stack.deleted_at is None for stack in self.world.all_stacks()):
             return  # its deletion is under way, and the name still taken
         else:
-            self.ids[name], revision = intake.create("p", None, name, intent), 1
+            self.ids[name], revision = stack_service.create("p", None, name, intent), 1
         self.wanted[name] = self.said[name, revision] = resources
 
     @precondition(lambda self: self.wanted)
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
         if name in self.wanted:
-            self.world.apis[0].intake.delete(self.ids[name])
+            self.world.apis[0].stack_service.delete(self.ids[name])
             del self.wanted[name]
 
     @precondition(lambda self: any(kind == "group" for each in self.wanted.values() for kind, _ in each.values()))
@@ -116,7 +116,7 @@ class Stacks(RuleBasedStateMachine):
             return
         (stack,) = [each for each in self.world.all_stacks() if each.id == self.ids[name]]
         try:
-            self.world.apis[0].intake.cancel(stack.id, roll_back=True)
+            self.world.apis[0].stack_service.cancel(stack.id, roll_back=True)
         except Rejected:
             return
         complete = stack.complete_revision

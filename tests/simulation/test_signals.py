@@ -134,7 +134,7 @@ def test_only_what_stands_for_a_config_stays_when_its_stack_lets_go_of_it() -> N
     world = SimulatedWorld(1)
     wish = Wish({"a": {"type": CONFIG, "properties": {"config": "v1"}}})
     api, made = world.apis[0], list[str]()
-    api.requests.append(lambda intake: made.append(intake.create("p", None, "s", wish.intent())))
+    api.requests.append(lambda stack_service: made.append(stack_service.create("p", None, "s", wish.intent())))
     while not world.records():
         world.step()
     (row,), (record,) = world.rows(), world.records()

@@ -291,8 +291,8 @@ class TroubledWorld(SimulatedWorld):
         }
         project = self.rng.choice(self.projects)
 
-        def create(intake: StackService) -> None:
-            self._wishes[intake.create(project, None, name, wish.intent(**options))] = wish
+        def create(stack_service: StackService) -> None:
+            self._wishes[stack_service.create(project, None, name, wish.intent(**options))] = wish
 
         self._ask(create, f"create {project}/{name} {options} {wish}")
 
@@ -303,8 +303,8 @@ class TroubledWorld(SimulatedWorld):
         wish = self._held(self._gardener.mutate(self._wishes[stack_id]))
         patch, look_first = self.rng.random() < 0.2, self.rng.random() < 0.1
 
-        def update(intake: StackService) -> None:
-            intake.update(stack_id, wish.intent(look_first=look_first), patch=patch)
+        def update(stack_service: StackService) -> None:
+            stack_service.update(stack_id, wish.intent(look_first=look_first), patch=patch)
             self._wishes[stack_id] = wish
 
         self._ask(update, f"update {stack_id[:6]} {patch=} {look_first=} {wish}")
@@ -348,7 +348,7 @@ class TroubledWorld(SimulatedWorld):
     def _delete(self) -> None:
         stack_id = self._stack()
         if stack_id is not None:
-            self._ask(lambda intake: intake.delete(stack_id), f"delete {stack_id[:6]}")
+            self._ask(lambda stack_service: stack_service.delete(stack_id), f"delete {stack_id[:6]}")
 
     def _ask_to_move(self, act: Callable[[StackTransfer], object], story: str) -> None:
         alive = [api for api in self.apis if api.alive]
@@ -395,7 +395,7 @@ class TroubledWorld(SimulatedWorld):
         stack_id, roll_back = self._stack(), self.rng.random() < 0.5
         if stack_id is not None:
             self._ask(
-                lambda intake: intake.cancel(stack_id, roll_back=roll_back),
+                lambda stack_service: stack_service.cancel(stack_id, roll_back=roll_back),
                 f"cancel {stack_id[:6]} {roll_back=}",
             )
 

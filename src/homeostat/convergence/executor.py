@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
 from homeostat.convergence.nested_stacks import STACK, NestedStacks, ShardGuard
-from homeostat.desired.redaction import Told, veiled
+from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Step, Verb
@@ -50,7 +50,7 @@ class StepExecutor:
         self._executor = executor
 
     def perform(
-        self, world: World, steps: Sequence[Step], guard: ShardGuard, told: Told = str
+        self, world: World, steps: Sequence[Step], guard: ShardGuard, told: Redact = str
     ) -> list[tuple[Step, Answer]]:
         """Perform steps: one call for all steps of the same verb and kind of thing.
 
@@ -90,7 +90,7 @@ class StepExecutor:
         return [each for batch in results for each in batch]
 
     def _answers(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Told
+        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Redact
     ) -> Sequence[Answer]:
         try:
             if kind == "":
@@ -131,7 +131,7 @@ class StepExecutor:
             return refusal
         return look if look.present else Uncertain(str(refusal))
 
-    def _child(self, world: World, step: Step, guard: ShardGuard, told: Told) -> Answer:
+    def _child(self, world: World, step: Step, guard: ShardGuard, told: Redact) -> Answer:
         """Perform a step on one nested stack; its error is the answer, and does not spoil the rest of the batch."""
         try:
             return self._children.perform(world, step, guard)
@@ -141,13 +141,13 @@ class StepExecutor:
             return _told(error, told)
 
     def _called(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Told
+        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Redact
     ) -> Sequence[Answer]:
         """Return the cloud's answers, redacted; an error that the call raises is redacted as well."""
         try:
             answers = self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
         except Exception as error:
-            shown = veiled(error, told)
+            shown = redacted(error, told)
             if shown is error:
                 raise
             raise shown from None
@@ -220,7 +220,7 @@ def _is_of_the_value(error: Exception) -> bool:
     return isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
 
 
-def _told(answer: Answer, told: Told) -> Answer:
-    shown = veiled(answer, told) if isinstance(answer, HomeostatError) else answer
+def _told(answer: Answer, told: Redact) -> Answer:
+    shown = redacted(answer, told) if isinstance(answer, HomeostatError) else answer
     assert isinstance(shown, Observation | HomeostatError)
     return shown

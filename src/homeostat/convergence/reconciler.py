@@ -21,7 +21,7 @@ from homeostat.convergence.nested_stacks import DEPTH_MAX, NestedStacks
 from homeostat.convergence.rollout import Batch
 from homeostat.convergence.tree_size import RESOURCES_MAX
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.desired.redaction import Redaction, Redactions, veiled
+from homeostat.desired.redaction import Redaction, Redactions, redacted
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Event, Recorded, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Action, Status
@@ -143,7 +143,7 @@ class Reconciler:
         except Exception as error:
             # The error ends up in logs, events and the shard's row: it must not quote a hidden parameter there, not
             # even in a chained traceback (hence `from None`).
-            shown = veiled(error, under_way.told)
+            shown = redacted(error, under_way.told)
             if shown is error:
                 raise
             raise shown from None

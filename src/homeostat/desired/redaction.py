@@ -51,8 +51,8 @@ class Redaction:
         """
         if stack.secret is False:
             return cls()
-        veil = cls(inherited(desired.environment))
-        return veil if compiled is None else veil.of(compiled)
+        redaction = cls(inherited(desired.environment))
+        return redaction if compiled is None else redaction.of(compiled)
 
     def of(self, compiled: Compiled) -> "Redaction":
         """Return this, extended by the hidden parameters of a template and the secrets that its resources make."""
@@ -113,13 +113,13 @@ class Redaction:
         return HIDDEN if self.hidden.is_hidden(value) else value
 
 
-Told = Callable[[str], str]
+Redact = Callable[[str], str]
 """A function that removes hidden values from a text."""
 
 
-def veiled(error: Exception, told: Told) -> Exception:
+def redacted(error: Exception, redact: Redact) -> Exception:
     """Return an error of the same class with a redacted message; the error itself where nothing has to be hidden."""
-    shown = told(str(error))
+    shown = redact(str(error))
     if shown == str(error):
         return error
     other: Exception = RuntimeError(f"{type(error).__name__}: {shown}")
@@ -128,7 +128,7 @@ def veiled(error: Exception, told: Told) -> Exception:
         other = error.__class__.__new__(error.__class__, shown)
         other.__dict__ |= error.__dict__
     if isinstance(other, Rejected):
-        other.detail = told(other.detail)
+        other.detail = redact(other.detail)
     return other.with_traceback(error.__traceback__)
 
 
@@ -143,11 +143,11 @@ class Redactions:
 
         None and 0 in `more` stand for no revision.
         """
-        veil = Redaction()
+        redaction = Redaction()
         if stack.secret is not False:
             for number in {stack.revision, *more} - {None, 0}:
-                veil |= self._of(tx, stack, number or 0)
-        return veil
+                redaction |= self._of(tx, stack, number or 0)
+        return redaction
 
     def _of(self, tx: Connection, stack: StackFacts, number: int) -> Redaction:
         return self._kept.get((stack.id, number), lambda: _made(tx, stack, number))
@@ -158,15 +158,15 @@ def _made(tx: Connection, stack: StackFacts, number: int) -> Redaction:
         desired = stacks.desired_of(tx, stack.id, number)
     except LookupError:  # an old revision may have been deleted, and its values with it
         return Redaction()
-    veil = Redaction(inherited(desired.environment))
+    redaction = Redaction(inherited(desired.environment))
     if desired.kind != "template":
-        return veil
+        return redaction
     try:
-        return veil.of(compile_desired(desired, Identity(stack.id, stack.name, stack.project), strict=False))
+        return redaction.of(compile_desired(desired, Identity(stack.id, stack.name, stack.project), strict=False))
     except Rejected:
         # This version of the service rejects what an earlier one accepted. Which parameters are hidden is not known
         # then, so all of them are; and since nothing of the template can be evaluated, it makes no other secrets.
-        return replace(veil, hidden=veil.hidden | HiddenValues.within([desired.parameters]))
+        return replace(redaction, hidden=redaction.hidden | HiddenValues.within([desired.parameters]))
 
 
 def _properties(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -172,7 +172,7 @@ class Bench:
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         limits = Limits(lease_s=LEASE_S, slice_s=1e9)
         clouds = self._of_project
-        self.intake = StackService(self.db, entropy, Quotas())
+        self.stack_service = StackService(self.db, entropy, Quotas())
         children = NestedStacks(self.db, self.clock, entropy, limits.stack_timeout_s)
         performer = StepExecutor(clouds, children, self.clock, entropy)
         self._passes = Reconciler(self.db, clouds, performer, children, self.clock, entropy.keys(), limits)
@@ -186,13 +186,13 @@ class Bench:
 
     def create(self, resources: Mapping[str, Any], name: str = "stack") -> str:
         """Request a stack of these resources, and return its id; nothing is done yet."""
-        return self.intake.create(PROJECT, None, name, self._intent(resources))
+        return self.stack_service.create(PROJECT, None, name, self._intent(resources))
 
     def update(self, stack_id: str, resources: Mapping[str, Any]) -> None:
-        self.intake.update(stack_id, self._intent(resources))
+        self.stack_service.update(stack_id, self._intent(resources))
 
     def delete(self, stack_id: str) -> None:
-        self.intake.delete(stack_id)
+        self.stack_service.delete(stack_id)
 
     def _intent(self, resources: Mapping[str, Any]) -> StackRequest:
         return StackRequest(

@@ -85,7 +85,7 @@ class Neighbours:
     def __init__(self, policy: Policy | None = None) -> None:
         self.service = Service()
         app = create_app(
-            self.service.db, self.service.intake, self.service.clock, access=Named(), policy=policy or Policy()
+            self.service.db, self.service.stack_service, self.service.clock, access=Named(), policy=policy or Policy()
         )
         self.client = TestClient(app, raise_server_exceptions=False, follow_redirects=False)
         self.things = {project: self._furnish(project) for project in (OWN, OTHER)}
@@ -97,13 +97,13 @@ class Neighbours:
     def create(self, project: str, resources: Mapping[str, Any], name: str = "more", **options: Any) -> str:
         """A stack of the project, made by somebody who may do everything."""
         template = {**TEMPLATE, "resources": resources, "outputs": {}}
-        stack_id = self.service.intake.create(project, None, name, StackRequest(template, **options))
+        stack_id = self.service.stack_service.create(project, None, name, StackRequest(template, **options))
         self.service.work()
         return stack_id
 
     def _furnish(self, project: str) -> Things:
         service, users = self.service, f"{project}-users"
-        stack_id = service.intake.create(project, "ada", "web", StackRequest(TEMPLATE))
+        stack_id = service.stack_service.create(project, "ada", "web", StackRequest(TEMPLATE))
         service.work()
         config, deployed = (_config(project, each) for each in ("config", "deployed"))
         with service.db.write() as tx:

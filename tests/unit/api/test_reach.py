@@ -71,7 +71,7 @@ def test_admins_reach_stacks_of_others(both: Neighbours) -> None:
 
 def test_admins_may_have_any_number_of_stacks() -> None:
     world = Neighbours()
-    world.service.intake.quotas = Quotas(stacks_max=1)
+    world.service.stack_service.quotas = Quotas(stacks_max=1)
     sent = {"stack_name": "more", "template": TEMPLATE}
     refusal = world.ask("POST", "/stacks", MEMBER, OWN, sent)
     assert (refusal.status_code, refusal.json()["error"]["type"]) == (400, "RequestLimitExceeded")

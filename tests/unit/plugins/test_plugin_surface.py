@@ -163,7 +163,7 @@ def create(there: Service, resources: dict[str, Any], **out: Any) -> str:
         "resources": resources,
         "outputs": {name: {"value": value} for name, value in out.items()},
     }
-    stack_id = there.intake.create(PROJECT, None, "web", StackRequest(document, disable_rollback=True))
+    stack_id = there.stack_service.create(PROJECT, None, "web", StackRequest(document, disable_rollback=True))
     there.work()
     return stack_id
 
@@ -278,7 +278,9 @@ def test_who_needs_that_attribute_fails_with_the_place() -> None:
     assert there.row(stack_id, "letter").status == "COMPLETE"
     OFFICE.broken = None
     there.live(60)
-    there.intake.update(stack_id, StackRequest(there_template({"desk": DESK, "letter": LETTER, "reader": reader})))
+    there.stack_service.update(
+        stack_id, StackRequest(there_template({"desk": DESK, "letter": LETTER, "reader": reader}))
+    )
     there.work()
     there.rest()
     assert there.state(stack_id) == "UPDATE_COMPLETE"

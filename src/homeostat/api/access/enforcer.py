@@ -47,7 +47,7 @@ class ActiveRules:
         names = [name for name in self._enforcer.rules if name.startswith(rules.RESOURCE_TYPES)]
         self.typed = frozenset(name.removeprefix(rules.RESOURCE_TYPES) for name in names)
         asks_others = any(REMOTE.search(text) for text in said.values())
-        self._ask = self._asked if asks_others else lru_cache(VERDICTS_MAX)(self._asked)
+        self._ask = self._requested if asks_others else lru_cache(VERDICTS_MAX)(self._requested)
         self.denied_types = self._denied_types if asks_others else lru_cache(VERDICTS_MAX)(self._denied_types)
 
     def verdict(self, rule: str, project: str, caller: Caller) -> bool:
@@ -57,7 +57,7 @@ class ActiveRules:
     def _denied_types(self, project: str, caller: Caller) -> frozenset[str]:
         return frozenset(each for each in self.typed if not self.verdict(rules.RESOURCE_TYPES + each, project, caller))
 
-    def _asked(self, rule: str, project: str, caller: Caller) -> bool:
+    def _requested(self, rule: str, project: str, caller: Caller) -> bool:
         try:
             return bool(self._enforcer.enforce(rule, {"project_id": project}, _credentials(caller)))
         except InvalidScope:

@@ -24,7 +24,7 @@ class ActionContext:
         holder: Holder of the service's own key that the request is signed with; None for any other authentication.
     """
 
-    ask: RequestContext
+    context: RequestContext
     parameters: Parameters
     holder: KeyHolder | None = None
 
@@ -37,7 +37,7 @@ class ActionContext:
         """
         wanted = name or self.parameters.needed("StackName")
         match = _ARN.match(wanted)
-        row = self.ask.find(tx, match[3] if match else wanted)
+        row = self.context.find(tx, match[3] if match else wanted)
         if row is None or (match and (match[1], match[2], match[3]) != (row.project, row.name, row.id)):
             raise stack_not_found(wanted)
         return row

@@ -14,13 +14,13 @@ Read = Callable[[Connection, str | None, int], Sequence[Row[Any]]]
 
 
 def page_of(
-    asking: ActionContext, read: Read, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
+    action: ActionContext, read: Read, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
 ) -> tuple[Sequence[Row[Any]], dict[str, str]]:
     """Read a page; also return what the response says about the next page.
 
     Args:
         token_of: Returns the marker of an item.
     """
-    with asking.ask.db.read() as tx:
-        rows = read(tx, asking.parameters.get("NextToken"), PAGE)
+    with action.context.db.read() as tx:
+        rows = read(tx, action.parameters.get("NextToken"), PAGE)
     return rows, {"NextToken": token_of(rows[-1])} if len(rows) == PAGE else {}

@@ -23,63 +23,63 @@ from homeostat.store.stacks import stacks, views
 Shown = dict[str, Any]
 
 
-def describe_resource(asking: ActionContext) -> Any:
+def describe_resource(action: ActionContext) -> Any:
     """Describe a resource with its metadata, which agents on servers read."""
-    name = asking.parameters.needed("LogicalResourceId")
-    with asking.ask.db.read() as tx:
-        stack = asking.stack(tx)
-        _check_meant(asking, tx, stack, name)
-        inventory = _inventory(asking, tx, stack, [name])
+    name = action.parameters.needed("LogicalResourceId")
+    with action.context.db.read() as tx:
+        stack = action.stack(tx)
+        _check_meant(action, tx, stack, name)
+        inventory = _inventory(action, tx, stack, [name])
         entry = inventory.entry(name)
         if entry.row is None:
             raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it is not begun yet.")
-        metadata = _metadata(asking, tx, stack, entry.row)
-        shown = _shown(asking, inventory, entry, time="LastUpdatedTimestamp")
+        metadata = _metadata(action, tx, stack, entry.row)
+        shown = _shown(action, inventory, entry, time="LastUpdatedTimestamp")
     return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 
 
-def _check_meant(asking: ActionContext, tx: Connection, stack: Row[Any], name: str) -> None:
+def _check_meant(action: ActionContext, tx: Connection, stack: Row[Any], name: str) -> None:
     """Check that a server or user that a template created may read this resource.
 
     Raises:
         Rejected: Forbidden.
     """
-    if asking.holder is None:
-        asking.ask.check_meant(tx, stack, name)
-    elif not access_keys.may_read(tx, asking.holder, stack.id, name):
-        raise Rejected("Forbidden", f"The key of {asking.holder.name} does not reach {name} of {stack.name}.")
+    if action.holder is None:
+        action.context.check_meant(tx, stack, name)
+    elif not access_keys.may_read(tx, action.holder, stack.id, name):
+        raise Rejected("Forbidden", f"The key of {action.holder.name} does not reach {name} of {stack.name}.")
 
 
-def _metadata(asking: ActionContext, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
+def _metadata(action: ActionContext, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
     """Return the resource's metadata; a server that is being replaced still gets its own."""
-    holder = asking.holder
+    holder = action.holder
     return metadata_of(tx, stack.project, holder.owner if holder is not None and holder.is_server else row)
 
 
-def describe_resources(asking: ActionContext) -> Any:
+def describe_resources(action: ActionContext) -> Any:
     """Describe resources of a stack, given by its name or by the physical id of one of its things."""
-    wanted = asking.parameters.get("LogicalResourceId")
-    with asking.ask.db.read() as tx:
-        stack = _stack_of(asking, tx)
-        inventory = _inventory(asking, tx, stack, [wanted] if wanted is not None else None)
+    wanted = action.parameters.get("LogicalResourceId")
+    with action.context.db.read() as tx:
+        stack = _stack_of(action, tx)
+        inventory = _inventory(action, tx, stack, [wanted] if wanted is not None else None)
         entries = inventory.entries() if wanted is None else [inventory.entry(wanted)]
         shown = [
-            {**_shown(asking, inventory, entry, time="Timestamp"), "Description": entry.description}
+            {**_shown(action, inventory, entry, time="Timestamp"), "Description": entry.description}
             for entry in entries
         ]
     return {"StackResources": shown}
 
 
-def _stack_of(asking: ActionContext, tx: Connection) -> Row[Any]:
-    parameters = asking.parameters
+def _stack_of(action: ActionContext, tx: Connection) -> Row[Any]:
+    parameters = action.parameters
     handle = parameters.get("PhysicalResourceId")
     if (handle is None) == (parameters.get("StackName") is None):
         code = "MissingParameter" if handle is None else "InvalidParameterCombination"
         raise Refused(code, "Give StackName or PhysicalResourceId, one of them.")
     if handle is None:
-        return asking.stack(tx)
+        return action.stack(tx)
     found = [stacks.get(tx, id) for id in {each.stack_id for each in records.owners_of(tx, [handle])}]
-    mine = [row for row in found if row is not None and asking.ask.reaches(row)]
+    mine = [row for row in found if row is not None and action.context.reaches(row)]
     if len(mine) > 1:
         raise Rejected("HTTPBadRequest", f"{len(mine)} stacks have the resource {handle}: give StackName instead.")
     if not mine:
@@ -87,27 +87,27 @@ def _stack_of(asking: ActionContext, tx: Connection) -> Row[Any]:
     return mine[0]
 
 
-def list_resources(asking: ActionContext) -> Any:
-    with asking.ask.db.read() as tx:
-        inventory = _inventory(asking, tx, asking.stack(tx))
+def list_resources(action: ActionContext) -> Any:
+    with action.context.db.read() as tx:
+        inventory = _inventory(action, tx, action.stack(tx))
         entries = inventory.entries()
-        summaries = [_shown(asking, inventory, entry, time="LastUpdatedTimestamp") for entry in entries]
+        summaries = [_shown(action, inventory, entry, time="LastUpdatedTimestamp") for entry in entries]
     for each in summaries:
         del each["StackId"], each["StackName"]
     return {"StackResourceSummaries": summaries}
 
 
-def _inventory(asking: ActionContext, tx: Connection, stack: Row[Any], names: Sequence[str] | None = None) -> Inventory:
-    return Inventory(tx, stack, asking.ask.service.graphs.wanted(tx, stack), names)
+def _inventory(action: ActionContext, tx: Connection, stack: Row[Any], names: Sequence[str] | None = None) -> Inventory:
+    return Inventory(tx, stack, action.context.service.graphs.wanted(tx, stack), names)
 
 
-def _shown(asking: ActionContext, inventory: Inventory, entry: Entry, *, time: str) -> Shown:
+def _shown(action: ActionContext, inventory: Inventory, entry: Entry, *, time: str) -> Shown:
     """Return the fields that all descriptions of a resource have.
 
     Args:
         time: Name of the field for the last change.
     """
-    wire = inventory.wire(asking.ask, entry)
+    wire = inventory.wire(action.context, entry)
     return {
         "StackId": arn_of(inventory.stack),
         "StackName": inventory.stack.name,
@@ -120,13 +120,13 @@ def _shown(asking: ActionContext, inventory: Inventory, entry: Entry, *, time: s
     }
 
 
-def describe_events(asking: ActionContext) -> Any:
+def describe_events(action: ActionContext) -> Any:
     """List events, newest first, of one stack or of all live ones that are not nested."""
     by_id: dict[str, Row[Any]] = {}
     properties: dict[str, Mapping[str, Any]] = {}
 
     def page(tx: Connection, marker: str | None, limit: int) -> list[Row[Any]]:
-        by_id.update((row.id, row) for row in _stacks_of(asking, tx))
+        by_id.update((row.id, row) for row in _stacks_of(action, tx))
         found = events.page(tx, list(by_id), after=_after(marker), newest_first=True, limit=limit)
         for stack_id in {each.stack_id for each in found}:
             names = {each.name for each in found if each.stack_id == stack_id}
@@ -134,8 +134,8 @@ def describe_events(asking: ActionContext) -> Any:
             properties.update((key, row.properties) for key, row in rows.items())
         return found
 
-    found, following = page_of(asking, page, lambda each: event_id(each.stack_id, each.seq))
-    return {"StackEvents": [_event(asking, each, by_id[each.stack_id], properties) for each in found], **following}
+    found, following = page_of(action, page, lambda each: event_id(each.stack_id, each.seq))
+    return {"StackEvents": [_event(action, each, by_id[each.stack_id], properties) for each in found], **following}
 
 
 def _after(marker: str | None) -> int | None:
@@ -145,17 +145,17 @@ def _after(marker: str | None) -> int | None:
     return seq
 
 
-def _stacks_of(asking: ActionContext, tx: Connection) -> list[Row[Any]]:
-    if asking.parameters.get("StackName") is not None:
-        return [asking.stack(tx)]
-    hidden = asking.ask.service.hidden_tags
-    return views.stacks_page(tx, views.Listing(asking.ask.project, hidden_tags=hidden))
+def _stacks_of(action: ActionContext, tx: Connection) -> list[Row[Any]]:
+    if action.parameters.get("StackName") is not None:
+        return [action.stack(tx)]
+    hidden = action.context.service.hidden_tags
+    return views.stacks_page(tx, views.Listing(action.context.project, hidden_tags=hidden))
 
 
 def _event(
-    asking: ActionContext, event: Row[Any], stack: Row[Any], properties: Mapping[str, Mapping[str, Any]]
+    action: ActionContext, event: Row[Any], stack: Row[Any], properties: Mapping[str, Mapping[str, Any]]
 ) -> Shown:
-    wire = event_detail(asking.ask, event, stack, properties.get(event.key, {}))
+    wire = event_detail(action.context, event, stack, properties.get(event.key, {}))
     return {
         "EventId": wire["id"],
         "StackId": arn_of(stack),

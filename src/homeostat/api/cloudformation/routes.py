@@ -75,13 +75,15 @@ async def _answered(request: Request) -> Response:
         sent = await _sent(request)
         parameters = Parameters.of((*sent.query, *sent.form))
         as_json = parameters.get("ContentType") == "JSON"
-        asking = await to_thread.run_sync(_admitted, request, sent, parameters)
+        action = await to_thread.run_sync(_admitted, request, sent, parameters)
         name = parameters.get("Action") or ""
         async with contextlib.AsyncExitStack() as held:
             if name in HEAVY:
-                ask = asking.ask
-                await held.enter_async_context(ask.service.places.one(ask.project, ask.attention, request.receive))
-            return await to_thread.run_sync(_act, asking, name, as_json)
+                context = action.context
+                await held.enter_async_context(
+                    context.service.places.one(context.project, context.attention, request.receive)
+                )
+            return await to_thread.run_sync(_act, action, name, as_json)
     except (Refused, Rejected, Transient) as error:
         problem = refused(error)
         if isinstance(error, Transient):
@@ -119,9 +121,9 @@ def _admitted(request: Request, sent: SignedRequest, parameters: Parameters) -> 
     service.buckets.take(admitted.project, caller.user_id or caller.user, admitted.holder and admitted.holder.name)
     service.policy.check(f"cloudformation:{name}", caller, admitted.project)
     base = f"{str(request.base_url).rstrip('/')}/v1"
-    ask = RequestContext(service, caller, admitted.project, base)
-    return ActionContext(ask, parameters, admitted.holder)
+    context = RequestContext(service, caller, admitted.project, base)
+    return ActionContext(context, parameters, admitted.holder)
 
 
-def _act(asking: ActionContext, name: str, as_json: bool) -> Response:
-    return responses.answer(name, ACTIONS[name](asking), as_json=as_json)
+def _act(action: ActionContext, name: str, as_json: bool) -> Response:
+    return responses.answer(name, ACTIONS[name](action), as_json=as_json)

@@ -38,12 +38,12 @@ UNSUPPORTED = (
 NOBODY = "None"
 
 
-def list_stacks(asking: ActionContext) -> Any:
+def list_stacks(action: ActionContext) -> Any:
     """List live stacks that are neither nested nor hidden, newest first."""
-    rows, following = page_of(asking, lambda tx, marker, limit: views.stacks_page(tx, _listing(asking, marker, limit)))
+    rows, following = page_of(action, lambda tx, marker, limit: views.stacks_page(tx, _listing(action, marker, limit)))
     shown = []
     for row in rows:
-        summary = stack_summary(asking.ask, row)
+        summary = stack_summary(action.context, row)
         shown.append(
             {
                 "StackId": arn_of(row),
@@ -58,30 +58,30 @@ def list_stacks(asking: ActionContext) -> Any:
     return {"StackSummaries": shown, **following}
 
 
-def _listing(asking: ActionContext, marker: str | None, limit: int) -> views.Listing:
-    hidden = asking.ask.service.hidden_tags
-    return views.Listing(asking.ask.project, hidden_tags=hidden, marker=marker, limit=limit)
+def _listing(action: ActionContext, marker: str | None, limit: int) -> views.Listing:
+    hidden = action.context.service.hidden_tags
+    return views.Listing(action.context.project, hidden_tags=hidden, marker=marker, limit=limit)
 
 
-def describe_stacks(asking: ActionContext) -> Any:
+def describe_stacks(action: ActionContext) -> Any:
     """Describe one stack (a deleted one by its id or ARN), or all live ones."""
-    if asking.parameters.get("StackName") is not None:
-        with asking.ask.db.read() as tx:
-            return {"Stacks": [_described(asking, tx, asking.stack(tx))]}
+    if action.parameters.get("StackName") is not None:
+        with action.context.db.read() as tx:
+            return {"Stacks": [_described(action, tx, action.stack(tx))]}
     found: list[dict[str, Any]] = []
 
     def page(tx: Any, marker: str | None, limit: int) -> Any:
-        rows = views.stacks_page(tx, _listing(asking, marker, limit))
-        found.extend(_described(asking, tx, row) for row in rows)
+        rows = views.stacks_page(tx, _listing(action, marker, limit))
+        found.extend(_described(action, tx, row) for row in rows)
         return rows
 
-    _, following = page_of(asking, page)
+    _, following = page_of(action, page)
     return {"Stacks": found, **following}
 
 
-def _described(asking: ActionContext, tx: Any, row: Any) -> dict[str, Any]:
-    graph = asking.ask.service.graphs.described(tx, row)
-    detail = stack_detail(asking.ask, tx, row, graph)
+def _described(action: ActionContext, tx: Any, row: Any) -> dict[str, Any]:
+    graph = action.context.service.graphs.described(tx, row)
+    detail = stack_detail(action.context, tx, row, graph)
     shown = {
         "StackId": arn_of(row),
         "StackName": row.name,
@@ -110,44 +110,46 @@ def _output(shown: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def create_stack(asking: ActionContext) -> Any:
-    name = read_name({"stack_name": asking.parameters.needed("StackName")})
-    intent = _intent(asking)
-    service = asking.ask.service
-    stack_id = service.intake.create(asking.ask.project, asking.ask.caller.user, name, intent, by=asking.ask.caller)
-    with asking.ask.db.read() as tx:
-        return {"StackId": arn_of(asking.stack(tx, stack_id))}
+def create_stack(action: ActionContext) -> Any:
+    name = read_name({"stack_name": action.parameters.needed("StackName")})
+    intent = _intent(action)
+    service = action.context.service
+    stack_id = service.stack_service.create(
+        action.context.project, action.context.caller.user, name, intent, by=action.context.caller
+    )
+    with action.context.db.read() as tx:
+        return {"StackId": arn_of(action.stack(tx, stack_id))}
 
 
-def update_stack(asking: ActionContext) -> Any:
+def update_stack(action: ActionContext) -> Any:
     """Replace template and parameters, except those with UsePreviousTemplate or UsePreviousValue."""
-    with asking.ask.db.read() as tx:
-        row = asking.live_stack(tx)
-        asking.ask.check_types_of(tx, row)
-        declared = declared_in(template_of(asking.ask.service.graphs.described(tx, row)), "parameters")
+    with action.context.db.read() as tx:
+        row = action.live_stack(tx)
+        action.context.check_types_of(tx, row)
+        declared = declared_in(template_of(action.context.service.graphs.described(tx, row)), "parameters")
     kept = {
         each.get("ParameterKey", "")
-        for each in asking.parameters.members("Parameters")
+        for each in action.parameters.members("Parameters")
         if each.get("UsePreviousValue", "").lower() == "true"
     }
     # As in AWS, parameters that are not named take their defaults, while a patch would keep them: so they are cleared.
-    patch = bool(kept) or asking.parameters.flag(PREVIOUS) is True
-    intent = _intent(asking, without_template=asking.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - kept)
-    asking.ask.service.intake.update(row.id, intent, patch=patch, by=asking.ask.caller)
+    patch = bool(kept) or action.parameters.flag(PREVIOUS) is True
+    intent = _intent(action, without_template=action.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - kept)
+    action.context.service.stack_service.update(row.id, intent, patch=patch, by=action.context.caller)
     return {"StackId": arn_of(row)}
 
 
-def _intent(asking: ActionContext, *, without_template: bool = False, cleared: Any = ()) -> StackRequest:
+def _intent(action: ActionContext, *, without_template: bool = False, cleared: Any = ()) -> StackRequest:
     """Build the request as the Orchestration API reads it.
 
     Args:
         cleared: Parameters whose stored values are dropped.
     """
-    parameters = asking.parameters
+    parameters = action.parameters
     refused = [name for name in UNSUPPORTED if parameters.has(name)]
     if refused:
         raise Rejected("NotSupported", f"{refused[0]} is not supported: leave it out.")
-    template, url = _source(asking)
+    template, url = _source(action)
     there = template is not None or url is not None
     if without_template and there:
         raise Refused("InvalidParameterCombination", f"{PREVIOUS} goes without another template.")
@@ -156,27 +158,27 @@ def _intent(asking: ActionContext, *, without_template: bool = False, cleared: A
     body = {
         "template": template,
         "template_url": url,
-        "parameters": _values(asking),
-        "disable_rollback": _disable_rollback(asking),
+        "parameters": _values(action),
+        "disable_rollback": _disable_rollback(action),
         "timeout_mins": parameters.get("TimeoutInMinutes"),
         "clear_parameters": sorted(cleared),
     }
-    return read_intent(body, asking.ask)
+    return read_intent(body, action.context)
 
 
-def _source(asking: ActionContext) -> tuple[Mapping[str, Any] | None, str | None]:
+def _source(action: ActionContext) -> tuple[Mapping[str, Any] | None, str | None]:
     """Return the template or its URL. Raise Rejected for text that is no template."""
-    text = asking.parameters.get("TemplateBody")
-    url = asking.parameters.get("TemplateUrl", "TemplateURL")
+    text = action.parameters.get("TemplateBody")
+    url = action.parameters.get("TemplateUrl", "TemplateURL")
     if text and url:
         raise Refused("InvalidParameterCombination", "Give TemplateBody or TemplateUrl, not both.")
     return (parse_template(text) if text else None), url
 
 
-def _values(asking: ActionContext) -> dict[str, str]:
+def _values(action: ActionContext) -> dict[str, str]:
     """Return the values of the template's parameters. Raise Refused for incomplete items."""
     values: dict[str, str] = {}
-    for each in asking.parameters.members("Parameters"):
+    for each in action.parameters.members("Parameters"):
         name = each.get("ParameterKey")
         if not name:
             raise Refused("MissingParameter", "Each of Parameters needs a ParameterKey.")
@@ -188,9 +190,9 @@ def _values(asking: ActionContext) -> dict[str, str]:
     return values
 
 
-def _disable_rollback(asking: ActionContext) -> bool | None:
-    disabled = asking.parameters.flag("DisableRollback")
-    wanted = asking.parameters.get("OnFailure")
+def _disable_rollback(action: ActionContext) -> bool | None:
+    disabled = action.parameters.flag("DisableRollback")
+    wanted = action.parameters.get("OnFailure")
     if wanted is None:
         return disabled
     if disabled is not None:
@@ -200,35 +202,37 @@ def _disable_rollback(asking: ActionContext) -> bool | None:
     return not ROLLS_BACK[wanted]
 
 
-def delete_stack(asking: ActionContext) -> Any:
-    if asking.parameters.has("RetainResources"):
+def delete_stack(action: ActionContext) -> Any:
+    if action.parameters.has("RetainResources"):
         raise Rejected("NotSupported", "RetainResources is not supported: give the resources a DeletionPolicy.")
-    with asking.ask.db.read() as tx:
-        row = asking.live_stack(tx)
-        asking.ask.check_types_of(tx, row)
-    asking.ask.service.intake.delete(row.id, asking.ask.caller)
+    with action.context.db.read() as tx:
+        row = action.live_stack(tx)
+        action.context.check_types_of(tx, row)
+    action.context.service.stack_service.delete(row.id, action.context.caller)
     return ""
 
 
-def cancel_update(asking: ActionContext) -> Any:
+def cancel_update(action: ActionContext) -> Any:
     """Cancel an update and roll back."""
-    with asking.ask.db.read() as tx:
-        row = asking.live_stack(tx)
-    asking.ask.service.intake.cancel(row.id, roll_back=True)
+    with action.context.db.read() as tx:
+        row = action.live_stack(tx)
+    action.context.service.stack_service.cancel(row.id, roll_back=True)
     return ""
 
 
-def get_template(asking: ActionContext) -> Any:
-    with asking.ask.db.read() as tx:
-        graph = asking.ask.service.graphs.described(tx, asking.stack(tx))
+def get_template(action: ActionContext) -> Any:
+    with action.context.db.read() as tx:
+        graph = action.context.service.graphs.described(tx, action.stack(tx))
     return {"TemplateBody": shown_template(graph)}
 
 
-def validate_template(asking: ActionContext) -> Any:
+def validate_template(action: ActionContext) -> Any:
     """Validate a template. An invalid one is no error: the result is then a text in place of the structure."""
-    intent = _intent(asking)
+    intent = _intent(action)
     try:
-        compiled, _ = asking.ask.service.intake.validate(Identity(NOBODY, NOBODY, asking.ask.project), intent)
+        compiled, _ = action.context.service.stack_service.validate(
+            Identity(NOBODY, NOBODY, action.context.project), intent
+        )
     except Rejected as error:
         return str(error)
     shape = validate_shape(compiled)
@@ -247,7 +251,7 @@ def _declared(name: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def estimate_cost(asking: ActionContext) -> Any:
+def estimate_cost(action: ActionContext) -> Any:
     """Return a fixed URL: the service knows no prices."""
     return {"Url": COST_URL}
 

@@ -77,7 +77,7 @@ class Limits:
 
 def create_app(
     db: Database,
-    intake: StackService,
+    stack_service: StackService,
     clock: Clock,
     *,
     access: Access,
@@ -91,7 +91,7 @@ def create_app(
     """Return the ASGI application for this database. It starts no threads of its own.
 
     Args:
-        intake: The write path of desired states.
+        stack_service: The write path of desired states.
         access: The access mode.
         metrics: Serve `/metrics`.
         policy: Authorization rules; None for the defaults.
@@ -109,14 +109,14 @@ def create_app(
     )
     signals = Signals(db)
     policy = Policy() if policy is None else policy
-    asks = StackActions(db, intake.quotas.timeout_s)
-    moving, snapshots = StackTransfer(db, intake), Snapshots(db, intake)
+    actions = StackActions(db, stack_service.quotas.timeout_s)
+    transfer, snapshots = StackTransfer(db, stack_service), Snapshots(db, stack_service)
     graphs, tail, buckets = Graphs(), EventTail(db), TokenBuckets(limits.rate)
     app.state.service = Service(
         db,
-        intake,
-        asks,
-        moving,
+        stack_service,
+        actions,
+        transfer,
         snapshots,
         clock,
         graphs,

@@ -55,9 +55,9 @@ class Service:
     """
 
     db: Database
-    intake: StackService
-    asks: StackActions
-    moving: StackTransfer
+    stack_service: StackService
+    actions: StackActions
+    transfer: StackTransfer
     snapshots: Snapshots
     clock: Clock
     graphs: Graphs
@@ -92,7 +92,7 @@ class RequestContext:
 
     @property
     def outbound(self) -> Outbound:
-        return self.service.intake.outbound
+        return self.service.stack_service.outbound
 
     def stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
         """Return the stack with this name and id, deleted ones included.
@@ -155,7 +155,7 @@ class RequestContext:
             row = stacks.get(tx, stack_id)
         if row is None:
             raise stack_not_found(stack_id)
-        return self.service.intake.entrusted(row.root_id, row.project, self.caller)
+        return self.service.stack_service.entrusted(row.root_id, row.project, self.caller)
 
     def live_stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
         row = self.stack(tx, name, stack_id)
@@ -187,12 +187,14 @@ def quoted(part: str) -> str:
     return quote(part, safe="")
 
 
-async def _asked(request: Request, project: Annotated[str, Path(description="Id of the project.")]) -> RequestContext:
+async def _requested(
+    request: Request, project: Annotated[str, Path(description="Id of the project.")]
+) -> RequestContext:
     base = f"{str(request.base_url).rstrip('/')}/v1"
     return RequestContext(request.app.state.service, request.state.caller, project, base)
 
 
-Ask = Annotated[RequestContext, Depends(_asked)]
+Context = Annotated[RequestContext, Depends(_requested)]
 StackName = Annotated[str, Path(description="Name of the stack.")]
 StackId = Annotated[str, Path(description="Id of the stack.")]
 ResourceName = Annotated[str, Path(description="Name of the resource in its template.")]
@@ -246,13 +248,13 @@ Body = Annotated[Mapping[str, Any], Depends(_body)]
 SignalBody = Annotated[Mapping[str, Any] | None, Depends(_signal_body)]
 
 
-async def _placed(request: Request, ask: Ask) -> AsyncIterator[None]:
+async def _placed(request: Request, context: Context) -> AsyncIterator[None]:
     """Hold a place during the request.
 
     The body is read first: after it, the only message left to receive is the client's disconnect.
     """
     await request.body()
-    async with ask.service.places.one(ask.project, ask.attention, request.receive):
+    async with context.service.places.one(context.project, context.attention, request.receive):
         yield
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask
+from homeostat.api.http.context import Context
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import answers, router
@@ -24,17 +24,17 @@ REPORT_INTERVAL_S = 2
     summary="Show what is running",
     responses=answers(models.BuildInfo),
 )
-def show_build_info(ask: Ask) -> Response:
+def show_build_info(context: Context) -> Response:
     return Json({"api": {"revision": VERSION}, "engine": {"revision": VERSION}})
 
 
 @ROUTER.get(
     "/services", dependencies=[may("service:index")], summary="List the workers", responses=answers(models.Services)
 )
-def list_services(ask: Ask) -> Response:
+def list_services(context: Context) -> Response:
     """List the workers. One that was killed is shown as `down`, and removed from the list after a while."""
-    with ask.db.read() as tx:
-        now = ask.db.now_of(tx)
+    with context.db.read() as tx:
+        now = context.db.now_of(tx)
         found = workers.listed(tx)
     return Json({"services": [_service(each, each.is_alive(now)) for each in found]})
 

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may_act
-from homeostat.api.http.context import Ask, Body, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.context import Body, Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import locks
@@ -19,34 +19,34 @@ TYPED = ("suspend", "resume")
 """Actions that are refused if the caller may not use one of the stack's resource types."""
 
 
-def _cancel(ask: RequestContext, stack_id: str) -> None:
-    ask.service.intake.cancel(stack_id, roll_back=True)
+def _cancel(context: RequestContext, stack_id: str) -> None:
+    context.service.stack_service.cancel(stack_id, roll_back=True)
 
 
-def _cancel_and_stay(ask: RequestContext, stack_id: str) -> None:
-    ask.service.intake.cancel(stack_id, roll_back=False)
+def _cancel_and_stay(context: RequestContext, stack_id: str) -> None:
+    context.service.stack_service.cancel(stack_id, roll_back=False)
 
 
-def _check(ask: RequestContext, stack_id: str) -> None:
-    ask.service.asks.check(stack_id)
+def _check(context: RequestContext, stack_id: str) -> None:
+    context.service.actions.check(stack_id)
 
 
-def _suspend(ask: RequestContext, stack_id: str) -> None:
-    with ask.entrusted(stack_id) as accept:
-        ask.service.asks.suspend(stack_id, accept)
+def _suspend(context: RequestContext, stack_id: str) -> None:
+    with context.entrusted(stack_id) as accept:
+        context.service.actions.suspend(stack_id, accept)
 
 
-def _resume(ask: RequestContext, stack_id: str) -> None:
-    with ask.entrusted(stack_id) as accept:
-        ask.service.asks.resume(stack_id, accept)
+def _resume(context: RequestContext, stack_id: str) -> None:
+    with context.entrusted(stack_id) as accept:
+        context.service.actions.resume(stack_id, accept)
 
 
-def _converge(ask: RequestContext, stack_id: str, resource: str | None = None) -> None:
-    ask.service.asks.converge(stack_id, resource)
+def _converge(context: RequestContext, stack_id: str, resource: str | None = None) -> None:
+    context.service.actions.converge(stack_id, resource)
 
 
-def _observe(ask: RequestContext, stack_id: str, resource: str | None = None) -> dict[str, Any]:
-    return {"observe": {"asked_at": precisely(ask.service.asks.observe(stack_id, resource))}}
+def _observe(context: RequestContext, stack_id: str, resource: str | None = None) -> dict[str, Any]:
+    return {"observe": {"asked_at": precisely(context.service.actions.observe(stack_id, resource))}}
 
 
 ON_STACKS: Mapping[str, Callable[..., Any]] = {
@@ -76,7 +76,7 @@ def _described(example: str) -> dict[str, Any]:
     responses=answers(Any, "Accepted.") | documented(409),
     openapi_extra=_described('{"check": null}'),
 )
-def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+def act(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Start an action on the stack.
 
     The body has one key, the action:
@@ -92,12 +92,12 @@ def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Respo
     - `unlock`
     """
     action = _action(body, ON_STACKS)
-    with ask.db.read() as tx:
-        stack = ask.live_stack(tx, stack_name, stack_id)
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
         if action in TYPED:
-            ask.check_types_of(tx, stack)
+            context.check_types_of(tx, stack)
     given = (body[action],) if action == "lock" else ()
-    return Json(ON_STACKS[action](ask, stack_id, *given))
+    return Json(ON_STACKS[action](context, stack_id, *given))
 
 
 @ROUTER.post(
@@ -108,17 +108,17 @@ def act(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Respo
     openapi_extra=_described('{"observe": null}'),
 )
 def act_on_resource(
-    ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
 ) -> Response:
     """Start an action on a resource: the only key of the body, `converge` or `observe`, as for stacks.
 
     Heat has no such route.
     """
     action = _action(body, ON_RESOURCES)
-    with ask.db.read() as tx:
-        stack = ask.live_stack(tx, stack_name, stack_id)
-        wanted = ask.service.graphs.wanted(tx, stack).definitions
-    return Json(ON_RESOURCES[action](ask, stack_id, known(resource_name, wanted, stack_name)))
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
+        wanted = context.service.graphs.wanted(tx, stack).definitions
+    return Json(ON_RESOURCES[action](context, stack_id, known(resource_name, wanted, stack_name)))
 
 
 def known(resource_name: str, wanted: Mapping[str, Any], stack_name: str) -> str:

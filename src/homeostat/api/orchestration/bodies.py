@@ -82,17 +82,17 @@ def read_name(body: Mapping[str, Any]) -> str:
     return name
 
 
-def read_intent(body: Mapping[str, Any], ask: RequestContext) -> StackRequest:
+def read_intent(body: Mapping[str, Any], context: RequestContext) -> StackRequest:
     """Parse the body. Raise Rejected naming the invalid key.
 
     Args:
-        ask: Checks the types that the caller may use, and fetches a template that is given by URL.
+        context: Checks the types that the caller may use, and fetches a template that is given by URL.
     """
     for key, feature in NOT_YET.items():
         if body.get(key):
             raise Rejected("NotSupported", f"{feature} is not supported.")
     files = _files(body)
-    template = _template(body, ask.outbound)
+    template = _template(body, context.outbound)
     merged = _optional(body, "environment_files", _names) or ()
     _check_count(merged, "environment_files", ENVIRONMENT_FILES_MAX)
     return StackRequest(
@@ -106,8 +106,8 @@ def read_intent(body: Mapping[str, Any], ask: RequestContext) -> StackRequest:
         clear_parameters=tuple(_optional(body, "clear_parameters", _names) or ()),
         revision=_optional(body, "revision", _revision),
         look_first=bool(_optional(body, "converge", flag)),
-        check_types=ask.check_types,
-        go_on=ask.attention.check,
+        check_types=context.check_types,
+        go_on=context.attention.check,
     )
 
 

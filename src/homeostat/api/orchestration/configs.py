@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from homeostat.api.access.enforcer import forbidden
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Ask, Body, Flag, RequestContext, described_body
+from homeostat.api.http.context import COUNT_MAX, Body, Context, Flag, RequestContext, described_body
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import answers, router
@@ -51,12 +51,12 @@ class ConfigQuery(BaseModel):
     summary="List software configs",
     responses=answers(models.SoftwareConfigs),
 )
-def list_configs(ask: Ask, query: Annotated[ConfigQuery, Query()]) -> Response:
+def list_configs(context: Context, query: Annotated[ConfigQuery, Query()]) -> Response:
     """List the configs in order of creation, including those derived for deployments."""
     if query.global_tenant:
-        ask.check("software_configs:global_index")
-    project = None if query.global_tenant else ask.listed_project
-    with ask.db.read() as tx:
+        context.check("software_configs:global_index")
+    project = None if query.global_tenant else context.listed_project
+    with context.db.read() as tx:
         found = records.listed(tx, CONFIG, project, after=query.marker, limit=query.limit or None)
     return Json({"software_configs": [_config_item(each, project) for each in found]})
 
@@ -68,9 +68,9 @@ def list_configs(ask: Ask, query: Annotated[ConfigQuery, Query()]) -> Response:
     responses=answers(models.ShownSoftwareConfig),
     openapi_extra=described_body(models.NewSoftwareConfig),
 )
-def create_config(ask: Ask, body: Body) -> Response:
-    made = _record(ask, CONFIG, from_request(body))
-    _add(ask, made)
+def create_config(context: Context, body: Body) -> Response:
+    made = _record(context, CONFIG, from_request(body))
+    _add(context, made)
     return Json({"software_config": wire_config(made)})
 
 
@@ -80,9 +80,9 @@ def create_config(ask: Ask, body: Body) -> Response:
     summary="Show a software config",
     responses=answers(models.ShownSoftwareConfig),
 )
-def show_config(ask: Ask, config_id: ConfigId) -> Response:
-    with ask.db.read() as tx:
-        return Json({"software_config": wire_config(_found(tx, ask, CONFIG, config_id))})
+def show_config(context: Context, config_id: ConfigId) -> Response:
+    with context.db.read() as tx:
+        return Json({"software_config": wire_config(_found(tx, context, CONFIG, config_id))})
 
 
 @ROUTER.delete(
@@ -92,10 +92,10 @@ def show_config(ask: Ask, config_id: ConfigId) -> Response:
     responses=answers(None, code=204),
     status_code=204,
 )
-def delete_config(ask: Ask, config_id: ConfigId) -> Response:
+def delete_config(context: Context, config_id: ConfigId) -> Response:
     """Delete a config. This is refused while a deployment uses it."""
-    with ask.db.write() as tx:
-        project = _found(tx, ask, CONFIG, config_id).project
+    with context.db.write() as tx:
+        project = _found(tx, context, CONFIG, config_id).project
         users = [each.id for each in records.listed(tx, DEPLOYMENT, project) if _refers(each, config_id)]
         if users:
             message = f"The config {config_id} cannot be deleted: it is used by deployment {', '.join(users)}"
@@ -119,10 +119,10 @@ def _refers(deployment: Record, config_id: str) -> bool:
     responses=answers(models.SoftwareDeployments),
 )
 def list_deployments(
-    ask: Ask, server_id: Annotated[str | None, Query(description="Only those to this server.")] = None
+    context: Context, server_id: Annotated[str | None, Query(description="Only those to this server.")] = None
 ) -> Response:
-    with ask.db.read() as tx:
-        found = records.listed(tx, DEPLOYMENT, ask.listed_project, link=server_id)
+    with context.db.read() as tx:
+        found = records.listed(tx, DEPLOYMENT, context.listed_project, link=server_id)
         return Json({"software_deployments": _deployments(tx, found)})
 
 
@@ -133,7 +133,7 @@ def list_deployments(
     responses=answers(models.ShownSoftwareDeployment),
     openapi_extra=described_body(models.NewSoftwareDeployment),
 )
-def create_deployment(ask: Ask, body: Body) -> Response:
+def create_deployment(context: Context, body: Body) -> Response:
     """Create a deployment. The server sees it in its metadata at once."""
     given = _given(body)
     server = body.get("server_id")
@@ -143,8 +143,8 @@ def create_deployment(ask: Ask, body: Body) -> Response:
         raise Rejected("HTTPBadRequest", "config_id: the id of a config is needed")
     object = {"name": "", "input_values": {}, "output_values": {}, "action": "INIT", "status": deployments.COMPLETE}
     object |= {"status_reason": "", "server_id": server, **given}
-    made = _record(ask, DEPLOYMENT, object, server)
-    _add(ask, made)
+    made = _record(context, DEPLOYMENT, object, server)
+    _add(context, made)
     return Json({"software_deployment": _deployment(made, None)})
 
 
@@ -154,21 +154,23 @@ def create_deployment(ask: Ask, body: Body) -> Response:
     summary="List the configs that a server is to apply",
     responses=answers(models.ServerMetadata),
 )
-def show_server_metadata(ask: Ask, server_id: Annotated[str, Path(description="Id of the server.")]) -> Response:
-    with ask.db.read() as tx:
-        project = _project_of(tx, ask, server_id)
+def show_server_metadata(
+    context: Context, server_id: Annotated[str, Path(description="Id of the server.")]
+) -> Response:
+    with context.db.read() as tx:
+        project = _project_of(tx, context, server_id)
         return Json({"metadata": [wire_config(each) for each in deployed(tx, project, server_id)]})
 
 
-def _project_of(tx: Connection, ask: RequestContext, server_id: str) -> str:
+def _project_of(tx: Connection, context: RequestContext, server_id: str) -> str:
     """Return the project that has a server's configs.
 
     Raises:
         Rejected: Forbidden for a stack user other than the server's own.
     """
-    if not ask.caller.is_stack_user:
-        return ask.project
-    holder = access_keys.holder_of_user(tx, ask.caller.user_id or "")
+    if not context.caller.is_stack_user:
+        return context.project
+    holder = access_keys.holder_of_user(tx, context.caller.user_id or "")
     if holder is None or holder.owner.handle != server_id:
         raise forbidden(server_id)
     return holder.owner.project
@@ -180,9 +182,9 @@ def _project_of(tx: Connection, ask: RequestContext, server_id: str) -> str:
     summary="Show a software deployment",
     responses=answers(models.ShownSoftwareDeployment),
 )
-def show_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
-    with ask.db.read() as tx:
-        (shown,) = _deployments(tx, [_found(tx, ask, DEPLOYMENT, deployment_id)])
+def show_deployment(context: Context, deployment_id: DeploymentId) -> Response:
+    with context.db.read() as tx:
+        (shown,) = _deployments(tx, [_found(tx, context, DEPLOYMENT, deployment_id)])
     return Json({"software_deployment": shown})
 
 
@@ -193,22 +195,22 @@ def show_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
     responses=answers(models.ShownSoftwareDeployment),
     openapi_extra=described_body(models.SoftwareDeploymentChanges),
 )
-def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Response:
+def update_deployment(context: Context, deployment_id: DeploymentId, body: Body) -> Response:
     """Update the fields that are given and not null.
 
     If the deployment belongs to a stack, its resource reacts to the new status.
     """
     given = _given(body)
-    with ask.db.write() as tx:
+    with context.db.write() as tx:
         # Locked before it is read: a signal of the server may change it at the same time.
-        records.for_update(ask.db, tx, deployment_id)
-        found = _found(tx, ask, DEPLOYMENT, deployment_id)
+        records.for_update(context.db, tx, deployment_id)
+        found = _found(tx, context, DEPLOYMENT, deployment_id)
         if given.get("config_id"):
-            _found(tx, ask, CONFIG, given["config_id"])
-        now = ask.db.now_of(tx)
+            _found(tx, context, CONFIG, given["config_id"])
+        now = context.db.now_of(tx)
         found.object |= given
         records.keep(tx, found, now)
-        ask.service.signals.look(tx, [found], now)
+        context.service.signals.look(tx, [found], now)
         (shown,) = _deployments(tx, [found])
     return Json({"software_deployment": shown})
 
@@ -220,16 +222,16 @@ def update_deployment(ask: Ask, deployment_id: DeploymentId, body: Body) -> Resp
     responses=answers(None, code=204),
     status_code=204,
 )
-def delete_deployment(ask: Ask, deployment_id: DeploymentId) -> Response:
+def delete_deployment(context: Context, deployment_id: DeploymentId) -> Response:
     """Delete a deployment. One that belongs to a stack is created anew, as any resource that is missing."""
-    with ask.db.write() as tx:
-        records.for_update(ask.db, tx, deployment_id)
-        found = _found(tx, ask, DEPLOYMENT, deployment_id)
+    with context.db.write() as tx:
+        records.for_update(context.db, tx, deployment_id)
+        found = _found(tx, context, DEPLOYMENT, deployment_id)
         if records.key_of(found.token):
             end_deployment(tx, found)
         else:
             records.remove(tx, [found.id])
-        ask.service.signals.look(tx, [found], ask.db.now_of(tx))
+        context.service.signals.look(tx, [found], context.db.now_of(tx))
     return nothing()
 
 
@@ -247,33 +249,33 @@ def _given(body: Mapping[str, Any]) -> Wire:
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def _record(ask: RequestContext, kind: str, object: Wire, link: str = "") -> Record:
+def _record(context: RequestContext, kind: str, object: Wire, link: str = "") -> Record:
     id = str(uuid.uuid4())
-    return Record(id, kind, ask.project, id, object, link)
+    return Record(id, kind, context.project, id, object, link)
 
 
-def _add(ask: RequestContext, made: Record) -> None:
+def _add(context: RequestContext, made: Record) -> None:
     """Store a config or deployment.
 
     Raises:
         Rejected: RequestLimitExceeded; HTTPBadRequest for a deployment whose config does not exist.
     """
-    with ask.db.write() as tx:
+    with context.db.write() as tx:
         if records.count(tx, made.kind, made.project) >= KEPT_MAX:
             message = f"Request limit exceeded: a project has at most {KEPT_MAX}; delete some that nobody needs"
             raise Rejected("RequestLimitExceeded", message)
         config_id = made.object.get("config_id")
         if config_id and records.get(tx, config_id, CONFIG, made.project) is None:
             raise Rejected("HTTPBadRequest", f"config_id: the Software Config ({config_id}) could not be found.")
-        made.created_at = ask.db.now_of(tx)
-        records.add(ask.db, tx, [made])
+        made.created_at = context.db.now_of(tx)
+        records.add(context.db, tx, [made])
 
 
 NAMES = {CONFIG: "Software Config", DEPLOYMENT: "Software Deployment"}
 
 
-def _found(tx: Connection, ask: RequestContext, kind: str, id: str) -> Record:
-    found = records.get(tx, id, kind, "" if ask.caller.is_admin else ask.project)
+def _found(tx: Connection, context: RequestContext, kind: str, id: str) -> Record:
+    found = records.get(tx, id, kind, "" if context.caller.is_admin else context.project)
     if found is None:
         raise Rejected("EntityNotFound", f"The {NAMES[kind]} ({id}) could not be found.")
     return found

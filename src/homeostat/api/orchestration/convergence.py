@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, Body, RequestContext, StackId, StackName, described_body, flag
+from homeostat.api.http.context import Body, Context, RequestContext, StackId, StackName, described_body, flag
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.actions import known
@@ -30,15 +30,15 @@ PATH = f"{STACK}/convergence"
     responses=answers(models.ShownConvergence),
 )
 def show_convergence(
-    ask: Ask,
+    context: Context,
     stack_name: StackName,
     stack_id: StackId,
     resource: Annotated[
         str | None, Query(description="Say of this resource alone when it was last looked at (`looked_at`, `blind`).")
     ] = None,
 ) -> Response:
-    with ask.db.read() as tx:
-        shown = _shown(ask, tx, ask.live_stack(tx, stack_name, stack_id), resource)
+    with context.db.read() as tx:
+        shown = _shown(context, tx, context.live_stack(tx, stack_name, stack_id), resource)
     return Json({"convergence": shown})
 
 
@@ -49,7 +49,7 @@ def show_convergence(
     responses=answers(models.ShownConvergence),
     openapi_extra=described_body(models.ShownConvergence),
 )
-def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+def switch_convergence(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Change the switches of the stack and its nested stacks, and of single resources.
 
     What the body omits stays as it is. The response shows all switches.
@@ -57,9 +57,9 @@ def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body:
     given = body.get("convergence")
     if not isinstance(given, Mapping) or len(body) != 1:
         raise Rejected("HTTPBadRequest", 'The body must be {"convergence": {…}}')
-    with ask.db.read() as tx:
-        stack = ask.live_stack(tx, stack_name, stack_id)
-        wanted = ask.service.graphs.wanted(tx, stack).definitions
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
+        wanted = context.service.graphs.wanted(tx, stack).definitions
     exceptions = _resources(given)
     for name, exception in exceptions.items():
         if exception:
@@ -69,9 +69,9 @@ def switch_convergence(ask: Ask, stack_name: StackName, stack_id: StackId, body:
     healing = {"policy": whole.pop("healing")} if "healing" in whole else {}
     if "healing_share" in given:
         healing["share"] = _share(given["healing_share"])
-    changed = ask.service.asks.switch(stack_id, ConvergenceSettings(whole, exceptions, healing))
-    with ask.db.read() as tx:
-        shown = _shown(ask, tx, changed)
+    changed = context.service.actions.switch(stack_id, ConvergenceSettings(whole, exceptions, healing))
+    with context.db.read() as tx:
+        shown = _shown(context, tx, changed)
     return Json({"convergence": shown})
 
 
@@ -132,8 +132,8 @@ def _interval(value: Any, place: str) -> float | None:
     return float(value)
 
 
-def _shown(ask: RequestContext, tx: Connection, stack: Row[Any], resource: str | None = None) -> Wire:
-    looked_at, blind = ask.service.asks.looked_at(tx, stack, resource)
+def _shown(context: RequestContext, tx: Connection, stack: Row[Any], resource: str | None = None) -> Wire:
+    looked_at, blind = context.service.actions.looked_at(tx, stack, resource)
     return {
         "enabled": stack.converge,
         "observe_interval": stack.observe_s,

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response, StreamingResponse
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Ask, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.context import COUNT_MAX, Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.event_streams import MEDIA_TYPE, PAGE, EventPage
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
@@ -83,7 +83,7 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 )
 def list_events(
     request: Request,
-    ask: Ask,
+    context: Context,
     stack_name: StackName,
     stack_id: StackId,
     query: Annotated[EventQuery, Query()],
@@ -95,38 +95,40 @@ def list_events(
     from the marker on, oldest first. Heat has no such stream.
     """
     if MEDIA_TYPE in request.headers.get("accept", ""):
-        return _streamed(ask, stack_name, stack_id, query, last or query.marker)
-    with ask.db.read() as tx:
-        top = ask.stack(tx, stack_name, stack_id)
+        return _streamed(context, stack_name, stack_id, query, last or query.marker)
+    with context.db.read() as tx:
+        top = context.stack(tx, stack_name, stack_id)
         by_id = {row.id: row for row in (top, *views.descendants(tx, top, query.nested_depth))}
         found = query.page(tx, list(by_id))
-    return Json({"events": _listed(ask, found, by_id, top if query.nested_depth else None)})
+    return Json({"events": _listed(context, found, by_id, top if query.nested_depth else None)})
 
 
-def _streamed(ask: RequestContext, stack_name: str, stack_id: str, query: EventQuery, last: str | None) -> Response:
+def _streamed(context: RequestContext, stack_name: str, stack_id: str, query: EventQuery, last: str | None) -> Response:
     if query.limit or query.sort_keys or query.sort_dir:
         message = "Events that are followed come in the order they happen: leave out limit, sort_keys and sort_dir"
         raise Rejected("HTTPBadRequest", message)
     cursor = 0 if last is None else event_seq(last)
     if cursor is None:
         raise Rejected("HTTPBadRequest", f"Last-Event-ID has to be the id of an event, not {last!r}")
-    with ask.db.read() as tx:
-        top = ask.stack(tx, stack_name, stack_id)
+    with context.db.read() as tx:
+        top = context.stack(tx, stack_name, stack_id)
         if _is_over(tx, top, [each.id for each in _family(tx, top, query)], cursor):
             # 204 tells EventSource clients to stop reconnecting.
             return nothing()
-    tail = ask.service.tail
+    tail = context.service.tail
     tail.check_room()
 
     def read(after: int, until: int) -> EventPage:
-        with ask.db.read() as tx:
-            return _read(ask, tx, top.id, query, after, until)
+        with context.db.read() as tx:
+            return _read(context, tx, top.id, query, after, until)
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(tail.stream(top.root_id, read, cursor), 200, headers, MEDIA_TYPE)
 
 
-def _read(ask: RequestContext, tx: Connection, stack_id: str, query: EventQuery, after: int, until: int) -> EventPage:
+def _read(
+    context: RequestContext, tx: Connection, stack_id: str, query: EventQuery, after: int, until: int
+) -> EventPage:
     """Read the next events of a stack and of all current and former nested stacks, to the requested depth."""
     top = stacks.get(tx, stack_id)
     if top is None:
@@ -134,7 +136,7 @@ def _read(ask: RequestContext, tx: Connection, stack_id: str, query: EventQuery,
     by_id = {row.id: row for row in _family(tx, top, query)}
     found = query.following(tx, list(by_id), after, until)
     told = max(after, until) if len(found) < PAGE else found[-1].seq
-    shown = _listed(ask, found, by_id, top if query.nested_depth else None)
+    shown = _listed(context, found, by_id, top if query.nested_depth else None)
     return EventPage(shown, told, more=len(found) == PAGE, over=_is_over(tx, top, list(by_id), told))
 
 
@@ -149,9 +151,9 @@ def _is_over(tx: Connection, top: Row[Any], stack_ids: Sequence[str], told: int)
 
 
 def _listed(
-    ask: RequestContext, found: Sequence[Row[Any]], by_id: Mapping[str, Row[Any]], root: Row[Any] | None
+    context: RequestContext, found: Sequence[Row[Any]], by_id: Mapping[str, Row[Any]], root: Row[Any] | None
 ) -> list[Wire]:
-    return [event_item(ask, event, by_id[event.stack_id], root) for event in found]
+    return [event_item(context, event, by_id[event.stack_id], root) for event in found]
 
 
 @ROUTER.get(
@@ -161,18 +163,18 @@ def _listed(
     responses=answers(models.Events),
 )
 def list_resource_events(
-    ask: Ask,
+    context: Context,
     stack_name: StackName,
     stack_id: StackId,
     resource_name: ResourceName,
     query: Annotated[EventQuery, Query()],
 ) -> Response:
-    with ask.db.read() as tx:
-        stack = ask.stack(tx, stack_name, stack_id)
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
         found = query.page(tx, [stack.id], resource_name)
     if not found and not query.marker:
         raise Rejected("HTTPNotFound", f"No events found for resource {resource_name}")
-    return Json({"events": _listed(ask, found, {stack.id: stack}, None)})
+    return Json({"events": _listed(context, found, {stack.id: stack}, None)})
 
 
 @ROUTER.get(
@@ -182,22 +184,22 @@ def list_resource_events(
     responses=answers(models.ShownEvent),
 )
 def show_event(
-    ask: Ask,
+    context: Context,
     stack_name: StackName,
     stack_id: StackId,
     resource_name: ResourceName,
     wanted: Annotated[str, Path(alias="event_id")],
 ) -> Response:
     """Show an event. Its properties are the current ones of the resource."""
-    with ask.db.read() as tx:
-        stack = ask.stack(tx, stack_name, stack_id)
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
         seq = event_seq(wanted)
         event = events.get(tx, stack.id, seq) if seq is not None else None
         if event is None or event.name != resource_name or events.event_id(stack.id, event.seq) != wanted.lower():
             raise Rejected("EntityNotFound", f"The Event ({wanted}) could not be found.")
         rows, _ = views.resources(tx, stack.id, [resource_name])
-        graph = ask.service.graphs.described(tx, stack)
-        veil = Redaction.over(stack, graph.desired, graph.compiled)
+        graph = context.service.graphs.described(tx, stack)
+        redaction = Redaction.over(stack, graph.desired, graph.compiled)
     given = rows[event.key].properties if event.key in rows else {}
-    properties = {name: veil.shown(resource_name, name, value) for name, value in given.items()}
-    return Json({"event": event_detail(ask, event, stack, properties)})
+    properties = {name: redaction.shown(resource_name, name, value) for name, value in given.items()}
+    return Json({"event": event_detail(context, event, stack, properties)})

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Ask, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.context import COUNT_MAX, Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Inventory
@@ -46,19 +46,19 @@ class ExplainQuery(BaseModel):
     responses=answers(models.ExplainedStack),
 )
 def explain_stack(
-    ask: Ask, stack_name: StackName, stack_id: StackId, query: Annotated[ExplainQuery, Query()]
+    context: Context, stack_name: StackName, stack_id: StackId, query: Annotated[ExplainQuery, Query()]
 ) -> Response:
     """Explain what is not at rest, causes first; report the progress of the stack and an estimate of the time left.
 
     Large stacks are explained in pages: follow the link `next` until there is none.
     """
     after = _place(query.marker)
-    with ask.db.read() as tx:
-        stack = ask.stack(tx, stack_name, stack_id)
-        asking = _explaining(ask, tx)
-        page = Page((), None) if is_deleted(stack) else asking.page(stack, query.limit, after, query.nested_depth)
-        outlook = asking.outlook(stack, len(ask.service.graphs.wanted(tx, stack).definitions), query.nested_depth)
-    return Json({"explanation": _stack(ask, stack, query, page, outlook)})
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
+        action = _explaining(context, tx)
+        page = Page((), None) if is_deleted(stack) else action.page(stack, query.limit, after, query.nested_depth)
+        outlook = action.outlook(stack, len(context.service.graphs.wanted(tx, stack).definitions), query.nested_depth)
+    return Json({"explanation": _stack(context, stack, query, page, outlook)})
 
 
 @ROUTER.get(
@@ -68,28 +68,28 @@ def explain_stack(
     responses=answers(models.ExplainedResource),
 )
 def explain_resource(
-    ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, nested_depth: Depth = 0
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, nested_depth: Depth = 0
 ) -> Response:
     """Explain a resource and its leftovers; with a depth, also what it waits for in its nested stack."""
-    with ask.db.read() as tx:
-        stack = ask.stack(tx, stack_name, stack_id)
-        inventory = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name])
-        shown = inventory.wire(ask, inventory.entry(resource_name))
-        told = _explaining(ask, tx).of_resource(stack, resource_name, nested_depth)
-    reasons = [_reason(ask, each) for each in told]
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
+        inventory = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name])
+        shown = inventory.wire(context, inventory.entry(resource_name))
+        told = _explaining(context, tx).of_resource(stack, resource_name, nested_depth)
+    reasons = [_reason(context, each) for each in told]
     return Json({"explanation": {"at_rest": not reasons, "resource": shown, "reasons": reasons}})
 
 
-def _explaining(ask: RequestContext, tx: Connection) -> Explainer:
-    quotas = ask.service.intake.quotas
-    return Explainer(tx, ask.service.definitions, ask.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
+def _explaining(context: RequestContext, tx: Connection) -> Explainer:
+    quotas = context.service.stack_service.quotas
+    return Explainer(tx, context.service.definitions, context.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
 
 
-def _stack(ask: RequestContext, stack: Row[Any], query: ExplainQuery, page: Page, outlook: Outlook) -> Wire:
-    shown = stack_identity(ask, stack)
+def _stack(context: RequestContext, stack: Row[Any], query: ExplainQuery, page: Page, outlook: Outlook) -> Wire:
+    shown = stack_identity(context, stack)
     if page.after is not None:
         params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": _marker(page.after)}
-        shown["links"].append(link("next", f"{ask.stack_url(stack)}/explain?{urlencode(params)}"))
+        shown["links"].append(link("next", f"{context.stack_url(stack)}/explain?{urlencode(params)}"))
     return {
         **shown,
         "stack_name": stack.name,
@@ -102,7 +102,7 @@ def _stack(ask: RequestContext, stack: Row[Any], query: ExplainQuery, page: Page
         "progress": {"planned": outlook.planned, "done": outlook.done, "stacks": outlook.stacks},
         "critical_path": _path(outlook.chain),
         "estimate": _estimate(outlook),
-        "resources": [_reason(ask, each) for each in page.told],
+        "resources": [_reason(context, each) for each in page.told],
     }
 
 
@@ -144,14 +144,14 @@ def _estimate(outlook: Outlook) -> Wire | None:
     return None if found is None else {"seconds": found.seconds, "by": found.by, "rate": outlook.rate}
 
 
-def _reason(ask: RequestContext, told: ExplainedResource) -> Wire:
+def _reason(context: RequestContext, told: ExplainedResource) -> Wire:
     each, stack = told.explanation, told.stack
     links = [
-        link("self", ask.url(stack.project, "stacks", stack.name, stack.id, "resources", each.name)),
-        link("stack", ask.stack_url(stack)),
+        link("self", context.url(stack.project, "stacks", stack.name, stack.id, "resources", each.name)),
+        link("stack", context.stack_url(stack)),
     ]
     if told.child is not None:
-        links.append(link("nested", ask.stack_url(told.child)))
+        links.append(link("nested", context.stack_url(told.child)))
     return {
         "resource_name": each.name,
         "path": list(told.path),

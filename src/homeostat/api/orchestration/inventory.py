@@ -105,7 +105,7 @@ class Inventory:
             row, leftovers, kind = None, tuple(alike), _shown(definition)
         return Entry(name, kind, row, leftovers, definition.description if definition is not None else "")
 
-    def wire(self, ask: RequestContext, entry: Entry) -> Wire:
+    def wire(self, context: RequestContext, entry: Entry) -> Wire:
         """Build the resource for a list."""
         row, stack = entry.row, self.stack
         begun_at = stack.updated_at or stack.created_at
@@ -119,7 +119,7 @@ class Inventory:
             "creation_time": at(row.created_at if row is not None else begun_at),
             "updated_time": at(row.updated_at if row is not None else begun_at),
             "required_by": self._graph.required_by.get(entry.name, []),
-            "links": self._links(ask, entry),
+            "links": self._links(context, entry),
             "observed": self._seen(row) if row is not None else None,
         }
         if stack.parent_name is not None:
@@ -136,10 +136,10 @@ class Inventory:
             shown["leftovers"] = [_leftover(each) for each in entry.leftovers]
         return shown
 
-    def detail(self, ask: RequestContext, entry: Entry, with_attr: Sequence[str] = ()) -> Wire:
+    def detail(self, context: RequestContext, entry: Entry, with_attr: Sequence[str] = ()) -> Wire:
         """Build the resource with description and attributes. Raise Rejected for an unknown requested attribute."""
         attributes = self._attributes(entry.row, with_attr) if entry.row is not None else {}
-        return {**self.wire(ask, entry), "description": entry.description, "attributes": attributes}
+        return {**self.wire(context, entry), "description": entry.description, "attributes": attributes}
 
     def _attributes(self, row: Resource, with_attr: Sequence[str]) -> Wire:
         """Return all attributes. Requested ones override those the cloud shows, which override declared ones.
@@ -161,14 +161,14 @@ class Inventory:
         child = stacks.get(self._tx, row.handle)
         return child is not None and child.shards > SHARDS_SHOWN
 
-    def _links(self, ask: RequestContext, entry: Entry) -> list[Wire]:
+    def _links(self, context: RequestContext, entry: Entry) -> list[Wire]:
         stack = self.stack
-        url = ask.stack_url(stack)
+        url = context.stack_url(stack)
         links = [link("self", f"{url}/resources/{quoted(entry.name)}"), link("stack", url)]
         if entry.row is not None and entry.row.handle and type_of(entry.row.type).kind == STACK:
             child = stacks.get(self._tx, entry.row.handle)
             if child is not None:
-                links.append(link("nested", ask.stack_url(child)))
+                links.append(link("nested", context.stack_url(child)))
         return links
 
     def _seen(self, row: Resource) -> Wire | None:

@@ -13,7 +13,7 @@ REASON_MAX = 1000
 KEYS = ("level", "reason", "expires_in", "expires_at")
 
 
-def lock(ask: RequestContext, stack_id: str, given: Any) -> None:
+def lock(context: RequestContext, stack_id: str, given: Any) -> None:
     """Lock a stack.
 
     Args:
@@ -21,15 +21,15 @@ def lock(ask: RequestContext, stack_id: str, given: Any) -> None:
     """
     if given not in (None, "") and not isinstance(given, Mapping):
         raise _wrong("", f"it must be a map that may have {', '.join(KEYS)}, or null")
-    ask.service.asks.lock(stack_id, _wanted(ask, given or {}), _breaks(ask))
+    context.service.actions.lock(stack_id, _wanted(context, given or {}), _breaks(context))
 
 
-def unlock(ask: RequestContext, stack_id: str) -> None:
+def unlock(context: RequestContext, stack_id: str) -> None:
     """Unlock a stack."""
-    ask.service.asks.unlock(stack_id, _breaks(ask))
+    context.service.actions.unlock(stack_id, _breaks(context))
 
 
-def _wanted(ask: RequestContext, given: Mapping[str, Any]) -> Lock:
+def _wanted(context: RequestContext, given: Mapping[str, Any]) -> Lock:
     """Parse the lock. Raise Rejected naming the place."""
     strange = [name for name in given if name not in KEYS]
     if strange:
@@ -40,7 +40,7 @@ def _wanted(ask: RequestContext, given: Mapping[str, Any]) -> Lock:
     reason = given.get("reason")
     if reason is not None and not (isinstance(reason, str) and len(reason) <= REASON_MAX):
         raise _wrong(".reason", f"it must be a text of at most {REASON_MAX} characters")
-    now, caller = ask.service.clock.now(), ask.caller
+    now, caller = context.service.clock.now(), context.caller
     return {
         "level": level,
         "owner": caller.user,
@@ -76,9 +76,9 @@ def _wrong(place: str, message: str) -> Rejected:
     return Rejected("HTTPBadRequest", f"lock{place}: {message}")
 
 
-def _breaks(ask: RequestContext) -> Callable[[Lock], bool]:
+def _breaks(context: RequestContext) -> Callable[[Lock], bool]:
     """Return whether the caller may remove a given lock: as its owner, or by the rule for locks of others."""
-    caller = ask.caller
+    caller = context.caller
 
     def breaks(lock: Lock) -> bool:
         # User ids decide where the identity service provides them: names of users are unique in a domain only.
@@ -86,6 +86,6 @@ def _breaks(ask: RequestContext) -> Callable[[Lock], bool]:
             mine = lock.get("owner_id") == caller.user_id
         else:
             mine = lock.get("owner") == caller.user
-        return mine or ask.service.policy.allows("actions:break_lock", caller, ask.project)
+        return mine or context.service.policy.allows("actions:break_lock", caller, context.project)
 
     return breaks

@@ -11,7 +11,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, RequestContext, quoted
+from homeostat.api.http.context import Context, RequestContext, quoted
 from homeostat.api.http.path_convertors import ANY_PATH
 from homeostat.api.http.responses import nothing
 from homeostat.api.orchestration.routes import answers, router
@@ -29,42 +29,42 @@ Below = Annotated[str, Path(description="Address below the stack.")]
 Stack = Annotated[str, Path(description="Name or id of the stack; deleted stacks are found by id.")]
 
 
-def _found(ask: RequestContext, row: Row[Any], request: Request, *below: str) -> Response:
+def _found(context: RequestContext, row: Row[Any], request: Request, *below: str) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
-    return nothing(302, {"Location": "/".join([ask.stack_url(row), *below]) + query})
+    return nothing(302, {"Location": "/".join([context.stack_url(row), *below]) + query})
 
 
-def _find(ask: RequestContext, name_or_id: str) -> Row[Any]:
-    with ask.db.read() as tx:
-        row = ask.find(tx, name_or_id)
+def _find(context: RequestContext, name_or_id: str) -> Row[Any]:
+    with context.db.read() as tx:
+        row = context.find(tx, name_or_id)
     if row is None:
         raise stack_not_found(name_or_id)
     return row
 
 
-def look_up(ask: Ask, stack: Stack, request: Request) -> Response:
-    return _found(ask, _find(ask, stack), request)
+def look_up(context: Context, stack: Stack, request: Request) -> Response:
+    return _found(context, _find(context, stack), request)
 
 
-def look_up_below(ask: Ask, stack: Stack, request: Request) -> Response:
-    return _found(ask, _find(ask, stack), request, request.url.path.rpartition("/")[2])
+def look_up_below(context: Context, stack: Stack, request: Request) -> Response:
+    return _found(context, _find(context, stack), request, request.url.path.rpartition("/")[2])
 
 
-def look_up_arn(ask: Ask, arn_project: str, stack_name: str, stack_id: str, request: Request) -> Response:
-    return _found(ask, _named(ask, arn_project, stack_name, stack_id), request)
+def look_up_arn(context: Context, arn_project: str, stack_name: str, stack_id: str, request: Request) -> Response:
+    return _found(context, _named(context, arn_project, stack_name, stack_id), request)
 
 
 def look_up_below_arn(
-    ask: Ask, arn_project: str, stack_name: str, stack_id: str, below: Below, request: Request
+    context: Context, arn_project: str, stack_name: str, stack_id: str, below: Below, request: Request
 ) -> Response:
     """Redirect to the address below a stack given by its ARN, as clients address resources of nested stacks."""
-    return _found(ask, _named(ask, arn_project, stack_name, stack_id), request, *map(quoted, below.split("/")))
+    return _found(context, _named(context, arn_project, stack_name, stack_id), request, *map(quoted, below.split("/")))
 
 
-def _named(ask: RequestContext, arn_project: str, stack_name: str, stack_id: str) -> Row[Any]:
-    with ask.db.read() as tx:
+def _named(context: RequestContext, arn_project: str, stack_name: str, stack_id: str) -> Row[Any]:
+    with context.db.read() as tx:
         row = stacks.get(tx, stack_id)
-    if row is None or (row.project, row.name) != (arn_project, stack_name) or not ask.reaches(row):
+    if row is None or (row.project, row.name) != (arn_project, stack_name) or not context.reaches(row):
         raise stack_not_found(f"{stack_name}/{stack_id}")
     return row
 

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, Body, RequestContext, ResourceName, StackId, StackName, described_body
+from homeostat.api.http.context import Body, Context, RequestContext, ResourceName, StackId, StackName, described_body
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
@@ -32,7 +32,9 @@ LASTS_MAX_S = 86_400.0 * 365
     dependencies=GUARD,
     openapi_extra=described_body(models.Mark),
 )
-def mark(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body) -> Response:
+def mark(
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
+) -> Response:
     """Mark a resource unhealthy or healthy, by its name or physical id.
 
     `true` makes it CHECK_FAILED; it is replaced, at once where its convergence is on, otherwise by the next update.
@@ -40,8 +42,8 @@ def mark(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: Reso
     in progress.
     """
     _only(body, FLAG, REASON)
-    said = MarkRequest(_flag(body), _text(body, REASON), _by(ask))
-    _say(ask, stack_name, stack_id, said, {"": resource_name})
+    said = MarkRequest(_flag(body), _text(body, REASON), _by(context))
+    _say(context, stack_name, stack_id, said, {"": resource_name})
     return Json(None)
 
 
@@ -52,7 +54,7 @@ def mark(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: Reso
     dependencies=GUARD,
     openapi_extra=described_body(models.Marking),
 )
-def mark_several(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+def mark_several(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Mark all of these resources unhealthy or healthy, or none of them: errors name the place in the list.
 
     A resource of a nested stack is given by a path such as `group/0/server`. Heat has no such route, nor reporter and
@@ -63,22 +65,22 @@ def mark_several(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body)
     for name in (REPORTER, LASTS):
         if name in body and not unhealthy:
             raise Rejected("HTTPBadRequest", f"{name}: it has no meaning where a mark is taken away; leave it out")
-    said = MarkRequest(unhealthy, _brief(body, REASON), _by(ask), _brief(body, REPORTER) or None, _lasts_s(body))
+    said = MarkRequest(unhealthy, _brief(body, REASON), _by(context), _brief(body, REPORTER) or None, _lasts_s(body))
     targets = {f"{RESOURCES}[{number}]": target for number, target in enumerate(_targets(body))}
-    outcomes = _say(ask, stack_name, stack_id, said, targets)
+    outcomes = _say(context, stack_name, stack_id, said, targets)
     return Json({"resources": [_shown(each) for each in outcomes]})
 
 
 def _say(
-    ask: RequestContext, stack_name: str, stack_id: str, said: MarkRequest, targets: Mapping[str, str]
+    context: RequestContext, stack_name: str, stack_id: str, said: MarkRequest, targets: Mapping[str, str]
 ) -> list[MarkOutcome]:
-    with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
-    return Marks(ask.db).say(stack_id, said, targets)
+    with context.db.read() as tx:
+        context.live_stack(tx, stack_name, stack_id)
+    return Marks(context.db).say(stack_id, said, targets)
 
 
-def _by(ask: RequestContext) -> str | None:
-    return ask.caller.user_id or ask.caller.user
+def _by(context: RequestContext) -> str | None:
+    return context.caller.user_id or context.caller.user
 
 
 def _shown(outcome: MarkOutcome) -> Wire:

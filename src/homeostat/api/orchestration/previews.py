@@ -9,8 +9,8 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.http.context import (
     HEAVY,
-    Ask,
     Body,
+    Context,
     Flag,
     RequestContext,
     StackId,
@@ -51,7 +51,7 @@ Nested = Annotated[Flag, Query(description="Tell of the resources of nested stac
     responses=answers(models.StackPreview) | documented(409),
     openapi_extra=described_body(CreateRequest),
 )
-def preview_stack(ask: Ask, body: Body) -> Response:
+def preview_stack(context: Context, body: Body) -> Response:
     """Preview a new stack; nothing is created.
 
     The response has the stack as it would be shown, with its resources, and the same fields as the preview of an
@@ -59,13 +59,13 @@ def preview_stack(ask: Ask, body: Body) -> Response:
     """
     name = read_name(body)
     refuse_converge(body)
-    intent = read_intent(body, ask)
-    forecast = ask.service.intake.foresee_new(ask.project, name, intent)
+    intent = read_intent(body, context)
+    preview = context.service.stack_service.preview_new(context.project, name, intent)
     stack = {
-        **_identity(ask, forecast),
+        **_identity(context, preview),
         "stack_name": name,
-        **_described(forecast),
-        "parameters": _parameters(forecast),
+        **_described(preview),
+        "parameters": _parameters(preview),
         "capabilities": [],
         "notification_topics": [],
         "disable_rollback": intent.disable_rollback is not False,
@@ -73,13 +73,13 @@ def preview_stack(ask: Ask, body: Body) -> Response:
         "creation_time": None,
         "updated_time": None,
         "deletion_time": None,
-        "stack_owner": ask.caller.user,
+        "stack_owner": context.caller.user,
         "parent": None,
-        "stack_user_project_id": ask.project,
+        "stack_user_project_id": context.project,
         "tags": intent.tags or [],
-        "resources": _tree(ask, forecast),
+        "resources": _tree(context, preview),
     }
-    return Json({"stack": stack, **_changes(ask, forecast, show_nested=True)})
+    return Json({"stack": stack, **_changes(context, preview, show_nested=True)})
 
 
 @ROUTER.put(
@@ -90,10 +90,10 @@ def preview_stack(ask: Ask, body: Body) -> Response:
     openapi_extra=described_body(UpdateRequest),
 )
 def preview_update(
-    ask: Ask, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
+    context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
 ) -> Response:
     """Preview an update: the resources that it would change, how and why, as the planner decides. Changes nothing."""
-    return _preview(ask, stack_name, stack_id, body, patch=bool(body.get("existing")), show_nested=show_nested)
+    return _preview(context, stack_name, stack_id, body, patch=bool(body.get("existing")), show_nested=show_nested)
 
 
 @ROUTER.patch(
@@ -104,46 +104,46 @@ def preview_update(
     openapi_extra=described_body(UpdateRequest),
 )
 def preview_patch(
-    ask: Ask, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
+    context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
 ) -> Response:
     """Preview an update that keeps what the body omits."""
-    return _preview(ask, stack_name, stack_id, body, patch=True, show_nested=show_nested)
+    return _preview(context, stack_name, stack_id, body, patch=True, show_nested=show_nested)
 
 
 def _preview(
-    ask: RequestContext, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
+    context: RequestContext, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
 ) -> Response:
-    intent = read_intent(body, ask)
+    intent = read_intent(body, context)
     refuse_revision(intent, patch=patch)
-    with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
-    forecast = ask.service.intake.foresee_update(stack_id, intent, patch=patch)
-    return Json(_changes(ask, forecast, show_nested=show_nested))
+    with context.db.read() as tx:
+        context.live_stack(tx, stack_name, stack_id)
+    preview = context.service.stack_service.preview_update(stack_id, intent, patch=patch)
+    return Json(_changes(context, preview, show_nested=show_nested))
 
 
-def _changes(ask: RequestContext, forecast: Preview, *, show_nested: bool) -> Wire:
+def _changes(context: RequestContext, preview: Preview, *, show_nested: bool) -> Wire:
     """Group resources by their fate; resources of nested stacks are distinguished by their paths."""
     changes: dict[str, list[Wire]] = {fate.value: [] for fate in ORDER}
-    for each, note in all_of(forecast):
+    for each, note in all_of(preview):
         if show_nested or not each.path:
-            changes[note.fate].append(_foreseen(ask, each, note))
-    return {"resource_changes": changes, "more_members": _more(forecast) if show_nested else []}
+            changes[note.fate].append(_foreseen(context, each, note))
+    return {"resource_changes": changes, "more_members": _more(preview) if show_nested else []}
 
 
-def _foreseen(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> Wire:
+def _foreseen(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
     """Build the resource of an update's preview: as it is, or as it will be where it does not exist yet."""
     return {
-        **_resource(ask, forecast, note),
-        "path": list(forecast.path),
-        "change_reason": forecast.veil.text(note.why),
-        "property_changes": _differences(forecast, note) if note.fate in (Fate.UPDATED, Fate.REPLACED) else [],
+        **_resource(context, preview, note),
+        "path": list(preview.path),
+        "change_reason": preview.redaction.text(note.why),
+        "property_changes": _differences(preview, note) if note.fate in (Fate.UPDATED, Fate.REPLACED) else [],
     }
 
 
-def _resource(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> Wire:
+def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
     row = note.row
-    address = ask.url(forecast.project, "stacks", forecast.name, forecast.id)
-    identity = {"stack_name": forecast.name, "stack_id": forecast.id, "tenant": forecast.project, "path": ""}
+    address = context.url(preview.project, "stacks", preview.name, preview.id)
+    identity = {"stack_name": preview.name, "stack_id": preview.id, "tenant": preview.project, "path": ""}
     shown: Wire = {
         "resource_name": note.name,
         "logical_resource_id": note.name,
@@ -151,25 +151,25 @@ def _resource(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> 
         "resource_type": note.type,
         "resource_action": row.action if row is not None else Action.INIT,
         "resource_status": joined(row.action, row.status) if row is not None else joined(Action.INIT, Status.COMPLETE),
-        "resource_status_reason": forecast.veil.text(row.reason) if row is not None else "",
+        "resource_status_reason": preview.redaction.text(row.reason) if row is not None else "",
         "creation_time": at(row.created_at) if row is not None else None,
         "updated_time": at(row.updated_at) if row is not None else None,
-        "required_by": sorted(set(forecast.required_by.get(note.name, ()))),
+        "required_by": sorted(set(preview.required_by.get(note.name, ()))),
         "links": [link("self", f"{address}/resources/{quoted(note.name)}"), link("stack", address)],
         "description": note.definition.description if note.definition is not None else "",
         "attributes": {},
-        "stack_name": forecast.name,
+        "stack_name": preview.name,
         "resource_identity": {**identity, "path": f"/resources/{quoted(note.name)}"},
         "stack_identity": identity,
     }
-    return {**shown, "parent_resource": forecast.path[-1]} if forecast.path else shown
+    return {**shown, "parent_resource": preview.path[-1]} if preview.path else shown
 
 
-def _differences(forecast: Preview, note: ResourcePreview) -> list[Wire]:
+def _differences(preview: Preview, note: ResourcePreview) -> list[Wire]:
     """Return the changed properties as the template has them, then other changed sections of the definition."""
-    veil = forecast.veil
+    redaction = preview.redaction
     shown = [
-        (name, *(veil.shown(note.name, name, values.get(name)) for values in (note.before, note.after)))
+        (name, *(redaction.shown(note.name, name, values.get(name)) for values in (note.before, note.after)))
         for name in as_changed(note.changed)
     ]
     of_properties = [
@@ -178,47 +178,47 @@ def _differences(forecast: Preview, note: ResourcePreview) -> list[Wire]:
         if before != after or before == HIDDEN or after == NOT_YET
     ]
     return of_properties + [
-        {"name": name, "before": veil.shown(note.name, "", before), "after": veil.shown(note.name, "", after)}
+        {"name": name, "before": redaction.shown(note.name, "", before), "after": redaction.shown(note.name, "", after)}
         for name, before, after in note.sections
     ]
 
 
-def _tree(ask: RequestContext, forecast: Preview) -> list[Any]:
+def _tree(context: RequestContext, preview: Preview) -> list[Any]:
     """Return the resources of a stack that would be created; a nested stack is shown as the list of its resources."""
     return [
-        _tree(ask, forecast.inside[note.name]) if note.name in forecast.inside else _new(ask, forecast, note)
-        for note in forecast.resources
+        _tree(context, preview.inside[note.name]) if note.name in preview.inside else _new(context, preview, note)
+        for note in preview.resources
     ]
 
 
-def _new(ask: RequestContext, forecast: Preview, note: ResourcePreview) -> Wire:
+def _new(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
     given = as_given(note.after)
-    properties = {name: forecast.veil.shown(note.name, name, value) for name, value in given.items()}
-    return {**_resource(ask, forecast, note), "properties": properties, "metadata": {}}
+    properties = {name: preview.redaction.shown(note.name, name, value) for name, value in given.items()}
+    return {**_resource(context, preview, note), "properties": properties, "metadata": {}}
 
 
-def _more(forecast: Preview) -> list[Wire]:
+def _more(preview: Preview) -> list[Wire]:
     """Return counts of members of large groups that are not listed one by one."""
     return [
         {"path": list(each.path), "stack_name": each.name, "change": fate.value, "count": count}
-        for each in forecast.all()
+        for each in preview.all()
         for fate, count in each.more.items()
     ]
 
 
-def _identity(ask: RequestContext, forecast: Preview) -> Wire:
+def _identity(context: RequestContext, preview: Preview) -> Wire:
     return {
         "id": UNBORN,
-        "links": [link("self", ask.url(forecast.project, "stacks", forecast.name, UNBORN))],
+        "links": [link("self", context.url(preview.project, "stacks", preview.name, UNBORN))],
     }
 
 
-def _described(forecast: Preview) -> Wire:
-    text = forecast.compiled.description if forecast.compiled is not None else ""
+def _described(preview: Preview) -> Wire:
+    text = preview.compiled.description if preview.compiled is not None else ""
     return {"description": text, "template_description": text}
 
 
-def _parameters(forecast: Preview) -> dict[str, str]:
-    if forecast.compiled is None:
+def _parameters(preview: Preview) -> dict[str, str]:
+    if preview.compiled is None:
         return {}
-    return {name: parameter.shown for name, parameter in forecast.compiled.parameters.items()}
+    return {name: parameter.shown for name, parameter in preview.compiled.parameters.items()}

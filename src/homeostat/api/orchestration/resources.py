@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Ask, Flag, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.context import COUNT_MAX, Context, Flag, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Entry, Inventory
@@ -62,7 +62,7 @@ class ResourceQuery(BaseModel):
     responses=answers(models.Resources),
 )
 def list_resources(
-    ask: Ask,
+    context: Context,
     stack_name: StackName,
     stack_id: StackId,
     query: Annotated[ResourceQuery, Query()],
@@ -75,19 +75,19 @@ def list_resources(
     unknown = sorted(request.query_params.keys() - ResourceQuery.model_fields.keys())
     if unknown:
         raise Rejected("HTTPBadRequest", f"Invalid filter parameters {unknown}")
-    with ask.db.read() as tx:
-        top = ask.stack(tx, stack_name, stack_id)
+    with context.db.read() as tx:
+        top = context.stack(tx, stack_name, stack_id)
         found: list[Wire] = []
         for stack in (top, *views.descendants(tx, top, query.nested_depth)):
-            found += _listed(ask, Inventory(tx, stack, ask.service.graphs.wanted(tx, stack)), query)
+            found += _listed(context, Inventory(tx, stack, context.service.graphs.wanted(tx, stack)), query)
     return Json({"resources": found})
 
 
-def _listed(ask: RequestContext, inventory: Inventory, query: ResourceQuery) -> list[Wire]:
+def _listed(context: RequestContext, inventory: Inventory, query: ResourceQuery) -> list[Wire]:
     entries = [entry for entry in inventory.entries() if query.fits(entry)]
     if query.with_detail:
-        return [inventory.detail(ask, entry) for entry in entries]
-    return [inventory.wire(ask, entry) for entry in entries]
+        return [inventory.detail(context, entry) for entry in entries]
+    return [inventory.wire(context, entry) for entry in entries]
 
 
 @ROUTER.get(
@@ -97,15 +97,15 @@ def _listed(ask: RequestContext, inventory: Inventory, query: ResourceQuery) -> 
     responses=answers(models.ShownResource),
 )
 def show_resource(
-    ask: Ask,
+    context: Context,
     stack_name: StackName,
     stack_id: StackId,
     resource_name: ResourceName,
     with_attr: Annotated[Sequence[str], Query(description="Attributes to show besides those always shown.")] = (),
 ) -> Response:
-    with ask.db.read() as tx:
-        inventory = _inventory(ask, tx, stack_name, stack_id, resource_name)
-        shown = inventory.detail(ask, inventory.entry(resource_name), with_attr)
+    with context.db.read() as tx:
+        inventory = _inventory(context, tx, stack_name, stack_id, resource_name)
+        shown = inventory.detail(context, inventory.entry(resource_name), with_attr)
     return Json({"resource": shown})
 
 
@@ -115,16 +115,18 @@ def show_resource(
     summary="Show the metadata of a resource",
     responses=answers(models.Metadata),
 )
-def show_metadata(ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
-    with ask.db.read() as tx:
-        stack = ask.stack(tx, stack_name, stack_id)
-        ask.check_meant(tx, stack, resource_name)
-        entry = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
+def show_metadata(context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
+        context.check_meant(tx, stack, resource_name)
+        entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
         shown = metadata_of(tx, stack.project, entry.row) if entry.row is not None else {}
     return Json({"metadata": shown})
 
 
-def _inventory(ask: RequestContext, tx: Connection, stack_name: str, stack_id: str, resource_name: str) -> Inventory:
+def _inventory(
+    context: RequestContext, tx: Connection, stack_name: str, stack_id: str, resource_name: str
+) -> Inventory:
     """Load the resource of that name, if there is one."""
-    stack = ask.stack(tx, stack_name, stack_id)
-    return Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name])
+    stack = context.stack(tx, stack_name, stack_id)
+    return Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name])

@@ -7,7 +7,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, RequestContext, StackId, StackName
+from homeostat.api.http.context import Context, RequestContext, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.revision_text import environment_of, shown_template
@@ -28,16 +28,16 @@ LISTED_MAX = 1000
     responses=answers(models.Revisions),
 )
 def list_revisions(
-    ask: Ask,
+    context: Context,
     stack_name: StackName,
     stack_id: StackId,
     limit: Annotated[int, Query(description="How many at most.", ge=1, le=LISTED_MAX)] = 100,
     marker: Annotated[int | None, Query(description="Only older ones than this.", ge=1, le=NUMBER_MAX)] = None,
 ) -> Response:
     """List the revisions, newest first. `homeostat purge` removes old ones."""
-    with ask.db.read() as tx:
-        stack = ask.stack(tx, stack_name, stack_id)
-        listed = [_summary(ask, stack, row) for row in revisions.page(tx, stack_id, limit, marker)]
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
+        listed = [_summary(context, stack, row) for row in revisions.page(tx, stack_id, limit, marker)]
     return Json({"revisions": listed})
 
 
@@ -47,21 +47,21 @@ def list_revisions(
     summary="Show a revision of a stack",
     responses=answers(models.ShownRevision),
 )
-def show_revision(ask: Ask, stack_name: StackName, stack_id: StackId, number: Number) -> Response:
+def show_revision(context: Context, stack_name: StackName, stack_id: StackId, number: Number) -> Response:
     """Show the template, environment and files of a revision. Values of hidden parameters are not shown."""
-    with ask.db.read() as tx:
-        stack = ask.stack(tx, stack_name, stack_id)
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
         row = revisions.get(tx, stack_id, number)
-        graph = ask.service.graphs.of_revision(tx, stack, number)
+        graph = context.service.graphs.of_revision(tx, stack, number)
     shown = {
         "template": shown_template(graph),
         "environment": environment_of(graph),
         "files": dict(graph.desired.files),
     }
-    return Json({"revision": _summary(ask, stack, row) | shown})
+    return Json({"revision": _summary(context, stack, row) | shown})
 
 
-def _summary(ask: RequestContext, stack: Row[Any], row: Row[Any]) -> Wire:
+def _summary(context: RequestContext, stack: Row[Any], row: Row[Any]) -> Wire:
     return {
         "number": row.number,
         "action": row.action,

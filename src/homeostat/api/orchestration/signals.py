@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import UNSET_HOOK, may_signal
-from homeostat.api.http.context import Ask, ResourceName, SignalBody, StackId, StackName
+from homeostat.api.http.context import Context, ResourceName, SignalBody, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routes import STACK, answers, router
@@ -26,19 +26,19 @@ BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema
     openapi_extra=BODY,
 )
 def signal(
-    ask: Ask, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: SignalBody
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: SignalBody
 ) -> Response:
     """Send a signal to a resource. Its type determines what the body may have.
 
     `{"unset_hook": hook}` lets any resource continue that waits at this hook; that is authorized by a rule of its own
     (`resource:clear_hook`).
     """
-    with ask.db.read() as tx:
-        stack = ask.live_stack(tx, stack_name, stack_id)
-        ask.check_meant(tx, stack, resource_name)
-        entry = Inventory(tx, stack, ask.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
+        context.check_meant(tx, stack, resource_name)
+        entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
     if body is not None and UNSET_HOOK in body:
-        ask.service.asks.clear_hook(stack.id, resource_name, body[UNSET_HOOK])
+        context.service.actions.clear_hook(stack.id, resource_name, body[UNSET_HOOK])
         return Json(None)
     rows = [row for row in (entry.row, *entry.leftovers) if row is not None]
     if not rows:
@@ -47,5 +47,5 @@ def signal(
     during = Action.SUSPEND if stack.suspended else row.action
     if during in (Action.SUSPEND, Action.DELETE) and kind != DEPLOYMENT:
         raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
-    ask.service.signals.native(stack.project, kind, row.handle, body)
+    context.service.signals.native(stack.project, kind, row.handle, body)
     return Json(None)

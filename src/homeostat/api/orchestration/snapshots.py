@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import HEAVY, Ask, Body, RequestContext, StackId, StackName, described_body
+from homeostat.api.http.context import HEAVY, Body, Context, RequestContext, StackId, StackName, described_body
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
@@ -44,15 +44,15 @@ def _name(body: Body) -> str | None:
     responses=answers(models.Snapshot, "Accepted; the snapshot is being taken.") | documented(409),
     openapi_extra=described_body(SnapshotRequest),
 )
-def take_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Take a snapshot of a stack that is at rest.
 
     It includes the data of servers and volumes, those of nested stacks too.
     """
     name = _name(body)
-    with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
-    row = ask.service.snapshots.take(stack_id, name, unlimited=ask.caller.is_admin)
+    with context.db.read() as tx:
+        context.live_stack(tx, stack_name, stack_id)
+    row = context.service.snapshots.take(stack_id, name, unlimited=context.caller.is_admin)
     return Json(_summary(row) | {"data": None})
 
 
@@ -62,11 +62,11 @@ def take_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body
     summary="List the snapshots of a stack",
     responses=answers(models.Snapshots),
 )
-def list_snapshots(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+def list_snapshots(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     """List the snapshots, oldest first."""
-    with ask.db.read() as tx:
-        stack = ask.live_stack(tx, stack_name, stack_id)
-        listed = [_rendered(ask, tx, stack, row) for row in snapshots.of_stack(tx, stack_id)]
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
+        listed = [_rendered(context, tx, stack, row) for row in snapshots.of_stack(tx, stack_id)]
     return Json({"snapshots": listed})
 
 
@@ -76,13 +76,13 @@ def list_snapshots(ask: Ask, stack_name: StackName, stack_id: StackId) -> Respon
     summary="Show a snapshot",
     responses=answers(models.ShownSnapshot),
 )
-def show_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
-    with ask.db.read() as tx:
-        stack = ask.live_stack(tx, stack_name, stack_id)
+def show_snapshot(context: Context, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
         row = snapshots.get(tx, stack_id, snapshot_id)
         if row is None:
             raise not_found(snapshot_id)
-        body = _rendered(ask, tx, stack, row)
+        body = _rendered(context, tx, stack, row)
     return Json({"snapshot": body})
 
 
@@ -93,11 +93,11 @@ def show_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_i
     status_code=204,
     responses=answers(None, "Accepted; the snapshot is being deleted.", 204),
 )
-def delete_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
+def delete_snapshot(context: Context, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
     """Delete a snapshot and everything that the cloud keeps for it. It is shown until that is done."""
-    with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
-    ask.service.snapshots.delete(stack_id, snapshot_id)
+    with context.db.read() as tx:
+        context.live_stack(tx, stack_name, stack_id)
+    context.service.snapshots.delete(stack_id, snapshot_id)
     return nothing()
 
 
@@ -109,15 +109,15 @@ def delete_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot
     response_class=Response,
     responses=answers(None, "Accepted; the stack goes back to the snapshot.", 202) | documented(409),
 )
-def restore_snapshot(ask: Ask, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
+def restore_snapshot(context: Context, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
     """Return the stack to the snapshot: template, parameters, environment, files, and the data of servers and volumes.
 
     Resources that were added since are deleted.
     """
-    with ask.db.read() as tx:
-        ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
-    with ask.entrusted(stack_id) as accept:
-        ask.service.snapshots.restore(stack_id, snapshot_id, ask.check_types, accept)
+    with context.db.read() as tx:
+        context.check_types_of(tx, context.live_stack(tx, stack_name, stack_id))
+    with context.entrusted(stack_id) as accept:
+        context.service.snapshots.restore(stack_id, snapshot_id, context.check_types, accept)
     return nothing(202)
 
 
@@ -132,11 +132,11 @@ def _summary(row: Row[Any]) -> Wire:
     }
 
 
-def _rendered(ask: RequestContext, tx: Connection, stack: Row[Any], row: Row[Any]) -> Wire:
+def _rendered(context: RequestContext, tx: Connection, stack: Row[Any], row: Row[Any]) -> Wire:
     """Build the snapshot with its data, once there is any; hidden values are redacted."""
     if row.data is None:
         return _summary(row) | {"data": None}
-    graph = ask.service.graphs.of_revision(tx, stack, int(row.revision))
+    graph = context.service.graphs.of_revision(tx, stack, int(row.revision))
     data = {
         "name": stack.name,
         "id": stack.id,

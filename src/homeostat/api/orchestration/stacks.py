@@ -9,7 +9,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import HEAVY, Ask, Body, Flag, RequestContext, StackId, StackName, described_body
+from homeostat.api.http.context import HEAVY, Body, Context, Flag, RequestContext, StackId, StackName, described_body
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models, outputs
@@ -31,24 +31,24 @@ ROUTER = router("stacks")
 
 
 @ROUTER.get("/stacks", dependencies=[may("stacks:index")], summary="List stacks", responses=answers(models.Stacks))
-def list_stacks(ask: Ask, query: Annotated[StackQuery, Query()], request: Request) -> Response:
+def list_stacks(context: Context, query: Annotated[StackQuery, Query()], request: Request) -> Response:
     if query.global_tenant:
-        ask.check("stacks:global_index")
-    project = None if query.global_tenant else ask.listed_project
-    listing = query.listing(project, ask.service.hidden_tags)
-    with ask.db.read() as tx:
+        context.check("stacks:global_index")
+    project = None if query.global_tenant else context.listed_project
+    listing = query.listing(project, context.service.hidden_tags)
+    with context.db.read() as tx:
         rows = views.stacks_page(tx, listing)
-        body: dict[str, Any] = {"stacks": [_item(ask, row, project) for row in rows]}
+        body: dict[str, Any] = {"stacks": [_item(context, row, project) for row in rows]}
         if query.with_count:
             body["count"] = views.stacks_count(tx, listing)
     if listing.limit and len(rows) == listing.limit:
-        body["links"] = [link("next", _next_page(ask, request.query_params, rows[-1].id))]
+        body["links"] = [link("next", _next_page(context, request.query_params, rows[-1].id))]
     return Json(body)
 
 
-def _next_page(ask: RequestContext, params: QueryParams, marker: str) -> str:
+def _next_page(context: RequestContext, params: QueryParams, marker: str) -> str:
     kept = [(name, value) for name, value in params.multi_items() if name != "marker"]
-    return f"{ask.url(ask.project, 'stacks')}?{urlencode([*kept, ('marker', marker)])}"
+    return f"{context.url(context.project, 'stacks')}?{urlencode([*kept, ('marker', marker)])}"
 
 
 @ROUTER.get(
@@ -57,16 +57,18 @@ def _next_page(ask: RequestContext, params: QueryParams, marker: str) -> str:
     summary="List stacks, as shown one by one",
     responses=answers(models.Stacks),
 )
-def list_stacks_detailed(ask: Ask) -> Response:
+def list_stacks_detailed(context: Context) -> Response:
     """List live stacks that are neither nested nor hidden. Query parameters are ignored."""
-    with ask.db.read() as tx:
-        rows = views.stacks_page(tx, views.Listing(ask.listed_project, hidden_tags=ask.service.hidden_tags))
-    return Json({"stacks": [_item(ask, row, ask.listed_project) for row in rows]})
+    with context.db.read() as tx:
+        rows = views.stacks_page(tx, views.Listing(context.listed_project, hidden_tags=context.service.hidden_tags))
+    return Json({"stacks": [_item(context, row, context.listed_project) for row in rows]})
 
 
-def _item(ask: RequestContext, row: Row[Any], project: str | None) -> dict[str, Any]:
+def _item(context: RequestContext, row: Row[Any], project: str | None) -> dict[str, Any]:
     """Build a list item; it names the project when all projects are listed."""
-    return stack_summary(ask, row) if project is not None else {**stack_summary(ask, row), "project": row.project}
+    return (
+        stack_summary(context, row) if project is not None else {**stack_summary(context, row), "project": row.project}
+    )
 
 
 @ROUTER.post(
@@ -77,31 +79,35 @@ def _item(ask: RequestContext, row: Row[Any], project: str | None) -> dict[str, 
     responses=answers(models.CreatedStack, "Accepted; the stack is being created.", 201) | documented(409),
     openapi_extra=described_body(CreateRequest),
 )
-def create_stack(ask: Ask, body: Body) -> Response:
+def create_stack(context: Context, body: Body) -> Response:
     name = read_name(body)
     refuse_converge(body)
-    intent, document = read_intent(body, ask), body.get("adopt_stack_data") or None
+    intent, document = read_intent(body, context), body.get("adopt_stack_data") or None
     if document is None:
-        stack_id = ask.service.intake.create(ask.project, ask.caller.user, name, intent, by=ask.caller)
+        stack_id = context.service.stack_service.create(
+            context.project, context.caller.user, name, intent, by=context.caller
+        )
     else:
-        stack_id = ask.service.moving.adopt(ask.project, ask.caller.user, name, intent, document, ask.caller)
-    with ask.db.read() as tx:
+        stack_id = context.service.transfer.adopt(
+            context.project, context.caller.user, name, intent, document, context.caller
+        )
+    with context.db.read() as tx:
         row = stacks.get(tx, stack_id)
-    return Json({"stack": stack_identity(ask, row)}, 201, {"Location": ask.stack_url(row)})
+    return Json({"stack": stack_identity(context, row)}, 201, {"Location": context.stack_url(row)})
 
 
 @ROUTER.get(STACK, dependencies=[may("stacks:show")], summary="Show a stack", responses=answers(models.ShownStack))
 def show_stack(
-    ask: Ask,
+    context: Context,
     stack_name: StackName,
     stack_id: StackId,
     resolve_outputs: Annotated[Flag, Query(description="Give the values of the outputs, too.")] = True,
 ) -> Response:
     """Show a stack, also a deleted one."""
-    with ask.db.read() as tx:
-        row = ask.stack(tx, stack_name, stack_id)
-        graph = ask.service.graphs.described(tx, row)
-        body = stack_detail(ask, tx, row, graph)
+    with context.db.read() as tx:
+        row = context.stack(tx, stack_name, stack_id)
+        graph = context.service.graphs.described(tx, row)
+        body = stack_detail(context, tx, row, graph)
         if resolve_outputs and not is_deleted(row):
             body["outputs"] = outputs.resolved(tx, row, graph)
     return Json({"stack": body})
@@ -116,9 +122,9 @@ def show_stack(
     responses=answers(None, "Accepted; the stack is being updated.", 202),
     openapi_extra=described_body(UpdateRequest),
 )
-def update_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+def update_stack(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Replace template, parameters, environment, files and tags as a whole. Accepted in every state of the stack."""
-    return _update(ask, stack_name, stack_id, body, patch=bool(body.get("existing")))
+    return _update(context, stack_name, stack_id, body, patch=bool(body.get("existing")))
 
 
 @ROUTER.patch(
@@ -130,17 +136,17 @@ def update_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body)
     responses=answers(None, "Accepted; the stack is being updated.", 202),
     openapi_extra=described_body(UpdateRequest),
 )
-def patch_stack(ask: Ask, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+def patch_stack(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Update what the body has, and keep what it omits."""
-    return _update(ask, stack_name, stack_id, body, patch=True)
+    return _update(context, stack_name, stack_id, body, patch=True)
 
 
-def _update(ask: RequestContext, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
-    intent = read_intent(body, ask)
+def _update(context: RequestContext, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
+    intent = read_intent(body, context)
     refuse_revision(intent, patch=patch)
-    with ask.db.read() as tx:
-        ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
-    ask.service.intake.update(stack_id, intent, patch=patch, by=ask.caller)
+    with context.db.read() as tx:
+        context.check_types_of(tx, context.live_stack(tx, stack_name, stack_id))
+    context.service.stack_service.update(stack_id, intent, patch=patch, by=context.caller)
     return nothing(202)
 
 
@@ -151,10 +157,10 @@ def _update(ask: RequestContext, stack_name: str, stack_id: str, body: Body, *, 
     status_code=204,
     responses=answers(None, "Accepted; the stack is being deleted.", 204),
 )
-def delete_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
-    with ask.db.read() as tx:
-        ask.check_types_of(tx, ask.live_stack(tx, stack_name, stack_id))
-    ask.service.intake.delete(stack_id, ask.caller)
+def delete_stack(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
+    with context.db.read() as tx:
+        context.check_types_of(tx, context.live_stack(tx, stack_name, stack_id))
+    context.service.stack_service.delete(stack_id, context.caller)
     return nothing()
 
 
@@ -164,9 +170,9 @@ def delete_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response
     summary="Show the template of a stack",
     responses=answers(dict[str, Any]),
 )
-def show_template(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
-    with ask.db.read() as tx:
-        graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
+def show_template(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
+    with context.db.read() as tx:
+        graph = context.service.graphs.described(tx, context.stack(tx, stack_name, stack_id))
     return Json(shown_template(graph))
 
 
@@ -176,10 +182,10 @@ def show_template(ask: Ask, stack_name: StackName, stack_id: StackId) -> Respons
     summary="Show the environment of a stack",
     responses=answers(models.Environment),
 )
-def show_environment(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+def show_environment(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     """Show the environment. Values of hidden parameters are not shown."""
-    with ask.db.read() as tx:
-        graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
+    with context.db.read() as tx:
+        graph = context.service.graphs.described(tx, context.stack(tx, stack_name, stack_id))
     return Json(environment_of(graph))
 
 
@@ -189,9 +195,9 @@ def show_environment(ask: Ask, stack_name: StackName, stack_id: StackId) -> Resp
     summary="Show the files of a stack",
     responses=answers(dict[str, str]),
 )
-def show_files(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
-    with ask.db.read() as tx:
-        graph = ask.service.graphs.described(tx, ask.stack(tx, stack_name, stack_id))
+def show_files(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
+    with context.db.read() as tx:
+        graph = context.service.graphs.described(tx, context.stack(tx, stack_name, stack_id))
     return Json(dict(graph.desired.files))
 
 
@@ -201,10 +207,10 @@ def show_files(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
     summary="List the outputs of a stack",
     responses=answers(models.OutputNames),
 )
-def list_outputs(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+def list_outputs(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     """List names and descriptions of the outputs, without values."""
-    with ask.db.read() as tx:
-        graph = ask.service.graphs.described(tx, ask.live_stack(tx, stack_name, stack_id))
+    with context.db.read() as tx:
+        graph = context.service.graphs.described(tx, context.live_stack(tx, stack_name, stack_id))
     return Json({"outputs": outputs.declared(graph)})
 
 
@@ -214,8 +220,8 @@ def list_outputs(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response
     summary="Show an output",
     responses=answers(models.ShownOutput),
 )
-def show_output(ask: Ask, stack_name: StackName, stack_id: StackId, output_key: str) -> Response:
-    with ask.db.read() as tx:
-        row = ask.live_stack(tx, stack_name, stack_id)
-        output = outputs.resolved_one(tx, row, ask.service.graphs.described(tx, row), output_key)
+def show_output(context: Context, stack_name: StackName, stack_id: StackId, output_key: str) -> Response:
+    with context.db.read() as tx:
+        row = context.live_stack(tx, stack_name, stack_id)
+        output = outputs.resolved_one(tx, row, context.service.graphs.described(tx, row), output_key)
     return Json({"output": output})

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, StackId, StackName
+from homeostat.api.http.context import Context, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import STACK, answers, router
@@ -17,11 +17,11 @@ ROUTER = router("stacks")
     responses=answers(models.Exported),
     dependencies=[may("stacks:export")],
 )
-def export_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+def export_stack(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     """Return everything that another service needs to adopt the stack, secrets included. Nothing changes."""
-    with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
-    return Json(ask.service.moving.export(stack_id))
+    with context.db.read() as tx:
+        context.live_stack(tx, stack_name, stack_id)
+    return Json(context.service.transfer.export(stack_id))
 
 
 @ROUTER.delete(
@@ -30,8 +30,8 @@ def export_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response
     responses=answers(models.Exported, "The document; the stack is being let go of."),
     dependencies=[may("stacks:abandon")],
 )
-def abandon_stack(ask: Ask, stack_name: StackName, stack_id: StackId) -> Response:
+def abandon_stack(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     """Stop managing the stack and leave all its things in place. The response is the only copy of the document."""
-    with ask.db.read() as tx:
-        ask.live_stack(tx, stack_name, stack_id)
-    return Json(ask.service.moving.abandon(stack_id))
+    with context.db.read() as tx:
+        context.live_stack(tx, stack_name, stack_id)
+    return Json(context.service.transfer.abandon(stack_id))

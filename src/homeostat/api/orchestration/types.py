@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Ask, Flag, RequestContext
+from homeostat.api.http.context import Context, Flag, RequestContext
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import answers, router
@@ -34,19 +34,19 @@ class TemplateType(StrEnum):
     responses=answers(models.ResourceTypes),
 )
 def list_types(
-    ask: Ask,
+    context: Context,
     name: Annotated[str, Query(description="Regular expression for the beginning of the name.")] = "",
     support_status: SupportStatus | None = None,
     version: Annotated[str, Query(description="Release since which its support status holds.")] = "",
     with_description: Flag = False,
 ) -> Response:
     """List the types that the caller may use and whose service the project's cloud has."""
-    existing = ask.service.intake.existing
-    policy = ask.service.policy
+    existing = context.service.stack_service.existing
+    policy = context.service.policy
     names = [
         each
         for each in listed(name, support_status, version)
-        if existing.has(ask.project, each) and policy.may_use(each, ask.caller, ask.project)
+        if existing.has(context.project, each) and policy.may_use(each, context.caller, context.project)
     ]
     if not with_description:
         return Json({"resource_types": names})
@@ -61,11 +61,11 @@ def list_types(
     summary="Show a resource type",
     responses=answers(models.ResourceSchema),
 )
-def show_type(ask: Ask, type_name: TypeName) -> Response:
-    return Json(_schema(_shown(ask, type_name)))
+def show_type(context: Context, type_name: TypeName) -> Response:
+    return Json(_schema(_shown(context, type_name)))
 
 
-def _shown(ask: RequestContext, type_name: str) -> ResourceType:
+def _shown(context: RequestContext, type_name: str) -> ResourceType:
     """Return a type that the caller may see.
 
     Raises:
@@ -73,12 +73,12 @@ def _shown(ask: RequestContext, type_name: str) -> ResourceType:
             old templates may have; ResourceTypeUnavailable where the project's cloud lacks its service.
     """
     kind = resource_type(type_name)
-    ask.check_types({kind.name: ()})
+    context.check_types({kind.name: ()})
     if kind.support.hidden:
         instead = f": {kind.support.message}" if kind.support.message else ""
         raise Rejected("NotSupported", f"The hidden resource type {type_name} is not supported{instead}.")
-    if not ask.service.intake.existing.has(ask.project, type_name):
-        raise ask.service.intake.existing.unavailable(ask.project, type_name)
+    if not context.service.stack_service.existing.has(context.project, type_name):
+        raise context.service.stack_service.existing.unavailable(context.project, type_name)
     return kind
 
 
@@ -98,8 +98,10 @@ def _schema(kind: ResourceType) -> dict[str, Any]:
     summary="Make a template that has one resource of a type",
     responses=answers(dict[str, Any]),
 )
-def make_type_template(ask: Ask, type_name: TypeName, template_type: TemplateType = TemplateType.CFN) -> Response:
-    return Json(type_template(_shown(ask, type_name), hot=template_type is TemplateType.HOT))
+def make_type_template(
+    context: Context, type_name: TypeName, template_type: TemplateType = TemplateType.CFN
+) -> Response:
+    return Json(type_template(_shown(context, type_name), hot=template_type is TemplateType.HOT))
 
 
 @ROUTER.get(
@@ -108,7 +110,7 @@ def make_type_template(ask: Ask, type_name: TypeName, template_type: TemplateTyp
     summary="List template versions",
     responses=answers(models.TemplateVersions),
 )
-def list_versions(ask: Ask) -> Response:
+def list_versions(context: Context) -> Response:
     found = [{"version": name, "type": kind, "aliases": aliases} for name, kind, aliases in versions()]
     return Json({"template_versions": found})
 
@@ -120,7 +122,7 @@ def list_versions(ask: Ask) -> Response:
     responses=answers(models.TemplateFunctions),
 )
 def list_functions(
-    ask: Ask,
+    context: Context,
     version: Annotated[str, Path(description="With its key: heat_template_version.2021-04-16.")],
     with_condition_func: Annotated[Flag, Query(description="Also those for conditions only.")] = False,
 ) -> Response:

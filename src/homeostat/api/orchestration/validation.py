@@ -7,7 +7,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import HEAVY, Ask, Body, Flag, described_body
+from homeostat.api.http.context import HEAVY, Body, Context, Flag, described_body
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
@@ -34,7 +34,7 @@ NOBODY = "None"
     openapi_extra=described_body(TemplateRequest),
 )
 def validate(
-    ask: Ask,
+    context: Context,
     body: Body,
     show_nested: Annotated[Flag, Query(description="Tell of nested templates, too.")] = False,
     ignore_errors: Annotated[str, Query(description="Codes of errors to ignore, separated by commas.")] = "",
@@ -44,26 +44,31 @@ def validate(
     unknown = sorted(ignored - IGNORABLE)
     if unknown:
         raise Rejected("HTTPBadRequest", f"ignore_errors: unknown error codes {', '.join(unknown)}")
-    intent = read_intent(body, ask)
-    compiled, nested = ask.service.intake.validate(Identity(NOBODY, NOBODY, ask.project), intent, ignored)
+    intent = read_intent(body, context)
+    compiled, nested = context.service.stack_service.validate(
+        Identity(NOBODY, NOBODY, context.project), intent, ignored
+    )
     shape = validate_shape(compiled)
-    shown_max, count = ask.service.intake.quotas.previewed_max, sum(1 + each.needs.stacks for each in nested.values())
+    shown_max, count = (
+        context.service.stack_service.quotas.previewed_max,
+        sum(1 + each.needs.stacks for each in nested.values()),
+    )
     if show_nested and count > shown_max:
         message = f"{count} nested templates are more than the {shown_max} that are told of: leave show_nested out"
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
     return Json(shape | {"NestedParameters": _inside(nested, Redaction().of(compiled))} if show_nested else shape)
 
 
-def _inside(nested: Mapping[str, Nested], veil: Redaction) -> dict[str, Any]:
+def _inside(nested: Mapping[str, Nested], redaction: Redaction) -> dict[str, Any]:
     """Return, by resource, the parameters of the nested template; groups and chains have none."""
-    return {name: _nested(each, veil) for name, each in nested.items()}
+    return {name: _nested(each, redaction) for name, each in nested.items()}
 
 
-def _nested(nested: Nested, veil: Redaction) -> dict[str, Any]:
+def _nested(nested: Nested, redaction: Redaction) -> dict[str, Any]:
     told: dict[str, Any] = {"Type": nested.type, "Description": NO_DESCRIPTION, "Parameters": {}}
     if nested.compiled is not None:
-        veil = veil.of(nested.compiled)
+        redaction = redaction.of(nested.compiled)
         shape = validate_shape(nested.compiled)
-        told |= {key: veil.plain(shape[key], by_name=False) for key in SHOWN if key in shape}
-    inside = _inside(nested.needs.nested, veil)
+        told |= {key: redaction.plain(shape[key], by_name=False) for key in SHOWN if key in shape}
+    inside = _inside(nested.needs.nested, redaction)
     return told | {"NestedParameters": inside} if inside else told

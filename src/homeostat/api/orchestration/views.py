@@ -40,14 +40,14 @@ def link(rel: str, href: str) -> Wire:
     return {"href": href, "rel": rel}
 
 
-def stack_identity(ask: RequestContext, stack: Any) -> Wire:
-    return {"id": stack.id, "links": [link("self", ask.stack_url(stack))]}
+def stack_identity(context: RequestContext, stack: Any) -> Wire:
+    return {"id": stack.id, "links": [link("self", context.stack_url(stack))]}
 
 
-def stack_summary(ask: RequestContext, stack: Row[Any]) -> Wire:
+def stack_summary(context: RequestContext, stack: Row[Any]) -> Wire:
     """Build an item of the stack list. Its description is always empty: it would require every stack's template."""
     return {
-        **stack_identity(ask, stack),
+        **stack_identity(context, stack),
         "stack_name": stack.name,
         "description": "",
         "stack_status": joined(stack.action, stack.status),
@@ -62,7 +62,7 @@ def stack_summary(ask: RequestContext, stack: Row[Any]) -> Wire:
     }
 
 
-def stack_detail(ask: RequestContext, tx: Connection, stack: Row[Any], graph: Graph) -> Wire:
+def stack_detail(context: RequestContext, tx: Connection, stack: Row[Any], graph: Graph) -> Wire:
     """Build a stack without its outputs.
 
     Args:
@@ -71,7 +71,7 @@ def stack_detail(ask: RequestContext, tx: Connection, stack: Row[Any], graph: Gr
     compiled = graph.compiled
     description = compiled.description if compiled is not None else NO_DESCRIPTION
     return {
-        **stack_summary(ask, stack),
+        **stack_summary(context, stack),
         "description": description,
         "template_description": description,
         "parameters": stack_parameters(stack, graph),
@@ -106,19 +106,19 @@ def event_seq(text: str) -> int | None:
         return None
 
 
-def event_item(ask: RequestContext, event: Row[Any], stack: Row[Any], root: Row[Any] | None = None) -> Wire:
+def event_item(context: RequestContext, event: Row[Any], stack: Row[Any], root: Row[Any] | None = None) -> Wire:
     """Build an item of an event list.
 
     Args:
         root: The top stack, when events of several stacks are listed.
     """
     links = [
-        link("self", f"{_of_resource(ask, stack, event.name)}/events/{event_id(stack.id, event.seq)}"),
-        link("resource", _of_resource(ask, stack, event.name)),
-        link("stack", ask.stack_url(stack)),
+        link("self", f"{_of_resource(context, stack, event.name)}/events/{event_id(stack.id, event.seq)}"),
+        link("resource", _of_resource(context, stack, event.name)),
+        link("stack", context.stack_url(stack)),
     ]
     if root is not None:
-        links.append(link("root_stack", ask.stack_url(root)))
+        links.append(link("root_stack", context.stack_url(root)))
     return {
         "id": event_id(stack.id, event.seq),
         "event_time": at(event.at),
@@ -131,16 +131,16 @@ def event_item(ask: RequestContext, event: Row[Any], stack: Row[Any], root: Row[
     }
 
 
-def event_detail(ask: RequestContext, event: Row[Any], stack: Row[Any], properties: Mapping[str, Any]) -> Wire:
+def event_detail(context: RequestContext, event: Row[Any], stack: Row[Any], properties: Mapping[str, Any]) -> Wire:
     return {
-        **event_item(ask, event, stack),
+        **event_item(context, event, stack),
         "resource_type": event.type,
         "resource_properties": as_given(properties),
     }
 
 
-def _of_resource(ask: RequestContext, stack: Row[Any], name: str) -> str:
-    return ask.url(stack.project, "stacks", stack.name, stack.id, "resources", name)
+def _of_resource(context: RequestContext, stack: Row[Any], name: str) -> str:
+    return context.url(stack.project, "stacks", stack.name, stack.id, "resources", name)
 
 
 def is_deleted(stack: Row[Any]) -> bool:

@@ -54,7 +54,7 @@ class Preview:
     Attributes:
         id: `UNBORN` for a stack that does not exist.
         path: Names of the resources above it, from the root.
-        veil: Redacts hidden values.
+        redaction: Redacts hidden values.
         inside: Previews of the stacks that realize resources, by name.
         gone: Previews of the stacks that would be deleted with their resources.
         more: Members that were not planned: fate -> count.
@@ -65,7 +65,7 @@ class Preview:
     name: str
     project: str
     path: tuple[str, ...]
-    veil: Redaction
+    redaction: Redaction
     compiled: Compiled | None = None
     resources: list[ResourcePreview] = field(default_factory=list)
     inside: dict[str, "Preview"] = field(default_factory=dict)
@@ -121,19 +121,19 @@ class Previewer:
 
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Preview:
         """Preview the creation of a stack."""
-        forecast = Preview(UNBORN, name, project, (), Redaction().of(compiled), compiled)
-        return self._filled(forecast, None, stacks.EMPTY, desired)
+        preview = Preview(UNBORN, name, project, (), Redaction().of(compiled), compiled)
+        return self._filled(preview, None, stacks.EMPTY, desired)
 
     def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Preview:
         """Preview the update of a stack."""
         before = stacks.desired_of(self._tx, stack.id, stack.revision)
-        veil = Redaction().of(compiled)
+        redaction = Redaction().of(compiled)
         if before.kind == "template":
             identity = Identity(stack.id, stack.name, stack.project)
             # Both revisions' values are shown, so both revisions' secrets are hidden.
-            veil = veil.of(compile_desired(before, identity, strict=False))
-        forecast = Preview(stack.id, stack.name, stack.project, (), veil, compiled)
-        return self._filled(forecast, stack, before, desired)
+            redaction = redaction.of(compile_desired(before, identity, strict=False))
+        preview = Preview(stack.id, stack.name, stack.project, (), redaction, compiled)
+        return self._filled(preview, stack, before, desired)
 
     def of_deletion(
         self, stack: Row[Any], before: Desired, after: Desired, compiled: Compiled, policies: Mapping[str, str]
@@ -146,35 +146,35 @@ class Previewer:
             policies: Resource -> new policy, for the stack itself.
         """
         self._policies, self._files = {stack.id: policies}, after.files
-        forecast = Preview(stack.id, stack.name, stack.project, (), Redaction().of(compiled), compiled)
-        return self._filled(forecast, stack, before, stacks.EMPTY)
+        preview = Preview(stack.id, stack.name, stack.project, (), Redaction().of(compiled), compiled)
+        return self._filled(preview, stack, before, stacks.EMPTY)
 
     # -- one stack ---------------------------------------------------------------------------------------------------
 
-    def _filled(self, forecast: Preview, stack: Row[Any] | None, before: Desired, after: Desired) -> Preview:
+    def _filled(self, preview: Preview, stack: Row[Any] | None, before: Desired, after: Desired) -> Preview:
         """Plan the shards of a stack and fill in its preview.
 
         Args:
             stack: None for a stack that does not exist.
         """
         self._horizon.go_on()
-        facts = _facts(forecast, stack)
+        facts = _facts(preview, stack)
         numbers = _numbers(before, after, stack)
         for number in numbers[:SHARDS_MAX]:
-            graph = self._graph(forecast, after, number)
+            graph = self._graph(preview, after, number)
             self._count(len(graph))
             world = self._world(facts, stack, number, graph)
-            foresight = ShardPreviewer(world, lambda note: self._inside(forecast, note, after), looks=self._looks)
-            found = foresight.foresee(self._now)
-            forecast.resources += found
+            previewer = ShardPreviewer(world, lambda note: self._inside(preview, note, after), looks=self._looks)
+            found = previewer.foresee(self._now)
+            preview.resources += found
             for note in found:
                 if note.fate in (Fate.DELETED, Fate.REPLACED):
-                    self._going(forecast, note)
+                    self._going(preview, note)
             for name, definition in graph.items():
                 for required in definition.requires:
-                    forecast.required_by.setdefault(required, []).append(name)
-        self._count_others(forecast, before, after, numbers)
-        return forecast
+                    preview.required_by.setdefault(required, []).append(name)
+        self._count_others(preview, before, after, numbers)
+        return preview
 
     def _count(self, resources: int) -> None:
         """Count resources. Raise Rejected when the preview would report too many."""
@@ -186,28 +186,28 @@ class Previewer:
             )
             raise Rejected("RequestLimitExceeded", message)
 
-    def _count_others(self, forecast: Preview, before: Desired, after: Desired, numbers: list[int]) -> None:
+    def _count_others(self, preview: Preview, before: Desired, after: Desired, numbers: list[int]) -> None:
         """Estimate the fates of the group members that were not planned, from the definitions and the planned ones."""
         if "group" not in (before.kind, after.kind):
             return
         old, new = _count(before), _count(after)
-        seen = {fate: sum(each.fate is fate for each in forecast.resources) for fate in Fate}
+        seen = {fate: sum(each.fate is fate for each in preview.resources) for fate in Fate}
         added = max(new - old, 0) - seen[Fate.ADDED]
         deleted = max(old - new, 0) - seen[Fate.DELETED]
         kept = min(old, new) - seen[Fate.UNCHANGED] - seen[Fate.UPDATED] - seen[Fate.REPLACED]
         changing = len(numbers) > SHARDS_MAX and seen[Fate.UPDATED] + seen[Fate.REPLACED] > 0
         fate = max((Fate.UPDATED, Fate.REPLACED), key=seen.__getitem__) if changing else Fate.UNCHANGED
         counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: kept}
-        forecast.more = {each: count for each, count in counts.items() if count > 0}
+        preview.more = {each: count for each, count in counts.items() if count > 0}
 
-    def _graph(self, forecast: Preview, desired: Desired, number: int) -> Graph:
+    def _graph(self, preview: Preview, desired: Desired, number: int) -> Graph:
         """Return the definitions of one shard. Parameters of nested templates may be unknown yet."""
-        identity = Identity(forecast.id, forecast.name, forecast.project)
+        identity = Identity(preview.id, preview.name, preview.project)
         if desired.kind != "template":
             return compile_graph(desired, identity, number)
-        forecast.compiled = compile_desired(desired, identity, strict=False)
-        forecast.veil = forecast.veil.of(forecast.compiled)
-        return graph_of(forecast.compiled, desired) if number == 0 else {}
+        preview.compiled = compile_desired(desired, identity, strict=False)
+        preview.redaction = preview.redaction.of(preview.compiled)
+        return graph_of(preview.compiled, desired) if number == 0 else {}
 
     def _world(self, facts: StackFacts, stack: Row[Any] | None, number: int, graph: Graph) -> World:
         if stack is None:
@@ -245,11 +245,11 @@ class Previewer:
         if after is None or len(path) > self._horizon.depth_max:
             return True
         if child is not None:
-            forecast = Preview(child.id, child.name, child.project, path, outer.veil)
+            preview = Preview(child.id, child.name, child.project, path, outer.redaction)
         else:
-            forecast = Preview(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.veil)
-        outer.inside[note.name] = self._filled(forecast, child, before, after)
-        return forecast.moves
+            preview = Preview(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.redaction)
+        outer.inside[note.name] = self._filled(preview, child, before, after)
+        return preview.moves
 
     def _going(self, outer: Preview, note: ResourcePreview) -> None:
         """Preview the deletion of a stack together with its resource."""
@@ -259,12 +259,12 @@ class Previewer:
         child = stacks.get(self._tx, row.handle)
         if child is not None:
             before = stacks.desired_of(self._tx, child.id, child.revision)
-            forecast = Preview(child.id, child.name, child.project, (*outer.path, note.name), outer.veil)
-            outer.gone[note.name] = self._filled(forecast, child, before, stacks.EMPTY)
+            preview = Preview(child.id, child.name, child.project, (*outer.path, note.name), outer.redaction)
+            outer.gone[note.name] = self._filled(preview, child, before, stacks.EMPTY)
 
     def _still(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
         """Preview a nested stack that stays as it is."""
-        forecast = Preview(stack.id, stack.name, stack.project, (*outer.path, name), outer.veil)
+        preview = Preview(stack.id, stack.name, stack.project, (*outer.path, name), outer.redaction)
         self._horizon.go_on()
         for number in range(min(stack.shards, SHARDS_MAX)):
             rows, _ = shard_state.load_rows(self._tx, stack.id, number)
@@ -273,14 +273,14 @@ class Previewer:
                 if row.leaving or row.replaced_by is not None:
                     continue
                 note = ResourcePreview(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
-                forecast.resources.append(note)
+                preview.resources.append(note)
                 if kind_of(row.type) == STACK:
-                    self._inside(forecast, note, stacks.EMPTY)
+                    self._inside(preview, note, stacks.EMPTY)
         group = stacks.group_of(self._tx, stack.id, stack.revision)
-        others = int(group["count"]) - len(forecast.resources) if group is not None else 0
+        others = int(group["count"]) - len(preview.resources) if group is not None else 0
         if others > 0:
-            forecast.more = {Fate.UNCHANGED: others}
-        return forecast
+            preview.more = {Fate.UNCHANGED: others}
+        return preview
 
     def _desired(
         self, note: ResourcePreview, parent: Desired, child: Row[Any] | None, before: Desired
@@ -322,10 +322,10 @@ class Previewer:
         return replace(made, environment=environment, files=parent.files)
 
 
-def _facts(forecast: Preview, stack: Row[Any] | None) -> StackFacts:
+def _facts(preview: Preview, stack: Row[Any] | None) -> StackFacts:
     """Return the facts of the stack as if it had one more revision and were being updated."""
     if stack is None:
-        return StackFacts(UNBORN, forecast.name, forecast.project, 1, Action.CREATE, Status.IN_PROGRESS)
+        return StackFacts(UNBORN, preview.name, preview.project, 1, Action.CREATE, Status.IN_PROGRESS)
     facts = stacks.facts(stack)
     return replace(
         facts,
@@ -350,9 +350,9 @@ def _count(desired: Desired) -> int:
     return int(desired.template["count"]) if desired.kind == "group" else 0
 
 
-def all_of(forecast: Preview, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Preview, ResourcePreview]]:
+def all_of(preview: Preview, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Preview, ResourcePreview]]:
     """Yield every resource with its stack, outer stacks first."""
-    for each in forecast.all():
+    for each in preview.all():
         for note in each.resources:
             if note.fate in fates:
                 yield each, note

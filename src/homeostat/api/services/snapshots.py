@@ -21,9 +21,9 @@ def not_found(id: str) -> Rejected:
 class Snapshots:
     """Operations on snapshots."""
 
-    def __init__(self, db: Database, intake: StackService) -> None:
+    def __init__(self, db: Database, stack_service: StackService) -> None:
         self._db = db
-        self._intake = intake
+        self._stack_service = stack_service
 
     def take(self, stack_id: str, name: str | None, *, unlimited: bool = False) -> Row[Any]:
         """Start a snapshot of a stack that is at rest; return its row.
@@ -32,7 +32,7 @@ class Snapshots:
             Rejected: EntityNotFound; StackLocked; ActionInProgress; RequestLimitExceeded, unless unlimited;
                 NotSupported for a stack that is not complete, suspended or nested.
         """
-        quotas = self._intake.quotas
+        quotas = self._stack_service.quotas
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
             _check_at_rest(stack)
@@ -41,7 +41,7 @@ class Snapshots:
                     f"You have reached the maximum snapshots per stack, {quotas.snapshots_max}. Delete some first."
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-            id, now = self._intake.entropy.stack_id(), self._db.now_of(tx)
+            id, now = self._stack_service.entropy.stack_id(), self._db.now_of(tx)
             number = stacks.take_snapshot(self._db, tx, stack, {"id": id, "place": []}, now, quotas.timeout_s)
             snapshots.add(tx, id, stack_id, number, name, now)
             return self._get(tx, stack_id, id)
@@ -63,7 +63,7 @@ class Snapshots:
             desired = stacks.desired_of(tx, stack_id, snapshot.revision)
         if seen is not None:
             _check_complete(snapshot)
-            self._intake.compile(Identity(seen.id, seen.name, seen.project), desired, check_types)
+            self._stack_service.compile(Identity(seen.id, seen.name, seen.project), desired, check_types)
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
             if stack.suspended:
@@ -73,7 +73,7 @@ class Snapshots:
             # It may have been deleted while its content was checked.
             _check_complete(self._get(tx, stack_id, id))
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
-            now, timeout_s = self._db.now_of(tx), self._intake.quotas.timeout_s
+            now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
             accept(tx)
             kept = stacks.said_again(tx, stack, snapshot.revision)
             stacks.revise(self._db, tx, stack, Action.RESTORE, kept, now, timeout_s, {"snapshot": going_back})

@@ -321,8 +321,8 @@ class StackService:
         """
         if self._delegations is None or by is None or not by.token or not by.user_id or by.project != project:
             return nullcontext(nobodys)
-        asker = Requester(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
-        return self._delegations.entrusted(root_id, asker)
+        requester = Requester(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
+        return self._delegations.entrusted(root_id, requester)
 
     def update(self, stack_id: str, intent: StackRequest, *, patch: bool = False, by: Caller | None = None) -> int:
         """Store a new revision and return its number.
@@ -383,7 +383,7 @@ class StackService:
             compiled,
         )
 
-    def foresee_new(self, project: str, name: str, intent: StackRequest) -> Preview:
+    def preview_new(self, project: str, name: str, intent: StackRequest) -> Preview:
         """Preview a creation. Raises like `create`."""
         desired = self._replacing(intent)
         compiled, _ = self._checked(Identity(UNBORN, name, project), desired, intent)
@@ -391,20 +391,20 @@ class StackService:
             there = stacks.find(tx, project, name)
             if there is not None and there.deleted_at is None:
                 raise Rejected("StackExists", f"The Stack ({name}) already exists.")
-            return self._forecaster(tx, intent).of_new(name, project, desired, compiled)
+            return self._previewer(tx, intent).of_new(name, project, desired, compiled)
 
-    def foresee_update(self, stack_id: str, intent: StackRequest, *, patch: bool = False) -> Preview:
+    def preview_update(self, stack_id: str, intent: StackRequest, *, patch: bool = False) -> Preview:
         """Preview an update; that of a locked stack, as if it were unlocked. Raises like `update`."""
         row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
         with self._db.read() as tx:
             before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
             policies = new_policies(row, before, desired)
-            forecaster = self._forecaster(tx, intent)
+            previewer = self._previewer(tx, intent)
             if policies is not None:
-                return forecaster.of_deletion(row, before, desired, compiled, policies)
-            return forecaster.of_update(row, desired, compiled)
+                return previewer.of_deletion(row, before, desired, compiled, policies)
+            return previewer.of_update(row, desired, compiled)
 
-    def _forecaster(self, tx: Connection, intent: StackRequest) -> Previewer:
+    def _previewer(self, tx: Connection, intent: StackRequest) -> Previewer:
         quotas = self.quotas
         limits = PreviewLimits(quotas.depth_max, quotas.previewed_max, intent.go_on)
         return Previewer(tx, self._db.now_of(tx), limits, looks=intent.look_first)

@@ -19,12 +19,12 @@ class StackTransfer:
     """Moves stacks between services.
 
     Args:
-        intake: The write path of desired states; its quotas have the operator's switches.
+        stack_service: The write path of desired states; its quotas have the operator's switches.
     """
 
-    def __init__(self, db: Database, intake: StackService) -> None:
+    def __init__(self, db: Database, stack_service: StackService) -> None:
         self._db = db
-        self._intake = intake
+        self._stack_service = stack_service
 
     def adopt(
         self,
@@ -44,10 +44,10 @@ class StackTransfer:
         Raises:
             Rejected: As for a creation; names the place in the document.
         """
-        quotas = self._intake.quotas
+        quotas = self._stack_service.quotas
         _check_switch("Stack Adopt", on=quotas.adopt)
         told = read_document(given, quotas.resources_max, quotas.depth_max)
-        return self._intake.create(project, owner, name, completed(intent, told), told, by)
+        return self._stack_service.create(project, owner, name, completed(intent, told), told, by)
 
     def export(self, stack_id: str) -> Document:
         """Return the stack as a document from which it can be adopted.
@@ -55,7 +55,7 @@ class StackTransfer:
         Raises:
             Rejected: NotSupported; EntityNotFound.
         """
-        _check_switch("Stack Export", on=self._intake.quotas.abandon)
+        _check_switch("Stack Export", on=self._stack_service.quotas.abandon)
         with self._db.read() as tx:
             row = stacks.get(tx, stack_id)
             if row is None or row.deleted_at is not None:
@@ -69,8 +69,8 @@ class StackTransfer:
             Rejected: EntityNotFound; StackLocked; NotSupported where the operator has disabled it, and for a nested
                 stack.
         """
-        _check_switch("Stack Abandon", on=self._intake.quotas.abandon)
-        graphs = DesiredGraphs(kept_max=self._intake.quotas.resources_max)
+        _check_switch("Stack Abandon", on=self._stack_service.quotas.abandon)
+        graphs = DesiredGraphs(kept_max=self._stack_service.quotas.resources_max)
         with self._db.read() as tx:  # compiles everything in advance, while no lock is held
             seen = stacks.get(tx, stack_id)
             if seen is not None and seen.deleted_at is None:
@@ -79,7 +79,7 @@ class StackTransfer:
             row = locks.removable(self._db, tx, stack_id)
             _check_whole(row)
             last = document(tx, row, graphs)
-            stacks.abandon(self._db, tx, row, self._db.now_of(tx), self._intake.quotas.timeout_s)
+            stacks.abandon(self._db, tx, row, self._db.now_of(tx), self._stack_service.quotas.timeout_s)
             return last
 
 
