@@ -14,7 +14,7 @@ from homeostat.convergence.explainer import ExplainedResource, Explainer, Outloo
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.plan import Why
-from homeostat.planner.report.estimate import By
+from homeostat.planner.report.estimate import Basis
 from homeostat.store import schema
 from homeostat.store.operation import workers
 from homeostat.store.stacks import stacks
@@ -377,7 +377,7 @@ def test_the_estimate_follows_the_critical_path() -> None:
     assert (found.planned, found.done, found.stacks) == (2, 0, 1)
     assert [link.explanation.name for link in found.chain.links] == ["a", "b"]
     assert found.estimate is not None
-    assert found.estimate.by is By.CRITICAL_PATH
+    assert found.estimate.by is Basis.CRITICAL_PATH
     assert found.estimate.seconds == pytest.approx(50.0, abs=3.0)
     service.rest()
     assert outlook(service, second).estimate is None
@@ -427,7 +427,7 @@ def test_many_take_as_long_as_their_rate_says() -> None:
     assert (found.planned, found.done) == (20, 4)
     assert found.rate == pytest.approx(4 / 41)
     assert found.estimate is not None
-    assert (found.estimate.by, found.estimate.seconds) == (By.RATE, pytest.approx(16 * 41 / 4))
+    assert (found.estimate.by, found.estimate.seconds) == (Basis.RATE, pytest.approx(16 * 41 / 4))
 
 
 def test_nothing_known_is_said_to_be_nothing() -> None:

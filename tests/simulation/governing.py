@@ -58,7 +58,7 @@ class Governor:
     def _asking(self) -> list[tuple[str, str]]:
         """Stacks and names of what waits for consent, and has not got it; what has a successor does not, though it may
         have to stay."""
-        waiting = (row for row in self._world.rows() if is_asking(row) and _is_open(row))
+        waiting = (row for row in self._world.rows() if needs_consent(row) and _is_open(row))
         return sorted((row.stack_id, row.name) for row in waiting)
 
     def check(self) -> None:
@@ -81,7 +81,7 @@ class Governor:
                 StackActions(self._world.db, 900.0).converge(stack_id, name)
 
 
-def is_asking(row: Any) -> bool:
+def needs_consent(row: Any) -> bool:
     """Has it failed so that somebody has to agree before another one is made? Of a row or an event."""
     return bool(row.action == Action.CHECK and row.status == Status.FAILED and CONSENT in row.reason)
 

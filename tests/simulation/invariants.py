@@ -92,7 +92,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     assert not _news(loaded, stored), (
         f"{place} has not noticed what became of its child stacks: {_news(loaded, stored)}"
     )
-    failures = sum(row.hinders for row in loaded.world.rows.values())
+    failures = sum(row.fails_stack for row in loaded.world.rows.values())
     if stack.complete_revision == stack.revision and stack.lock is None and not stack.suspended:
         what = f"{place} is {stack.action}_{stack.status} with {failures} failed resources"
         assert not failures or stack.status == Status.FAILED, what

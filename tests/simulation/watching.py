@@ -30,7 +30,7 @@ from homeostat.planner.lifecycle.deletion import GONE, LET_GO
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks, views
-from tests.simulation.governing import HealingLaws, is_asking
+from tests.simulation.governing import HealingLaws, needs_consent
 
 BORN: State = (Action.INIT, Status.COMPLETE)
 BEGUN = ((Action.CREATE, Status.IN_PROGRESS), (Action.UPDATE, Status.IN_PROGRESS))
@@ -362,7 +362,7 @@ class Watcher:
             told[event.key or event.stack_id].append(event)
             if event.action == Action.DELETE and event.reason.startswith((KEPT, GONE, TOO_LATE)) and event.handle:
                 self.retained.add(event.handle)
-            if event.key and is_asking(event):
+            if event.key and needs_consent(event):
                 self.healing.asked.add(event.key)
             if event.action == Action.DELETE and event.reason == LET_GO:
                 self.let_go.add(event.key)

@@ -18,7 +18,7 @@ from homeostat.model.plan import Waiting
 from homeostat.model.status import Status
 from homeostat.model.world import HEAL_SHARE
 from homeostat.planner.policies import rolling_update
-from homeostat.planner.report.estimate import Chain, Estimate, Took, critical_path, medians, time_left
+from homeostat.planner.report.estimate import Chain, Durations, Estimate, critical_path, medians, time_left
 from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatus, explain, explain_stack, with_pause
 from homeostat.resources.groups import Group
 from homeostat.resources.registry import kind_of
@@ -321,7 +321,7 @@ class Explainer:
             group = self._group(each)
             if "rollout" not in group:
                 continue
-            later, new = rolling_update.to_come(group)
+            later, new = rolling_update.remaining(group)
             changed += later - self._counted_already(each.id, group)
             made += new
             # Of the stack itself `outlook` knows from `wanted` how many members there should be.
@@ -345,7 +345,7 @@ class Explainer:
         if not group.get("rollout"):
             return 0.0
         pause_s = float(group["rollout"]["pause_time"])
-        batches = -(-sum(rolling_update.to_come(group)) // int(group["rollout"]["max_batch_size"]))
+        batches = -(-sum(rolling_update.remaining(group)) // int(group["rollout"]["max_batch_size"]))
         if stack.step_at is None:
             return batches * pause_s
         return max(0.0, float(stack.step_at) - self._now) + max(0, batches - 1) * pause_s
@@ -358,7 +358,7 @@ class Explainer:
 
     # -- how long ----------------------------------------------------------------------------------------------------
 
-    def _pace(self, stack: Row[Any], tree: set[str]) -> tuple[float | None, Took]:
+    def _pace(self, stack: Row[Any], tree: set[str]) -> tuple[float | None, Durations]:
         """Return the resources a second that came to rest lately, and how long actions on each type took.
 
         The times are those of this stack, or else of the project; the rate is None where nothing came to rest.
@@ -376,7 +376,7 @@ class Explainer:
         since = max(begun_at, done[0]) if full else begun_at
         return (len(done) / (self._now - since) if self._now > since else None), took
 
-    def _chain(self, stack: Row[Any], took: Took, depth: int = DEPTH_MAX) -> Chain:
+    def _chain(self, stack: Row[Any], took: Durations, depth: int = DEPTH_MAX) -> Chain:
         """Return the critical path through what this answer has looked at of a stack."""
         unfinished = [each for (stack_id, _), told in self._known.items() if stack_id == stack.id for each in told]
         inside = {}

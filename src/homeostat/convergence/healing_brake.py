@@ -100,7 +100,7 @@ def _blind(tx: Connection, world: World) -> frozenset[str]:
     missed: dict[str, float] = defaultdict(float)
     for row in world.rows.values():
         seen = world.seen.get(row.key)
-        if seen is not None and _is_absent(seen) and not row.leaving and not is_lost(row) and is_looked_for(row):
+        if seen is not None and _is_absent(seen) and not row.deleting and not is_lost(row) and is_looked_for(row):
             kind = kind_of(row.type)
             missed[kind] = max(missed[kind], seen.observation.seen_at)
     if not missed:

@@ -36,7 +36,7 @@ from homeostat.planner.actions.snapshot_state import SNAPSHOT
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.names import physical_name
 from homeostat.planner.policies import rolling_update
-from homeostat.planner.scope import UNTOLD, RowScope, thing_of
+from homeostat.planner.scope import UNREADABLE, RowScope, thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.composite import Composed
@@ -681,7 +681,7 @@ def show_members(tx: Connection, world: World, names: Collection[str], burden: L
             try:
                 told = inside(tx, child, LookWeight())
             except TooHeavy:
-                told = {UNTOLD: f"what the resources and outputs of its stack tell weighs more than {TOLD_MAX}"}
+                told = {UNREADABLE: f"what the resources and outputs of its stack tell weighs more than {TOLD_MAX}"}
         properties = {**seen.observation.properties, **told}
         world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
 
@@ -718,7 +718,7 @@ def inside(tx: Connection, child: Row[Any], burden: LookWeight) -> dict[str, Any
 def _members(world: World, burden: LookWeight) -> dict[str, Any]:
     found: dict[str, Any] = {}
     # Several rows may have one name while a replacement is under way: the last in this order is what is shown.
-    made = sorted((row for row in world.rows.values() if row.handle and not row.leaving), key=_standing)
+    made = sorted((row for row in world.rows.values() if row.handle and not row.deleting), key=_standing)
     for row in made:
         kind = type_of(row.type)
         thing = thing_of(world, row, kind)

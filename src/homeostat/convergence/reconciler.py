@@ -263,8 +263,8 @@ class Pass:
                 writes.intend(step.row)
             for row in step.also:
                 writes.intend(row)
-            if step.forsaken:
-                writes.forsaken += self._forsaken(step.row, step.forsaken)
+            if step.orphan_token:
+                writes.forsaken += self._forsaken(step.row, step.orphan_token)
             if step.spared:
                 writes.spared.append(step.spared)
             if step.retained and is_outside(step.row.type):
@@ -298,15 +298,15 @@ class Pass:
                 writes.remove(record.row)
             else:
                 # `conclude` stores only the columns that an outcome usually changes; the token is not among them.
-                if record.whole or record.forsaken:
+                if record.whole or record.orphan_token:
                     writes.intend(record.row)
                 else:
                     writes.conclude(record.row)
                 if record.observation is not None:
                     self._observed(record.row)
                 self._notice_failure(record.row)
-            if record.forsaken:
-                writes.forsaken += self._forsaken(record.row, record.forsaken)
+            if record.orphan_token:
+                writes.forsaken += self._forsaken(record.row, record.orphan_token)
             self._frontier.apply(step, record)
 
     def _forsaken(self, row: Resource, token: str) -> list[Orphan]:
@@ -331,7 +331,7 @@ class Pass:
         resource its turn first, and fails at the end. A row that a user has merely marked unhealthy fails nothing.
         """
         stack = self._world.stack
-        mine = row.hinders and row.revision == stack.revision and not merely_marked(row)
+        mine = row.fails_stack and row.revision == stack.revision and not merely_marked(row)
         if mine and not stack.thorough and stack.status == Status.IN_PROGRESS and not self._failed:
             self._failed = outcome.stack_failure(self._world, row)
 
@@ -476,7 +476,7 @@ class Pass:
         # with its row locked: a batch or a description that proves premature is not used.
         prepared, last_words = self._prepared(now), self._shown(self._last_words)
         batch, taken = self._next_batch(), self._taken()
-        failures = sum(row.hinders for row in self._world.rows.values())
+        failures = sum(row.fails_stack for row in self._world.rows.values())
         disagrees = status_at_rest.disagrees(stack, failures, at_rest=frontier.at_rest)
         with p.db.write() as tx:
             ends = stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest)

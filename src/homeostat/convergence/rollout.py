@@ -40,7 +40,7 @@ def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
     """Return the batch after the newest revision of a stack; None where that is the last of its series, or in none."""
     goes_on = stack.parent_id is not None and stack.action not in stacks.CHANGING_NOTHING
     group = stacks.group_of(tx, stack.id, stack.revision) if goes_on else None
-    following = rolling_update.following(group) if group is not None else None
+    following = rolling_update.next_revision(group) if group is not None else None
     if group is None or following is None:
         return None
     # The whole series is one act of the parent, so each batch carries its intent on. `again` copies the environment

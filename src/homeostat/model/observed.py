@@ -57,7 +57,7 @@ class Remedy(StrEnum):
     """The right action for a condition that does not pass by itself (CV13).
 
     RECREATE deletes the broken thing and then creates another one; REPLACE creates another one first and deletes the
-    old one afterwards. ASK leaves it to the user.
+    old one afterwards. MANUAL leaves it to the user.
     """
 
     WAIT = "wait"
@@ -65,7 +65,7 @@ class Remedy(StrEnum):
     UPDATE = "update"
     RECREATE = "recreate"
     REPLACE = "replace"
-    ASK = "ask"
+    MANUAL = "manual"
 
 
 @dataclass(frozen=True, slots=True)

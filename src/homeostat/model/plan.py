@@ -89,7 +89,7 @@ class Step:
         removed: Whether the row is deleted.
         events: Events to store with the intent.
         also: Other rows that change with this one.
-        forsaken: Token of a creation that is given up without an answer; what turns up with it later is deleted.
+        orphan_token: Token of a creation that is given up without an answer; what turns up with it later is deleted.
         spared: Token of a creation whose thing stays, and does not belong to the stack any more.
         part: Part of the snapshot being taken of the stack.
         retained: Handle of a thing that the row lets go of, and that stays.
@@ -107,7 +107,7 @@ class Step:
     removed: bool = False
     events: list[Event] = field(default_factory=list)
     also: "list[Resource]" = field(default_factory=list)
-    forsaken: str = ""
+    orphan_token: str = ""
     spared: str = ""
     retained: str = ""
     part: Part | None = None
@@ -120,7 +120,7 @@ class Recorded:
 
     Attributes:
         removed: Whether the row is deleted.
-        forsaken: Token of a creation that was given up without an answer, or of a thing that the cloud did not find
+        orphan_token: Token of a creation that was given up without an answer, or of a thing that the cloud did not find
             when it was to delete it; "" for none. What turns up with this token later is deleted.
         whole: Whether more columns of the row have changed than an outcome usually changes.
     """
@@ -129,7 +129,7 @@ class Recorded:
     events: list[Event] = field(default_factory=list)
     observation: Observation | None = None
     removed: bool = False
-    forsaken: str = ""
+    orphan_token: str = ""
     whole: bool = False
 
 
@@ -157,7 +157,7 @@ class Why(StrEnum):
     SUSPENDED = "suspended"
     BRAKE = "brake"
     BLIND = "blind"
-    ASKS = "asks"
+    NEEDS_CONSENT = "asks"
 
 
 RELEASED_BY = {
@@ -182,7 +182,7 @@ RELEASED_BY = {
     Why.BRAKE: "others being healed, which are looked at first",
     Why.BLIND: "a look that finds any of them, somebody who says that they are gone (homeostat converge STACK), or "
     "another thing of that service being seen ten minutes later",
-    Why.ASKS: "somebody who agrees (homeostat converge STACK RESOURCE), or the thing coming back",
+    Why.NEEDS_CONSENT: "somebody who agrees (homeostat converge STACK RESOURCE), or the thing coming back",
     Why.HOOK: "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
 }
 """Reason -> what would release it, for users."""

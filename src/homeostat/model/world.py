@@ -97,17 +97,17 @@ class Resource:
         return self.status == Status.FAILED
 
     @property
-    def leaving(self) -> bool:
+    def deleting(self) -> bool:
         """Whether its deletion has begun or failed: such a row is never the current one of its name again."""
         return self.action == Action.DELETE
 
     @property
-    def hinders(self) -> bool:
+    def fails_stack(self) -> bool:
         """Whether its failure keeps the stack from being as desired.
 
         A row with a successor does not, unless what has failed is its deletion.
         """
-        return self.failed and (self.replaced_by is None or self.leaving)
+        return self.failed and (self.replaced_by is None or self.deleting)
 
 
 @dataclass(slots=True)

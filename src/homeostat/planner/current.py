@@ -14,7 +14,7 @@ def current_row(rows: Iterable[Resource], stack: StackFacts) -> Resource | None:
     made wins: one that failed later, by a check or a mark, does not give way to what it has replaced. A replaced row
     does not win over its successor, even if it was acted on for a newer revision than the successor.
     """
-    candidates = [row for row in rows if not row.leaving and not gave_way(row)]
+    candidates = [row for row in rows if not row.deleting and not gave_way(row)]
     if len(candidates) == 1:
         return candidates[0]
     there = {row.key for row in candidates}

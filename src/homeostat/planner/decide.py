@@ -147,7 +147,7 @@ class Decider(Healing, Maintenance, Takeovers):
 
     def _waiting_for_predecessor(self, row: Resource) -> Waiting | None:
         old = self.world.rows.get(row.replaces or "")
-        if old is not None and old.leaving:
+        if old is not None and old.deleting:
             return Waiting(row.name, Why.LEAVING, (old.key,), old.reason, row.updated_at, key=row.key)
         return None
 
@@ -355,7 +355,7 @@ class Decider(Healing, Maintenance, Takeovers):
             if verdict.condition in (Condition.READY, Condition.DRIFTED):
                 # That the thing is well does not undo the failure of its snapshot.
                 return waiting if row.action == Action.SNAPSHOT else self._passes_again(row, verdict, now)
-            if outcome.unfit(verdict) and verdict.remedy is not Remedy.ASK and check.heals(self.world, row):
+            if outcome.unfit(verdict) and verdict.remedy is not Remedy.MANUAL and check.heals(self.world, row):
                 return self._bring_back(definition, row, verdict, now)
         late = self._came_to_be(row, now) if conditions.is_at_rest(self.world.stack) else None
         if late is not None:
@@ -498,7 +498,7 @@ class Decider(Healing, Maintenance, Takeovers):
             return self._halt(row.name) or self._replaced_by_healing(definition, row, verdict.reason, now)
         if verdict.remedy is Remedy.UPDATE:
             return self._repair(row, verdict, now)
-        # Remedy ASK: in progress the action itself fails; at rest it is a check that fails.
+        # Remedy MANUAL: in progress the action itself fails; at rest it is a check that fails.
         return self._failed_step(row, verdict.reason, now, "" if row.busy else Action.CHECK)
 
     def _replaced_by_healing(self, definition: Definition, row: Resource, reason: str, now: float) -> Decision:
@@ -612,7 +612,7 @@ class Decider(Healing, Maintenance, Takeovers):
         That is only recorded, so it holds whatever the switches say.
         """
         stack = self.world.stack
-        failed = type_of(row.type).mends_itself and verdict.remedy is Remedy.ASK
+        failed = type_of(row.type).mends_itself and verdict.remedy is Remedy.MANUAL
         return failed and not stack.held and not stack.adopting
 
     def _compare(self, definition: Definition, row: Resource, now: float) -> Decision:

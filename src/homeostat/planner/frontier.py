@@ -102,7 +102,7 @@ class Frontier:
 
     def _add_leftover(self, row: Resource) -> None:
         # A deletion that has begun is carried on: it is too late to wait for what uses the row.
-        self._add(leftover_node(row.key), () if row.leaving else self._holders(row))
+        self._add(leftover_node(row.key), () if row.deleting else self._holders(row))
 
     def _holders(self, row: Resource) -> set[Node]:
         """Return what comes before the deletion of a leftover: its replacement, and every row that was built on it."""
@@ -191,10 +191,10 @@ class Frontier:
         unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
         # Maintenance passes leftovers by and must be able to end, so they count as settled; in a stack that is locked
         # or suspended they wait, and the wait is explained.
-        if (stack.maintained or stack.held) and not (row.leaving and row.busy) and not unanswered:
+        if (stack.maintained or stack.held) and not (row.deleting and row.busy) and not unanswered:
             return Settled() if stack.maintained else held(stack, row.name, row.key, row.updated_at)
         # What a creation may have made is looked for even where nothing new is begun.
-        begun = row.leaving or unanswered
+        begun = row.deleting or unanswered
         if stack.halted and not begun and stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
         return self._decider.drop(row, now)
@@ -302,7 +302,7 @@ class Frontier:
                 # The request may still be carried out: what turns up with the token is deleted. A nested stack needs no
                 # token, its parent's row leads to it at any time.
                 if row.handle == "" and kind_of(row.type) != "stack":
-                    step.forsaken, row.token = row.token, ""
+                    step.orphan_token, row.token = row.token, ""
                 steps.append(step)
         return steps
 
@@ -341,7 +341,7 @@ class Frontier:
     def is_settled(self, node: Node) -> bool:
         return node in self._settled
 
-    def foresee(self, node: Node, at: float) -> Step | None:
+    def step_at(self, node: Node, at: float) -> Step | None:
         """Return what would be done about a waiting node at a later time; the frontier is useless afterwards."""
         return self._examine(node, at)
 

@@ -123,7 +123,7 @@ def judged(world: World, row: Resource, now: float) -> Recorded:
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         judge_at_rest(world, row, verdict)
         return complete(world, row, now)
-    if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.ASK:
+    if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.MANUAL:
         return fail(world, row, failure_text(row, verdict.reason), now)
     # Anything else that is broken is left to the next decision, which knows the remedy.
     row.reason = verdict.reason
@@ -156,7 +156,7 @@ def no_longer_healed(row: Resource) -> bool:
 def is_being_healed(row: Resource) -> bool:
     """Return whether a row is being healed, or made in the place of one that is."""
     marked = row.marks is not None and HEALING in row.marks
-    return marked and not row.leaving and (row.busy or row.action == Action.INIT)
+    return marked and not row.deleting and (row.busy or row.action == Action.INIT)
 
 
 def fail(world: World, row: Resource, reason: str, now: float) -> Recorded:
@@ -319,7 +319,7 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
         record = removed(world, row, snapshot_state.farewell(row, CHANGED))
         # The cloud may be wrong: if the thing turns up again it is deleted, even while its row lingers at a hook.
         if doubted:
-            record.forsaken, row.token = row.token, ""
+            record.orphan_token, row.token = row.token, ""
         return record
     row.handle = row.handle or answer.handle
     row.acted_at = now
@@ -330,7 +330,7 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
 
 def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
     """Conclude a request for a snapshot; the row goes on once the snapshot is seen complete."""
-    if answer.presence is Presence.ABSENT and row.leaving:
+    if answer.presence is Presence.ABSENT and row.deleting:
         return removed(world, row, snapshot_state.TOO_LATE)
     row.acted_at = now
     row.due_at = None
@@ -380,7 +380,7 @@ def _found(world: World, row: Resource, answer: Observation, now: float) -> Reco
         # The request may still arrive: what turns up with this token is deleted. The next creation has a token of its
         # own.
         given_up, row.token = row.token, ""
-        return Recorded(row, forsaken=given_up)
+        return Recorded(row, orphan_token=given_up)
     row.handle = answer.handle
     row.acted_at = now
     row.due_at = None

@@ -11,7 +11,7 @@ from homeostat.planner.lifecycle.names import physical_name
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import type_of
 
-UNTOLD = "untold"
+UNREADABLE = "untold"
 """Property of an observation of a nested stack: why its attributes cannot be told."""
 HEALING = "healing"
 """Mark on a row that is being healed, or made in the place of one that is; these rows count against the brake."""
@@ -86,6 +86,6 @@ class RowScope:
         if row is None or row.action == Action.INIT:
             return None
         seen = self._world.seen.get(row.key)
-        if seen is not None and UNTOLD in seen.observation.properties:
-            raise invalid(seen.observation.properties[UNTOLD], "resources", resource)
+        if seen is not None and UNREADABLE in seen.observation.properties:
+            raise invalid(seen.observation.properties[UNREADABLE], "resources", resource)
         return row

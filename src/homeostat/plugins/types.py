@@ -28,7 +28,7 @@ FAILED, SPOILT, REPLACE, AGAIN = "failed", "spoilt", "replace", "again"
 has to mend it; `spoilt`: it has to be deleted and created anew; `replace`: its handler asked for a replacement;
 `again`: the update has to be repeated.
 """
-REMEDIES = {FAILED: Remedy.ASK, SPOILT: Remedy.RECREATE, REPLACE: Remedy.REPLACE, AGAIN: Remedy.UPDATE}
+REMEDIES = {FAILED: Remedy.MANUAL, SPOILT: Remedy.RECREATE, REPLACE: Remedy.REPLACE, AGAIN: Remedy.UPDATE}
 
 
 HANDLED = "plugin:"

@@ -429,4 +429,4 @@ def settling(thing: Thing, lifecycle: StatusWords) -> Verdict | None:
     remedy = lifecycle.broken.get(word)
     if remedy is not None:
         return Verdict(Condition.BROKEN, reason, remedy)
-    return Verdict(Condition.BROKEN, f'Unknown status {word.upper()} due to "{fault}"', Remedy.ASK)
+    return Verdict(Condition.BROKEN, f'Unknown status {word.upper()} due to "{fault}"', Remedy.MANUAL)

@@ -104,7 +104,7 @@ class NestedStack(ResourceType):
     contents: ClassVar[str] = "group"
     member_property: ClassVar[str] = "resource_def"
     mends_itself = True
-    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
 
     def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """Check as other types do, but let the internal property `CONTENT` pass, which no schema has."""

@@ -139,12 +139,12 @@ def rows_among(
         # Only things of a cloud have their handle already. What the service keeps itself is made anew from the entry.
         if is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS:
             row.handle = entry["resource_id"]
-        adoption_data.keep(row, _given(entry))
+        adoption_data.remember(row, _given(entry))
         rows.append(row)
     return rows
 
 
-def _given(entry: Document) -> adoption_data.Given:
+def _given(entry: Document) -> adoption_data.AdoptionData:
     """Return what a row remembers of its entry until it is adopted."""
     if is_document(entry):
         return {"document": entry}

@@ -84,7 +84,7 @@ def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
         current.handle or current.action != Action.INIT or adoption_data.of(current) is not None
     ):
         return current
-    going = [row for row in rows if row.leaving and row.handle]
+    going = [row for row in rows if row.deleting and row.handle]
     return max(going, key=lambda row: row.born, default=current)
 
 

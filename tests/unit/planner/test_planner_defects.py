@@ -128,7 +128,7 @@ def test_a_creation_without_an_answer_is_not_forgotten_when_its_new_values_do_no
     failing = wanted("a", VOLUME, size="big")
     first = keep(world([failing], [mine], **UPDATED), failing)
     assert isinstance(first, Step)
-    assert told(first) == "find" or first.forsaken == "a1-1"
+    assert told(first) == "find" or first.orphan_token == "a1-1"
 
 
 def test_the_old_one_stays_until_the_second_replacement_is_done() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.unit.planner.worlds import NOW, SERVER, TEST, VOLUME, row, seen, unanswered, wanted, world
 
-from homeostat.planner.report.estimate import By, Chain, Estimate, ResourceEvent, critical_path, medians, time_left
+from homeostat.planner.report.estimate import Basis, Chain, Estimate, ResourceEvent, critical_path, medians, time_left
 from homeostat.planner.report.explain import ShardStatus, explain
 
 DUE = ShardStatus(NOW - 60.0, wake_at=NOW - 1.0)
@@ -116,10 +116,10 @@ def test_a_long_chain_is_not_too_long() -> None:
 @pytest.mark.parametrize(
     ("wants", "left", "rate", "expected"),
     [
-        ([wanted("s")], 1, None, Estimate(30.0, By.CRITICAL_PATH)),
-        ([wanted("s")], 100, 2.0, Estimate(50.0, By.RATE)),
-        ([wanted("s")], 10, 2.0, Estimate(30.0, By.CRITICAL_PATH)),
-        ([wanted("t", TEST)], 10, 2.0, Estimate(5.0, By.RATE)),
+        ([wanted("s")], 1, None, Estimate(30.0, Basis.CRITICAL_PATH)),
+        ([wanted("s")], 100, 2.0, Estimate(50.0, Basis.RATE)),
+        ([wanted("s")], 10, 2.0, Estimate(30.0, Basis.CRITICAL_PATH)),
+        ([wanted("t", TEST)], 10, 2.0, Estimate(5.0, Basis.RATE)),
         ([wanted("t", TEST)], 10, 0.0, None),
     ],
 )

@@ -101,7 +101,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "somebody has to agree": (
         world([wanted("a")], [row("a", state="CHECK_FAILED", reason=CONSENT)], {"a1": absent()}, **ASKING),
         DUE,
-        ("a", Why.ASKS, (), CONSENT, NOW - LONG_AGO, None, "", None),
+        ("a", Why.NEEDS_CONSENT, (), CONSENT, NOW - LONG_AGO, None, "", None),
     ),
     "the cloud asked for patience": (
         world([wanted("a")], [TRYING]),
@@ -180,12 +180,12 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     ),
     "nobody works": (
         world([wanted("a")]),
-        ShardStatus(BEGUN, wake_at=NOW - 50, manned=False),
+        ShardStatus(BEGUN, wake_at=NOW - 50, has_workers=False),
         ("a", Why.NO_WORKER, (), "no worker is alive", 50.0, None, "create", -50.0),
     ),
     "nobody works, for a moment": (
         world([wanted("a")]),
-        ShardStatus(BEGUN, wake_at=NOW - 1, manned=False),
+        ShardStatus(BEGUN, wake_at=NOW - 1, has_workers=False),
         ("a", Why.TURN, (), "its shard is due", 1.0, None, "create", -1.0),
     ),
     "our own mistake": (

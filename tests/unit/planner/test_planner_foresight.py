@@ -34,7 +34,7 @@ def known(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", SHOWN)
 def test_nothing_changes_where_nothing_differs(name: str) -> None:
     properties = known(name)
-    (note,) = ShardPreviewer(world(name, properties, properties)).foresee(1000.0)
+    (note,) = ShardPreviewer(world(name, properties, properties)).preview(1000.0)
     expected = Fate.REPLACED if types()[name].renewed else Fate.UNCHANGED
     assert note.fate is expected, note.why
 
@@ -46,7 +46,7 @@ def test_a_property_that_is_not_known_yet_is_a_change(name: str) -> None:
     for each in properties:
         if each in kind.twins or isinstance(kind, NestedStack):
             continue
-        (note,) = ShardPreviewer(world(name, properties, {**properties, each: UNKNOWN})).foresee(1000.0)
+        (note,) = ShardPreviewer(world(name, properties, {**properties, each: UNKNOWN})).preview(1000.0)
         assert note.fate in (Fate.UPDATED, Fate.REPLACED), each
         assert each in note.changed
         assert not note.why.startswith("it would fail"), (each, note.why)

@@ -246,7 +246,7 @@ def test_time_out_gives_up_the_token_of_a_creation_without_an_answer() -> None:
     """What it made after all is looked for, and removed."""
     mine = unanswered("a")
     steps = Frontier(world([wanted("a")], [mine]), keys()).time_out(NOW)
-    assert steps[0].forsaken == "a1-1"
+    assert steps[0].orphan_token == "a1-1"
     assert mine.token == ""
 
 

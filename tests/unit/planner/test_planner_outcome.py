@@ -60,7 +60,7 @@ def told(record: Recorded) -> str:
     parts = [joined(mine.action, mine.status), mine.handle]
     parts.append("acted" if mine.acted_at == NOW else "")
     parts.append(f"+{mine.due_at - NOW:g}" if mine.due_at is not None else "")
-    parts.append(f"forsakes {record.forsaken}" if record.forsaken else "")
+    parts.append(f"forsakes {record.orphan_token}" if record.orphan_token else "")
     return " ".join(part for part in parts if part)
 
 

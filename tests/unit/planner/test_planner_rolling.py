@@ -45,7 +45,7 @@ def creating(size: int, pause: float = 0) -> dict[str, Any]:
 
 def series(first: groups.Group) -> list[groups.Group]:
     found = [first]
-    while (after := rolling_update.following(found[-1])) is not None:
+    while (after := rolling_update.next_revision(found[-1])) is not None:
         found.append(after)
         assert len(found) < 100, "a series without an end"
     return found
@@ -64,10 +64,10 @@ def rolled(before: groups.Group, wanted: groups.Group, chosen: dict[str, Any], *
 
 def test_what_is_still_to_come() -> None:
     first = rolling_update.begin(group(3), group(5, NEW), policy(2), (), False)
-    assert [rolling_update.to_come(each) for each in series(first)] == [(3, 0), (1, 0), (0, 0)]
+    assert [rolling_update.remaining(each) for each in series(first)] == [(3, 0), (1, 0), (0, 0)]
     first = rolling_update.begin({}, group(5, NEW), creating(2), (), True)
-    assert [rolling_update.to_come(each) for each in series(first)] == [(0, 3), (0, 1), (0, 0)]
-    assert rolling_update.to_come(group(3)) == (0, 0)
+    assert [rolling_update.remaining(each) for each in series(first)] == [(0, 3), (0, 1), (0, 0)]
+    assert rolling_update.remaining(group(3)) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_large_group_takes_little_room() -> None:
     before = group(1_000_000)
     now = rolling_update.begin(before, group(1_000_000, NEW), policy(10), (), False)
     assert now["earlier"] == [{"resource_def": OLD, "numbers": [[0, 999_990]]}]
-    after = rolling_update.following(now)
+    after = rolling_update.next_revision(now)
     assert after is not None
     assert groups.differences(now, after) == [(999_980, 999_990)]
 

@@ -92,7 +92,7 @@ def world(
 
 def keep(of: World, definition: Definition) -> Decision:
     """The decision about one resource; its newest row is current."""
-    mine = {each.name: each for each in sorted(of.rows.values(), key=lambda each: each.born) if not each.leaving}
+    mine = {each.name: each for each in sorted(of.rows.values(), key=lambda each: each.born) if not each.deleting}
     return Decider(of, mine, keys()).keep(definition, NOW)
 
 

@@ -27,7 +27,7 @@ STATUSES: list[tuple[str, str, dict[str, Any], Condition, Remedy, str]] = [
     ("it ended", SERVER, {"status": "stopped"}, BROKEN, Remedy.OPERATE, "start"),
     ("somebody paused it", SERVER, {"status": "paused"}, BROKEN, Remedy.OPERATE, "unpause"),
     ("it failed", SERVER, {"status": "error"}, BROKEN, Remedy.RECREATE, ""),
-    ("a word nobody knows asks for help", SERVER, {"status": "odd"}, BROKEN, Remedy.ASK, ""),
+    ("a word nobody knows asks for help", SERVER, {"status": "odd"}, BROKEN, Remedy.MANUAL, ""),
     ("a network without ports may be down", NET, {"status": "down"}, READY, Remedy.WAIT, ""),
     ("a port without a device is down", PORT, {"status": "down"}, READY, Remedy.WAIT, ""),
     ("the network failed", NET, {"status": "error"}, BROKEN, Remedy.RECREATE, ""),
@@ -39,10 +39,10 @@ STATUSES: list[tuple[str, str, dict[str, Any], Condition, Remedy, str]] = [
         VOLUME,
         {"status": "error", "attachments": [{"server_id": "s"}]},
         BROKEN,
-        Remedy.ASK,
+        Remedy.MANUAL,
         "",
     ),
-    ("its extension failed: the data is there", VOLUME, {"status": "error_extending"}, BROKEN, Remedy.ASK, ""),
+    ("its extension failed: the data is there", VOLUME, {"status": "error_extending"}, BROKEN, Remedy.MANUAL, ""),
     ("on its way", ATTACHMENT, {"status": "attaching"}, PENDING, Remedy.WAIT, ""),
     ("attached", ATTACHMENT, {"status": "attached"}, READY, Remedy.WAIT, ""),
     ("it does not serve", FORWARDER, {"status": "stopped"}, BROKEN, Remedy.OPERATE, "start"),
@@ -61,7 +61,7 @@ STATUSES: list[tuple[str, str, dict[str, Any], Condition, Remedy, str]] = [
     ),
     ("it failed", MONITOR, {"status": "error"}, BROKEN, Remedy.RECREATE, ""),
     ("its members are well", GROUP, {"status": "complete"}, READY, Remedy.WAIT, ""),
-    ("its members failed", GROUP, {"status": "failed"}, BROKEN, Remedy.ASK, ""),
+    ("its members failed", GROUP, {"status": "failed"}, BROKEN, Remedy.MANUAL, ""),
 ]
 
 
@@ -137,7 +137,7 @@ def test_waits_of_the_test_resource(
     verdict = resource_type(TEST).judge(thing(TEST, given, action=action), now)
     assert (verdict.condition, verdict.due_at) == (condition, due_at)
     if condition is BROKEN:
-        assert (verdict.remedy, verdict.reason) == (Remedy.ASK, "Test Resource failed res")
+        assert (verdict.remedy, verdict.reason) == (Remedy.MANUAL, "Test Resource failed res")
 
 
 DRIFT: list[tuple[str, str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [

@@ -243,8 +243,8 @@ def test_drift(name: str, given: dict[str, Any], seen: dict[str, Any], drifted: 
 JUDGED: list[tuple[str, dict[str, Any], dict[str, Any], Condition, Remedy]] = [
     (IMAGE, {}, {"status": "importing"}, Condition.PENDING, Remedy.WAIT),
     (IMAGE, {}, {"status": "killed"}, Condition.BROKEN, Remedy.RECREATE),
-    (SHARE, {}, {"status": "error"}, Condition.BROKEN, Remedy.ASK),
-    (DATABASE, {}, {"status": "failed"}, Condition.BROKEN, Remedy.ASK),
+    (SHARE, {}, {"status": "error"}, Condition.BROKEN, Remedy.MANUAL),
+    (DATABASE, {}, {"status": "failed"}, Condition.BROKEN, Remedy.MANUAL),
     (ZONE, {}, {"status": "PENDING"}, Condition.PENDING, Remedy.WAIT),
     (CLUSTER, {}, {"status": "UPDATE_IN_PROGRESS"}, Condition.PENDING, Remedy.WAIT),
     (CLUSTER, {}, {"status": "CREATE_FAILED"}, Condition.BROKEN, Remedy.RECREATE),

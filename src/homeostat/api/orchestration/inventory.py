@@ -99,7 +99,7 @@ class Inventory:
         definition = self._graph.definitions.get(name)
         kind = row.shown_type if row is not None else _shown(definition)
         leftovers = tuple(each for each in alike if each is not row)
-        if definition is not None and row is not None and row.leaving:
+        if definition is not None and row is not None and row.deleting:
             # The old one is being deleted and the new one has not started: the name is wanted, but its only row is a
             # leftover.
             row, leftovers, kind = None, tuple(alike), _shown(definition)
@@ -196,7 +196,7 @@ class Inventory:
 
     def _drift(self, row: Resource, look: Observation, observed: Mapping[str, tuple[Any, float]]) -> list[Wire]:
         """Return each property that differs: desired and observed value, and since when."""
-        if not look.present or row.busy or row.leaving or row.external_id is not None:
+        if not look.present or row.busy or row.deleting or row.external_id is not None:
             return []
         kind = type_of(row.type)
         thing = thing_of(self._world, row, kind)

@@ -17,7 +17,7 @@ from homeostat.planner import outcome
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle import hooks
 from homeostat.planner.policies import unhealthy
-from homeostat.planner.policies.healing import is_asking
+from homeostat.planner.policies.healing import needs_consent
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store import events, schema
@@ -109,7 +109,7 @@ class StackActions:
             if stack.suspended:
                 raise Rejected("NotSupported", "Converging a stack when it is suspended is not supported: resume it.")
             row = self._resource(tx, stack, resource)
-            if row is not None and (not _child(row) or is_asking(row) or unhealthy.mark_of(row) is not None):
+            if row is not None and (not _child(row) or needs_consent(row) or unhealthy.mark_of(row) is not None):
                 self._converge_one(tx, stack, row)
                 return
             whole = stack if row is None else stacks.for_update(self._db, tx, row.handle)
@@ -259,7 +259,7 @@ class StackActions:
         if not names:
             return []
         rows, _ = views.resources(tx, stack.id, names)
-        return [(row.handle, row.name) for row in rows.values() if _child(row) and not row.leaving]
+        return [(row.handle, row.name) for row in rows.values() if _child(row) and not row.deleting]
 
     def _set(self, tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
         tree = stacks.below(stack_id)

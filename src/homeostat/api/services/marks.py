@@ -157,14 +157,14 @@ class Marks:
         failures: dict[tuple[str, int], int] = defaultdict(int)
         outcomes = []
         for each in found:
-            row, hindered = each.found, each.found.hinders
+            row, hindered = each.found, each.found.fails_stack
             happened = _change(tx, row, said, now)
             if happened is not None:
                 _, writes = written.setdefault(row.stack_id, (each.stack, Writes()))
                 writes.intend(row)
                 writes.events += happened
                 # The shard counts its failed resources; marks change their number.
-                failures[row.stack_id, row.shard] += row.hinders - hindered
+                failures[row.stack_id, row.shard] += row.fails_stack - hindered
             path = (*each.path, row.name)
             outcomes.append(MarkOutcome(each.target, path, joined(row.action, row.status), bool(happened)))
         for stack, writes in written.values():
@@ -181,7 +181,7 @@ def _change(tx: Connection, row: Resource, said: MarkRequest, now: float) -> lis
     reason = said.reason or DEFAULT_REASON
     if said.unhealthy:
         until = None if said.lasts_s is None else now + said.lasts_s
-        return None if row.leaving else [unhealthy.marked(row, Mark(reason, now, said.by, said.reporter, until))]
+        return None if row.deleting else [unhealthy.marked(row, Mark(reason, now, said.by, said.reporter, until))]
     if (row.action, row.status) == (Action.CHECK, Status.FAILED) and (row.handle or unhealthy.mark_of(row)):
         shard = shards.get(tx, row.stack_id, row.shard)
         return [unhealthy.unmarked(row, reason, shard.settled_revision if shard is not None else 0, now)]

@@ -165,7 +165,7 @@ class Previewer:
             self._count(len(graph))
             world = self._world(facts, stack, number, graph)
             previewer = ShardPreviewer(world, lambda note: self._inside(preview, note, after), looks=self._looks)
-            found = previewer.foresee(self._now)
+            found = previewer.preview(self._now)
             preview.resources += found
             for note in found:
                 if note.fate in (Fate.DELETED, Fate.REPLACED):
@@ -270,7 +270,7 @@ class Previewer:
             rows, _ = shard_state.load_rows(self._tx, stack.id, number)
             self._count(len(rows))
             for row in rows.values():
-                if row.leaving or row.replaced_by is not None:
+                if row.deleting or row.replaced_by is not None:
                     continue
                 note = ResourcePreview(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
                 preview.resources.append(note)

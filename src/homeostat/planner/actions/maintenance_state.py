@@ -73,7 +73,7 @@ def without_mark(row: Resource, action: str) -> dict[str, Any] | None:
 
 def unlocking(row: Resource) -> bool:
     """Return whether a row is unlocked so that it may be deleted."""
-    return row.leaving and row.busy and (row.intent or {}).get("operation") == UNLOCK
+    return row.deleting and row.busy and (row.intent or {}).get("operation") == UNLOCK
 
 
 def at_rest(world: World, row: Resource, now: float) -> Verdict:

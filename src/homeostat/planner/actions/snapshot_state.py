@@ -38,7 +38,7 @@ def token_of(row: Resource) -> str:
 
 def asked(row: Resource) -> str:
     """Return the same for a row that is being deleted, else ""."""
-    return token_of(row) if row.leaving else ""
+    return token_of(row) if row.deleting else ""
 
 
 def taken(row: Resource) -> bool:
@@ -48,7 +48,7 @@ def taken(row: Resource) -> bool:
 
 def made(row: Resource) -> str:
     """Return the id of the snapshot after which the thing may be deleted; "" for none."""
-    return str((row.intent or {}).get(SNAPSHOT, "")) if row.leaving else ""
+    return str((row.intent or {}).get(SNAPSHOT, "")) if row.deleting else ""
 
 
 def seen(world: World, row: Resource) -> Mapping[str, Any] | None:

@@ -50,7 +50,7 @@ class Takeovers(Externals):
         step = self._taking(row)
         self._intend(step, want, Action.ADOPT, outcome.CHANGED, now)
         # `_intend` has overwritten the intent.
-        adoption_data.keep(row, what)
+        adoption_data.remember(row, what)
         self._tell_spec(step)
         return step
 

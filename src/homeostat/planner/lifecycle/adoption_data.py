@@ -8,23 +8,23 @@ from typing import Any
 
 from homeostat.model.world import Resource
 
-GIVEN = "given"
+KEY = "given"
 """Key of the intent."""
-Given = Mapping[str, Any]
+AdoptionData = Mapping[str, Any]
 """Entry of a resource in the document: `{"action", "status", "metadata", "data"}`; of a nested stack `{"document"}`."""
 
 
-def of(row: Resource) -> Given | None:
+def of(row: Resource) -> AdoptionData | None:
     """Return what the row has to take over; None if its thing was made here, or is taken over already."""
-    found: Given | None = (row.intent or {}).get(GIVEN)
+    found: AdoptionData | None = (row.intent or {}).get(KEY)
     return found
 
 
-def keep(row: Resource, what: Given | None) -> None:
+def remember(row: Resource, what: AdoptionData | None) -> None:
     """Go on remembering it, with whatever else the intent holds."""
     if what is not None:
-        row.intent = {**(row.intent or {}), GIVEN: what}
+        row.intent = {**(row.intent or {}), KEY: what}
 
 
 def forget(row: Resource) -> None:
-    row.intent = {name: value for name, value in (row.intent or {}).items() if name != GIVEN} or None
+    row.intent = {name: value for name, value in (row.intent or {}).items() if name != KEY} or None

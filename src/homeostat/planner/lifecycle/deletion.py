@@ -36,7 +36,7 @@ class Departures(Intents):
         """Decide about a leftover that nothing uses any more (CV12)."""
         if self._is_spared(row):
             # A row that lingers at its last hook: its thing is deleted, and that was reported.
-            gone = row.leaving and row.status == Status.COMPLETE
+            gone = row.deleting and row.status == Status.COMPLETE
             told = [] if gone else [outcome.event_of(row, Status.COMPLETE, LET_GO, Action.DELETE)]
             stays = "" if gone else row.handle
             return Step(Verb.RECORD, row, LET_GO, removed=True, events=told, spared=row.token, retained=stays)
@@ -49,7 +49,7 @@ class Departures(Intents):
             row.deletion_policy, row.due_at = policy, None
         if row.busy and row.due_at is not None and row.due_at > now and row.acted_at is None:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-        if row.leaving:
+        if row.deleting:
             return self._leaving(row, now)
         # A creation without an answer may have made something, which has to be known before the row is forgotten.
         if row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None:
@@ -115,7 +115,7 @@ class Departures(Intents):
         if row.name in self.world.policies:
             return self.world.policies[row.name]
         definition = self.world.definitions.get(row.name)
-        if definition is None or not row.leaving or row.deletion_policy == DeletionPolicy.RETAIN:
+        if definition is None or not row.deleting or row.deletion_policy == DeletionPolicy.RETAIN:
             return row.deletion_policy
         newer = row.revision < self.world.stack.revision or definition.deletion_policy == DeletionPolicy.RETAIN
         return definition.deletion_policy if newer else row.deletion_policy
@@ -165,7 +165,7 @@ class Departures(Intents):
 
     def _give_up(self, row: Resource, now: float) -> Step:
         """Fail the deletion of a thing whose type is not known any more; let go of it when that is requested again."""
-        if row.leaving and row.failed:
+        if row.deleting and row.failed:
             return self._forget(row, f"{row.handle} is left as it is: its type {row.type} is not known any more")
         reason = f"{unknown(row.type)}, or delete {row.handle} yourself and ask again: then it is let go of"
         return self._failed_step(row, reason, now, Action.DELETE)
@@ -213,10 +213,10 @@ class Departures(Intents):
         verdict = type_of(row.type).judge(thing_of(self.world, row), now)
         if verdict.condition is Condition.ABSENT:
             return self._forget(row, snapshot_state.farewell(row, outcome.CHANGED))
-        if verdict.remedy is Remedy.ASK and row.revision < self.world.stack.revision:
+        if verdict.remedy is Remedy.MANUAL and row.revision < self.world.stack.revision:
             # That failure was the answer to an earlier revision.
             return self._let_go(row, now)
-        if verdict.remedy is Remedy.ASK:
+        if verdict.remedy is Remedy.MANUAL:
             return self._failed_step(row, verdict.reason, now)
         return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
 
@@ -239,7 +239,7 @@ class Departures(Intents):
         """Begin the deletion, or continue it; only the beginning is an event."""
         row = step.row
         row.reason = reason
-        if row.leaving and row.busy:
+        if row.deleting and row.busy:
             return
         row.action, row.status = Action.DELETE, Status.IN_PROGRESS
         row.attempts = row.retries = 0

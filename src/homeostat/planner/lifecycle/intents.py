@@ -224,7 +224,7 @@ class Intents:
         What the broken row was to replace is from now on replaced by the new row.
         """
         new = self._new_row(definition, now, replaces=row)
-        older = [each for each in self.world.rows.values() if each.replaced_by == row.key and not each.leaving]
+        older = [each for each in self.world.rows.values() if each.replaced_by == row.key and not each.deleting]
         for each in older:
             each.replaced_by = new.key
         row.action, row.status, row.acted_at, row.due_at = Action.DELETE, Status.IN_PROGRESS, None, None

@@ -113,8 +113,8 @@ class Healing(Departures):
 
     def _ask(self, row: Resource, reason: str, now: float) -> Decision:
         """Fail the check of a resource with the command by which the user agrees, or go on waiting for it."""
-        if is_asking(row) and (row.revision == self.world.stack.revision or not self.unsettled):
-            return Waiting(row.name, Why.ASKS, (), row.reason, row.updated_at, key=row.key)
+        if needs_consent(row) and (row.revision == self.world.stack.revision or not self.unsettled):
+            return Waiting(row.name, Why.NEEDS_CONSENT, (), row.reason, row.updated_at, key=row.key)
         stack = self.world.stack
         way_out = f"{CONSENT}: homeostat converge {stack.name} {row.name}"
         return self._failed_step(row, f"{reason}. {way_out}", now, "" if row.busy else Action.CHECK)
@@ -149,7 +149,7 @@ class Healing(Departures):
         The predecessor stays, and this row becomes a leftover.
         """
         old = self.world.rows.get(row.replaces or "") if row is not None else None
-        if row is None or old is None or not is_lost(old) or old.leaving or old.replaced_by != row.key:
+        if row is None or old is None or not is_lost(old) or old.deleting or old.replaced_by != row.key:
             return None
         if row.status == Status.COMPLETE and row.action != Action.INIT:
             # The replacement may hold data by now, so it stays.
@@ -176,7 +176,7 @@ class Healing(Departures):
         return not useless and verdict.condition is not Condition.PENDING
 
 
-def is_asking(row: Resource) -> bool:
+def needs_consent(row: Resource) -> bool:
     """Return whether a resource waits for a user to agree before another thing is made."""
     return row.failed and row.action == Action.CHECK and CONSENT in row.reason
 

@@ -77,10 +77,10 @@ def begin(
     mending = bool(there) and (bool(troubled) or not runs)
     count = _worth_mending(wanted, there, troubled) if mending else there
     first = groups.with_earlier({**wanted, "count": count, "rollout": rollout}, runs)
-    return first if mending else following(first) or dict(wanted)
+    return first if mending else next_revision(first) or dict(wanted)
 
 
-def following(group: Group) -> Group | None:
+def next_revision(group: Group) -> Group | None:
     """Return the next revision of a series; None at its end."""
     rollout = group.get("rollout")
     if rollout is None:
@@ -97,7 +97,7 @@ def following(group: Group) -> Group | None:
     return groups.with_earlier({**group, "count": total}, runs)
 
 
-def to_come(group: Group) -> tuple[int, int]:
+def remaining(group: Group) -> tuple[int, int]:
     """Return how many members the batches after this revision change, and how many they create."""
     rollout = group.get("rollout")
     if rollout is None:
@@ -116,7 +116,7 @@ def changed_later(group: Group, low: int = 0, high: int | None = None) -> int:
 def pauses_s(group: Group) -> Iterator[float]:
     """Yield the pauses in seconds between this revision of a series and its end."""
     rollout = group.get("rollout")
-    while rollout and (after := following(group)) is not None:
+    while rollout and (after := next_revision(group)) is not None:
         yield float(rollout["pause_time"])
         group = after
 

@@ -18,7 +18,7 @@ from homeostat.planner.report.explain import Explanation
 Kind = tuple[str, str]
 """Type of a resource and action on it."""
 
-Took = Mapping[Kind, float]
+Durations = Mapping[Kind, float]
 """Seconds that an action on a resource of this type takes."""
 
 _ACTIONS: Mapping[str, str] = {
@@ -47,7 +47,7 @@ def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
     Actions that failed, or have not ended, do not count.
     """
     begun: dict[tuple[str, str], float] = {}
-    took: dict[Kind, list[float]] = defaultdict(list)
+    durations: dict[Kind, list[float]] = defaultdict(list)
     for each in happened:
         act = (each.key, each.action)
         if each.status == Status.IN_PROGRESS:
@@ -56,8 +56,8 @@ def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
             continue
         at = begun.pop(act, None)
         if each.status == Status.COMPLETE and at is not None:
-            took[each.type, each.action].append(each.at - at)
-    return {kind: median(durations) for kind, durations in took.items()}
+            durations[each.type, each.action].append(each.at - at)
+    return {kind: median(each) for kind, each in durations.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +89,15 @@ class Chain:
 
 
 def critical_path(
-    unfinished: Sequence[Explanation], took: Took, now: float, inside: Mapping[Node, float] | None = None
+    unfinished: Sequence[Explanation], durations: Durations, now: float, inside: Mapping[Node, float] | None = None
 ) -> Chain:
     """Return the chain that takes longest; of several, the one with most links.
 
     Args:
-        took: Usual durations.
+        durations: Usual durations of actions.
         inside: Nodes of nested stacks -> seconds that their own chains still need.
     """
-    links = {each.node: _link(each, took, now, inside or {}) for each in unfinished}
+    links = {each.node: _link(each, durations, now, inside or {}) for each in unfinished}
     best: dict[Node, tuple[float, int]] = {}
     before: dict[Node, Node] = {}
     for node in _in_order(unfinished):
@@ -116,13 +116,13 @@ def critical_path(
     return Chain(tuple(links[node] for node in reversed(path)))
 
 
-def _link(each: Explanation, took: Took, now: float, inside: Mapping[Node, float]) -> Link:
+def _link(each: Explanation, durations: Durations, now: float, inside: Mapping[Node, float]) -> Link:
     action = _action(each)
     if each.node in inside:
         return Link(each, action, inside[each.node])
     if not action:
         return Link(each, action, 0.0)
-    return Link(each, action, _seconds(each, took.get((each.shown_type, action)), now))
+    return Link(each, action, _seconds(each, durations.get((each.shown_type, action)), now))
 
 
 def _seconds(each: Explanation, usual: float | None, now: float) -> float | None:
@@ -161,7 +161,7 @@ def _in_order(unfinished: Sequence[Explanation]) -> list[Node]:
     return found
 
 
-class By(StrEnum):
+class Basis(StrEnum):
     """Source of an estimate."""
 
     CRITICAL_PATH = "critical_path"
@@ -173,7 +173,7 @@ class Estimate:
     """Seconds until everything is at rest."""
 
     seconds: float
-    by: By
+    by: Basis
 
 
 def time_left(chain: Chain, left: int, rate: float | None) -> Estimate | None:
@@ -185,7 +185,7 @@ def time_left(chain: Chain, left: int, rate: float | None) -> Estimate | None:
     """
     found = []
     if chain.seconds is not None:
-        found.append(Estimate(chain.seconds, By.CRITICAL_PATH))
+        found.append(Estimate(chain.seconds, Basis.CRITICAL_PATH))
     if rate and left:
-        found.append(Estimate(left / rate, By.RATE))
+        found.append(Estimate(left / rate, Basis.RATE))
     return max(found, key=lambda each: each.seconds, default=None)

@@ -35,7 +35,15 @@ CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.LEAVING, Why.HALTED})
 LAST = 4
 """Rank of what is left alone."""
 _HELD = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)
-_RANKS = {Why.FAILED: 0, Why.UNHEALTHY: 0, Why.BLIND: 0, Why.ASKS: 0, Why.SET_ASIDE: 1, Why.NO_WORKER: 1, **_HELD}
+_RANKS = {
+    Why.FAILED: 0,
+    Why.UNHEALTHY: 0,
+    Why.BLIND: 0,
+    Why.NEEDS_CONSENT: 0,
+    Why.SET_ASIDE: 1,
+    Why.NO_WORKER: 1,
+    **_HELD,
+}
 """Reason -> rank, see `Explanation.rank`."""
 
 
@@ -53,7 +61,7 @@ class ShardStatus:
         wake_at: When it is due; None for no time.
         held: Whether a worker owns it now.
         aside: The internal error for which it was set aside; "" if it was not.
-        manned: Whether any worker is alive.
+        has_workers: Whether any worker is alive.
         observe_at: When its things are looked at next.
     """
 
@@ -61,7 +69,7 @@ class ShardStatus:
     wake_at: float | None = None
     held: bool = False
     aside: str = ""
-    manned: bool = True
+    has_workers: bool = True
     observe_at: float | None = None
 
 
@@ -250,7 +258,7 @@ class _Explainer:
             )
         if not due:
             return Waiting(name, Why.TURN, (), "its shard is not due yet", None, standing.wake_at)
-        if not standing.manned and self._now - (standing.wake_at or 0.0) > PATIENCE_S:
+        if not standing.has_workers and self._now - (standing.wake_at or 0.0) > PATIENCE_S:
             return Waiting(name, Why.NO_WORKER, (), "no worker is alive", standing.wake_at)
         return Waiting(name, Why.TURN, (), "its shard is due", standing.wake_at)
 
@@ -333,7 +341,7 @@ class _Explainer:
         if waiting.why not in {Why.BACKOFF, Why.UNSEEN, *SEEN_TO_END}:
             return "", None
         # This changes the frontier and its rows, so everything else was asked before.
-        step = self._frontier.foresee(node, waiting.due_at) if waiting.due_at is not None else None
+        step = self._frontier.step_at(node, waiting.due_at) if waiting.due_at is not None else None
         if step is not None:
             return _word(step), waiting.due_at
         row = self._row(node)

@@ -87,15 +87,15 @@ class ShardPreviewer(Decider):
         self._inside = inside
         self._looks = looks
 
-    def foresee(self, now: float) -> list[ResourcePreview]:
+    def preview(self, now: float) -> list[ResourcePreview]:
         """Return all resources, each after what it requires, and then those that would be deleted."""
         definitions = self.world.definitions
         for name in ordered({name: each.requires for name, each in definitions.items()}):
-            self._foresee(definitions[name], now)
+            self._preview(definitions[name], now)
         going = [row for name, row in self.current.items() if name not in definitions]
         return [*self.notes.values(), *map(_going, going)]
 
-    def _foresee(self, definition: Definition, now: float) -> None:
+    def _preview(self, definition: Definition, now: float) -> None:
         row = self.current.get(definition.name)
         note = ResourcePreview(definition.name, definition.called or definition.type, row=row, definition=definition)
         if row is not None:

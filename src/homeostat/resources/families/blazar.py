@@ -49,7 +49,7 @@ class Host(ResourceType):
         "created_at": Attribute("When it was created."),
         "updated_at": Attribute("When it was changed."),
     }
-    lifecycle = StatusWords(ready=frozenset({"up"}), broken={"down": Remedy.ASK, "error": Remedy.ASK})
+    lifecycle = StatusWords(ready=frozenset({"up"}), broken={"down": Remedy.MANUAL, "error": Remedy.MANUAL})
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         more = {key: value for key, value in (values.get("extra_capability") or {}).items() if key != "name"}
@@ -123,7 +123,7 @@ class Lease(ResourceType):
     lifecycle = StatusWords(
         ready=frozenset({"pending", "active", "terminated"}),
         busy=frozenset({"creating", "starting", "updating", "terminating"}),
-        broken={"error": Remedy.ASK},
+        broken={"error": Remedy.MANUAL},
     )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class VolumeKind(ResourceType):
         """Judge as other types do, but leave a failed volume that is attached to the user: it may hold data (CV13)."""
         verdict = super().fitness(thing, now)
         if verdict.condition is Condition.BROKEN and thing.seen.properties.get("attachments"):
-            return Verdict(Condition.BROKEN, verdict.reason, Remedy.ASK)
+            return Verdict(Condition.BROKEN, verdict.reason, Remedy.MANUAL)
         return verdict
 
 

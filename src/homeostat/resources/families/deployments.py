@@ -227,7 +227,7 @@ class SoftwareDeployment(ResourceType):
     properties = _PROPERTIES
     attributes = _ATTRIBUTES
     open_attributes = True
-    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
     treatments = passed_on("SUSPEND", "RESUME")
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -177,7 +177,7 @@ class TestResource(ResourceType):
         if thing.action == "DELETE":
             return Verdict(Condition.ABSENT, "its deletion is over")
         if properties["fail"]:
-            return Verdict(Condition.BROKEN, f"Test Resource failed {thing.name}", Remedy.ASK)
+            return Verdict(Condition.BROKEN, f"Test Resource failed {thing.name}", Remedy.MANUAL)
         return READY
 
     def attribute(self, thing: Thing, name: str) -> Any:

@@ -115,8 +115,8 @@ class Cluster(ResourceType):
         busy=frozenset({"create_in_progress", "update_in_progress", "delete_in_progress", "rollback_in_progress"}),
         broken={
             "create_failed": Remedy.RECREATE,
-            "update_failed": Remedy.ASK,
-            "delete_failed": Remedy.ASK,
+            "update_failed": Remedy.MANUAL,
+            "delete_failed": Remedy.MANUAL,
             "delete_complete": Remedy.RECREATE,
         },
     )

@@ -74,7 +74,7 @@ class Share(ResourceType):
     lifecycle = StatusWords(
         ready=frozenset({"available", "inactive"}),
         busy=frozenset({"creating", "creating_from_snapshot", "extending", "shrinking", "migrating", "reverting"}),
-        broken={"error": Remedy.ASK, "error_deleting": Remedy.ASK},
+        broken={"error": Remedy.MANUAL, "error_deleting": Remedy.MANUAL},
     )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class RemoteStack(ResourceType):
     kind = "remote_stack"
     description = "A stack of its own, in this or another region, made through the API there."
     mends_itself = True
-    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.ASK})
+    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
     treatments = passed_on("SUSPEND", "RESUME")
     properties = {
         "context": mapping(

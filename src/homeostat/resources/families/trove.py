@@ -32,7 +32,7 @@ LIFECYCLE = StatusWords(
     busy=frozenset(
         {"build", "building", "new", "reboot", "resize", "restart_required", "backup", "upgrade", "promote"}
     ),
-    broken={"error": Remedy.ASK, "failed": Remedy.ASK, "blocked": Remedy.ASK, "shutdown": Remedy.ASK},
+    broken={"error": Remedy.MANUAL, "failed": Remedy.MANUAL, "blocked": Remedy.MANUAL, "shutdown": Remedy.MANUAL},
 )
 """A failed database may hold data, so it is left to the user (CV13)."""
 

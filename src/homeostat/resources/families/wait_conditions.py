@@ -180,14 +180,14 @@ class WaitCondition(ResourceType):
         due_at = thing.acted_at + timeout_s
         reached = signals.standing(thing.seen.properties.get("signals") or [], count, due_at)
         if reached.failures:
-            return Verdict(Condition.BROKEN, ";".join(reached.failures), Remedy.ASK)
+            return Verdict(Condition.BROKEN, ";".join(reached.failures), Remedy.MANUAL)
         if reached.count >= count:
             return READY
         came = f"{reached.count} of {count} received"
         if now < due_at:
             return Verdict(Condition.PENDING, f"it waits for signals: {came}", due_at=due_at)
         reasons = f" - {';'.join(reached.reasons)}" if reached.reasons else ""
-        return Verdict(Condition.BROKEN, f"WaitConditionTimeout: {came}{reasons}", Remedy.ASK)
+        return Verdict(Condition.BROKEN, f"WaitConditionTimeout: {came}{reasons}", Remedy.MANUAL)
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
         return ()
