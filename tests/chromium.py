@@ -1,4 +1,4 @@
-"""A browser of the tests' own: Chromium without a screen, told what to do by its driver (W3C WebDriver), and gone when
+"""A browser of the tests' own: Chromium without a screen, controlled through its driver (W3C WebDriver), and gone when
 they end. And a server of pages for it to visit."""
 
 import contextlib
@@ -48,12 +48,12 @@ class Browser:
             },
             "timeouts": {"script": milliseconds, "pageLoad": milliseconds},
         }
-        session = self._ask("POST", "", {"capabilities": {"alwaysMatch": wanted}})
+        session = self._send("POST", "", {"capabilities": {"alwaysMatch": wanted}})
         self._session += f"/{session['sessionId']}"
 
     def visit(self, address: str) -> None:
-        """Go there as if somebody had typed the address in, and wait for the page."""
-        self._ask("POST", "/url", {"url": address})
+        """Open the address as if a user had typed it in, and wait for the page."""
+        self._send("POST", "/url", {"url": address})
 
     def run(self, script: str, *arguments: Any) -> Any:
         """What the page does: the body of an asynchronous function, whose end is waited for; gives its value.
@@ -61,22 +61,22 @@ class Browser:
         Fails: AssertionError when it throws something.
         """
         body = f"return (async (...arguments) => {{{script}}})(...arguments)"
-        return self._ask("POST", "/execute/sync", {"script": body, "args": arguments})
+        return self._send("POST", "/execute/sync", {"script": body, "args": arguments})
 
     def click(self, selector: str) -> None:
         """With the mouse, as a person does."""
-        (element,) = self._ask("POST", "/element", {"using": "css selector", "value": selector}).values()
-        self._ask("POST", f"/element/{element}/click", {})
+        (element,) = self._send("POST", "/element", {"using": "css selector", "value": selector}).values()
+        self._send("POST", f"/element/{element}/click", {})
 
     @property
     def address(self) -> str:
-        return str(self._ask("GET", "/url"))
+        return str(self._send("GET", "/url"))
 
     def close(self) -> None:
-        self._ask("DELETE", "")
+        self._send("DELETE", "")
         self._http.close()
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _send(self, method: str, path: str, body: Any = None) -> Any:
         answer = self._http.request(method, f"{self._session}{path}", json=body)
         assert answer.is_success, answer.text
         return answer.json()["value"]
@@ -96,8 +96,8 @@ def browsing(directory: Path) -> Iterator[Browser]:
         preexec_fn=end_with_the_tests,
     ) as process:
         assert process.stdout is not None
-        said = next(line for line in process.stdout if "started successfully on port" in line)
-        driver = f"http://127.0.0.1:{said.split()[-1].rstrip('.')}"
+        line = next(line for line in process.stdout if "started successfully on port" in line)
+        driver = f"http://127.0.0.1:{line.split()[-1].rstrip('.')}"
         try:
             with contextlib.closing(Browser(driver, directory / "profile")) as browser:
                 yield browser
@@ -106,7 +106,7 @@ def browsing(directory: Path) -> Iterator[Browser]:
 
 
 class _Page(BaseHTTPRequestHandler):
-    """Empty, whatever is asked for."""
+    """Always empty."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -115,7 +115,7 @@ class _Page(BaseHTTPRequestHandler):
         self.wfile.write(b"<!doctype html><title>a page of others</title>")
 
     def log_message(self, format: str, *args: object) -> None:
-        """What is asked for does not matter."""
+        """Do not log requests."""
 
 
 @contextlib.contextmanager

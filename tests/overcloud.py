@@ -49,8 +49,8 @@ def service(number: int, level: int) -> dict[str, Any]:
         settings: Any = {"map_merge": [own, port, {"get_param": "ServiceData"}]}
         return template(HANDED_DOWN, {}, {"role_data": {"service_name": f"s{number}", "config_settings": settings}})
     base = {"type": f"OS::TripleO::Services::S{number}Base{level + 1}", "properties": handed_down()}
-    told = {"get_attr": ["Base", "role_data", "config_settings"]}
-    data = {"service_name": f"s{number}", "config_settings": {"map_merge": [told, own]}}
+    attributes = {"get_attr": ["Base", "role_data", "config_settings"]}
+    data = {"service_name": f"s{number}", "config_settings": {"map_merge": [attributes, own]}}
     return template(HANDED_DOWN, {"Base": base}, {"role_data": data})
 
 
@@ -65,8 +65,8 @@ def role_services() -> dict[str, Any]:
         },
     }
     data = {"type": "OS::Heat::Value", "properties": {"type": "json", "value": {"names": {"get_param": "Services"}}}}
-    asked = {"names": {"get_param": "Services"}}
-    names = {"yaql": {"expression": "$.data.names.where($ != null).distinct()", "data": asked}}
+    data = {"names": {"get_param": "Services"}}
+    names = {"yaql": {"expression": "$.data.names.where($ != null).distinct()", "data": data}}
     return template(
         {**HANDED_DOWN, "Services": "comma_delimited_list"},
         {"ServiceChain": chain, "RoleData": data},
@@ -76,8 +76,8 @@ def role_services() -> dict[str, Any]:
 
 def role() -> dict[str, Any]:
     """One node of a role: a server, its ports and what is deployed to it."""
-    given = {"ControlPlaneIP": {"get_param": "IP"}, "RoleName": {"get_param": "RoleName"}}
-    ports = {f"{name}Port": {"type": f"OS::TripleO::Ports::{name}Port", "properties": given} for name in NETWORKS}
+    properties = {"ControlPlaneIP": {"get_param": "IP"}, "RoleName": {"get_param": "RoleName"}}
+    ports = {f"{name}Port": {"type": f"OS::TripleO::Ports::{name}Port", "properties": properties} for name in NETWORKS}
     server = {
         "type": "OS::TripleO::Server",
         "properties": {"Name": {"get_param": "Hostname"}, "NetIps": {"get_attr": ["NetIpMap", "net_ip_map"]}},
@@ -105,11 +105,11 @@ def leaf(parameters: dict[str, str], **outputs: Any) -> dict[str, Any]:
     return template(parameters, {"It": {"type": "OS::Heat::RandomString"}}, outputs)
 
 
-def wrapped(kind: str, parameters: dict[str, str], *told: str) -> dict[str, Any]:
+def wrapped(kind: str, parameters: dict[str, str], *attributes: str) -> dict[str, Any]:
     """A template that hands all on to the next one."""
-    given = {name: {"get_param": name} for name in parameters}
-    inner = {"type": kind, "properties": given}
-    return template(parameters, {"Inner": inner}, {name: {"get_attr": ["Inner", name]} for name in told})
+    properties = {name: {"get_param": name} for name in parameters}
+    inner = {"type": kind, "properties": properties}
+    return template(parameters, {"Inner": inner}, {name: {"get_attr": ["Inner", name]} for name in attributes})
 
 
 def overcloud(roles: int = 10, services: int = 100, nodes: int = 3) -> Overcloud:
@@ -145,14 +145,14 @@ def overcloud(roles: int = 10, services: int = 100, nodes: int = 3) -> Overcloud
         map_to(f"OS::TripleO::{name}Services", role_services())
         mine = [f"OS::TripleO::Services::S{each}" for each in range(services) if (each + number) % 2]
         net_map = {f"S{each}Network": NETWORKS[each % len(NETWORKS)] for each in range(services)}
-        given = {
+        properties = {
             "Services": mine,
             "RoleName": name,
             "ServiceNetMap": net_map,
             "ServiceData": {"net_cidr_map": dict.fromkeys(NETWORKS, "192.0.2.0/24")},
             "EndpointMap": {"get_attr": ["Endpoints", "endpoint_map"]},
         }
-        top[f"{name}Services"] = {"type": f"OS::TripleO::{name}Services", "properties": given}
+        top[f"{name}Services"] = {"type": f"OS::TripleO::{name}Services", "properties": properties}
         member = {
             "type": f"OS::TripleO::{name}",
             "properties": {

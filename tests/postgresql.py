@@ -88,7 +88,7 @@ def _url(root: Path) -> str:
 
 
 def _account() -> pwd.struct_passwd | None:
-    """PostgreSQL refuses to run as root: root runs it as somebody else."""
+    """Return another user to run the server as: PostgreSQL refuses to run as root."""
     if os.getuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -139,12 +139,12 @@ def _end_with_the_tests() -> None:
 
 
 def _wait(server: subprocess.Popen[bytes], root: Path) -> None:
-    give_up_at = time.monotonic() + START_S
+    deadline = time.monotonic() + START_S
     while True:
         try:
             psycopg.connect(host=str(root), user="homeostat", dbname="postgres").close()
             return
         except psycopg.OperationalError as error:
-            if server.poll() is not None or time.monotonic() > give_up_at:
+            if server.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"PostgreSQL did not start: {(root / 'log').read_text()}") from error
             time.sleep(0.05)

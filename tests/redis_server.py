@@ -38,9 +38,9 @@ class RedisServer:
             self._running = subprocess.Popen(
                 [*command, "--save", "", "--appendonly", "no"], stdout=log, stderr=log, preexec_fn=_end_with_the_tests
             )
-        give_up_at = time.monotonic() + START_S
+        deadline = time.monotonic() + START_S
         while not self._answers():
-            if self._running.poll() is not None or time.monotonic() > give_up_at:
+            if self._running.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"Redis did not start: {(self._root / 'log').read_text()}")
             time.sleep(0.02)
 

@@ -26,7 +26,7 @@ class _Turn(threading.local):
 
 
 @contextlib.contextmanager
-def watched(told: Callable[[str], None], written_max: int = WRITTEN_MAX) -> Iterator[None]:
+def watched(report: Callable[[str], None], written_max: int = WRITTEN_MAX) -> Iterator[None]:
     """Tell, with the place, of each template that is compiled in a write turn, and when more is written out than may
     be."""
     turn = _Turn()
@@ -44,15 +44,15 @@ def watched(told: Callable[[str], None], written_max: int = WRITTEN_MAX) -> Iter
     def written(text: Any) -> None:
         before, turn.written = turn.written, turn.written + len(text)
         if before <= written_max < turn.written:
-            told(f"{turn.written} characters are written out in a write turn\n{_place()}")
+            report(f"{turn.written} characters are written out in a write turn\n{_place()}")
 
     def watching(function: Callable[..., Any], *, writes: bool) -> Callable[..., Any]:
-        def watched(*given: Any, **named: Any) -> Any:
-            made = function(*given, **named)
+        def watched(*arguments: Any, **named: Any) -> Any:
+            made = function(*arguments, **named)
             if turn.held and writes:
                 written(made)
             elif turn.held:
-                told(f"{function.__name__} is called in a write turn\n{_place()}")
+                report(f"{function.__name__} is called in a write turn\n{_place()}")
             return made
 
         return watched

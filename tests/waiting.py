@@ -20,8 +20,8 @@ def until(
 
     rest — how time passes between two looks; within_s — only where so short a time is promised.
     """
-    give_up_at = time.monotonic() + within_s
+    deadline = time.monotonic() + within_s
     while not (found := ask()):
-        assert time.monotonic() < give_up_at, f"waited {within_s:.0f} s in vain for {what}"
+        assert time.monotonic() < deadline, f"waited {within_s:.0f} s in vain for {what}"
         rest(LOOK_S)
     return found

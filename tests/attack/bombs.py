@@ -240,7 +240,7 @@ def _counted_later() -> list[Bomb]:
             files=FILES,
         ),
         Bomb(
-            "groups in groups that nobody can count before",
+            "groups in groups that cannot be counted before",
             template(
                 {
                     "n": value(30),

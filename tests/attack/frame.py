@@ -1,5 +1,5 @@
-"""What attacks have in common: they come one after the other, beside a neighbour who goes on, and what they cost the
-processes of the service is measured."""
+"""What attacks have in common: they run one after the other beside a neighbour who keeps working, and what they cost
+the processes of the service is measured."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,21 +21,21 @@ One = TypeVar("One", bound=Named)
 
 @dataclass(slots=True)
 class Outcome:
-    """Of one attack. told — for whoever reads the figures; wrong — what was not as promised."""
+    """Of one attack. figures — printed with `-s`; wrong — what was not as promised."""
 
-    told: str = ""
+    figures: str = ""
     wrong: list[str] = field(default_factory=list)
 
 
 def withstood(attacked: Attacked, attacks: Sequence[One], act: Callable[[Attacked, One], Outcome]) -> None:
-    """One service meets them all: whatever one has left behind, the next one finds."""
+    """Run all attacks against one service: each finds what the one before has left behind."""
     with Neighbour(attacked).living() as neighbour:
         wrong = [line for one in attacks for line in _measured(attacked, one, act)]
         until(lambda: len(neighbour.stacks) >= SMALL_STACKS, "some small stacks of the neighbour")
     assert wrong == []
     reads, stacks = (neighbour.percentile(times, 99) for times in (neighbour.reads, neighbour.stacks))
     print(f"{len(neighbour.reads)} reads: {reads * 1000:.0f} ms; {len(neighbour.stacks)} small stacks: {stacks:.1f} s")
-    assert neighbour.complaints == []
+    assert neighbour.errors == []
     assert reads <= READ_S
     assert stacks <= SMALL_STACK_S
 
@@ -48,6 +48,6 @@ def _measured(attacked: Attacked, one: One, act: Callable[[Attacked, One], Outco
     if attacked.pids() != before:
         return [f"{one.name}: {line}" for line in (*outcome.wrong, "a process has died")]
     peaks = attacked.peaks_mb()
-    print(f"{one.name}: {', '.join(f'{name} {peak:.0f} MB' for name, peak in peaks.items())}; {outcome.told}")
+    print(f"{one.name}: {', '.join(f'{name} {peak:.0f} MB' for name, peak in peaks.items())}; {outcome.figures}")
     heavy = [f"{peaks}"] if max(peaks.values()) > MEMORY_MAX_MB else []
     return [f"{one.name}: {line}" for line in (*outcome.wrong, *heavy)]

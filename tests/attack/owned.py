@@ -1,5 +1,6 @@
-"""The stack that a foreign page would have the service make: a shell of whoever runs it. As JSON, as fields of a form,
-and as a link."""
+"""The stack that a foreign page would have the service make: a shell of the user who runs it.
+
+As JSON, as fields of a form, and as a link."""
 
 import json
 from urllib.parse import quote, urlencode

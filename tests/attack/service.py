@@ -1,4 +1,4 @@
-"""A real service under attack: its processes, what they use, and a neighbour who wants to go on with his work."""
+"""A real service under attack: its processes, what they use, and a neighbour who keeps working."""
 
 import contextlib
 import itertools
@@ -75,12 +75,12 @@ def _peak_mb(pid: int) -> float:
 @contextlib.contextmanager
 def serving(home: Path, *flags: str) -> Iterator[Attacked]:
     """A service with its state in `home`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
     arguments = ["serve", "--port", "0", "--cloud", "simulated", *flags]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "homeostat", *arguments],
-            env={**kept, "HOMEOSTAT_STATE_DIR": str(home)},
+            env={**environment, "HOMEOSTAT_STATE_DIR": str(home)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -111,13 +111,13 @@ def _answers(attacked: Attacked) -> bool:
 
 @dataclass(slots=True)
 class Neighbour:
-    """Somebody else who reads and makes small stacks all the time. Times in seconds."""
+    """Another user, who reads and makes small stacks all the time. Times in seconds."""
 
     attacked: Attacked
     project: str = NEIGHBOUR
     reads: list[float] = field(default_factory=list)
     stacks: list[float] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
 
     @contextlib.contextmanager
@@ -138,7 +138,7 @@ class Neighbour:
                 try:
                     act(http)
                 except (AssertionError, httpx.TransportError) as error:
-                    self.complaints.append(f"{error!r}")
+                    self.errors.append(f"{error!r}")
                     self._stop.wait(1.0)
 
     def _read(self, http: httpx.Client) -> None:

@@ -1,4 +1,4 @@
-"""Templates that grow: whoever sends one harms himself alone.
+"""Templates that grow: a sender harms only themselves.
 
 Each is refused, or its stack fails or is made within bounds; no process dies or fills the memory, a neighbour goes on,
 and the stack can be deleted. `HOMEOSTAT_QUIET_MACHINE=1` asserts the times that are promised; `-s` prints the figures.
@@ -31,7 +31,7 @@ def test_a_deletion_overtakes_the_creation_of_half_a_million(attacked: Attacked)
             until(lambda: colleague.stacks, "a small stack of the same project")
         seconds = delete(http, stack_id)
     print(f"small stack beside it: {colleague.stacks[0]:.1f} s; deleted in {seconds:.2f} s")
-    assert colleague.complaints == []
+    assert colleague.errors == []
     assert seconds <= DELETED_S
 
 
@@ -39,18 +39,18 @@ def _thrown(attacked: Attacked, bomb: Bomb) -> Outcome:
     found = Outcome()
     with attacked.client("attacker") as http:
         made = create(http, "bomb-" + bomb.name.replace(" ", "-"), bomb.template, **bomb.more)
-        found.told = made.text[:300]
+        found.figures = made.text[:300]
         if made.status_code == 400 and bomb.refused in made.text:
             pass
         elif bomb.refused or made.status_code != 201:
-            found.wrong.append(f"{made.status_code} {found.told}")
+            found.wrong.append(f"{made.status_code} {found.figures}")
         if made.status_code == 201:
             stack_id = made.json()["stack"]["id"]
             began = time.monotonic()
-            told = ended(http, stack_id)["stack_status_reason"]
+            reason = ended(http, stack_id)["stack_status_reason"]
             rested_s = time.monotonic() - began
             deleted_s = delete(http, stack_id)
-            found.told = f"{told[:200]}; at rest after {rested_s:.1f} s; deleted in {deleted_s:.2f} s"
+            found.figures = f"{reason[:200]}; at rest after {rested_s:.1f} s; deleted in {deleted_s:.2f} s"
             if deleted_s > DELETED_S:
                 found.wrong.append(f"deleted in {deleted_s:.1f} s")
     return found

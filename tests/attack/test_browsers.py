@@ -131,11 +131,11 @@ def assert_refused(answer: httpx.Response, db: Database) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.what)
-def test_no_page_of_others_may_ask(attack: Attack, url: str, db: Database) -> None:
+def test_no_page_of_others_may_send_requests(attack: Attack, url: str, db: Database) -> None:
     assert_refused(sent(url, attack, {}), db)
 
 
-def test_pages_may_not_ask_for_more_rights(url: str, db: Database) -> None:
+def test_preflight_requests_are_refused(url: str, db: Database) -> None:
     """The preflight of a request with application/json."""
     wanted = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
     preflight = Attack("", "OPTIONS", content="", headers={**CHROME, **FROM, **wanted})
@@ -144,7 +144,7 @@ def test_pages_may_not_ask_for_more_rights(url: str, db: Database) -> None:
     assert_refused(answer, db)
 
 
-def test_the_remedy_is_told(url: str) -> None:
+def test_the_refusal_names_the_remedy(url: str) -> None:
     rebound = httpx.get(f"{url}/v1/default/stacks", headers={"Host": "evil.example"})
     assert rebound.json()["error"]["type"] == "Forbidden"
     assert "answers at addresses such as 127.0.0.1, not at 'evil.example'" in rebound.json()["error"]["message"]
@@ -169,13 +169,13 @@ def test_an_origin_that_is_none_is_refused(origin: str) -> None:
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.0.0.1:80", "127.8.9.1:8004", "localhost:8004", "LocalHost", "[::1]:1"]
 )
-def test_the_machine_itself_may_ask(host: str, url: str) -> None:
+def test_the_machine_itself_may_send_requests(host: str, url: str) -> None:
     for headers in ({}, {"Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}):
         answer = httpx.get(f"{url}/v1/default/stacks", headers={"Host": host, **headers})
         assert answer.status_code == 200, answer.text
 
 
-def test_what_tells_nothing_is_open_and_a_signed_address_proves_itself(url: str) -> None:
+def test_public_routes_are_open_and_a_signed_address_proves_itself(url: str) -> None:
     foreign = {"Host": "evil.example", "Origin": EVIL}
     assert httpx.get(f"{url}/healthcheck", headers=foreign).status_code == 200
     assert httpx.get(f"{url}/", headers=foreign).status_code == 300
@@ -203,9 +203,7 @@ REBINDING = {"a rebound name", "a rebound name reads", "a name that only begins 
 @pytest.mark.parametrize(
     "attack", [each for each in ATTACKS if each.what not in REBINDING], ids=lambda attack: attack.what
 )
-def test_no_page_of_others_may_ask_with_a_remembered_password(
-    attack: Attack, with_passwords: str, db: Database
-) -> None:
+def test_no_page_of_others_may_use_a_remembered_password(attack: Attack, with_passwords: str, db: Database) -> None:
     assert_refused(sent(with_passwords, attack, REMEMBERED), db)
 
 

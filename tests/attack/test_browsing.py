@@ -28,28 +28,28 @@ WAITING = {
     "outputs": {"signal": {"value": {"get_attr": ["handle", "signal"]}}},
 }
 
-HEARD = ".then(answer => answer.text(), String);"
-READ = "const [url] = arguments; return fetch(url)" + HEARD
-GIVEN = "const [url, body] = arguments;"
+ANSWER = ".then(answer => answer.text(), String);"
+READ = "const [url] = arguments; return fetch(url)" + ANSWER
+ARGUMENTS = "const [url, body] = arguments;"
 SENT = {
-    "a text": GIVEN + "return fetch(url, {method: 'POST', mode: 'no-cors', body})" + HEARD,
+    "a text": ARGUMENTS + "return fetch(url, {method: 'POST', mode: 'no-cors', body})" + ANSWER,
     "a blob, which has no type": (
-        GIVEN + "return fetch(url, {method: 'POST', mode: 'no-cors', body: new Blob([body])})" + HEARD
+        ARGUMENTS + "return fetch(url, {method: 'POST', mode: 'no-cors', body: new Blob([body])})" + ANSWER
     ),
-    "JSON, which the service is asked about first": (
-        GIVEN + "return fetch(url, {method: 'POST', headers: {'Content-Type': 'application/json'}, body})" + HEARD
+    "JSON, after a preflight request": (
+        ARGUMENTS + "return fetch(url, {method: 'POST', headers: {'Content-Type': 'application/json'}, body})" + ANSWER
     ),
-    "a text from a sandbox, which has no origin": GIVEN
+    "a text from a sandbox, which has no origin": ARGUMENTS
     + """
         const frame = document.createElement("iframe");
         frame.sandbox = "allow-scripts";
         frame.srcdoc = `<script>
             fetch(${JSON.stringify(url)}, {method: "POST", mode: "no-cors", body: ${JSON.stringify(body)}})
-                .then(() => "answered", String).then(told => parent.postMessage(told, "*"));
+                .then(() => "answered", String).then(outcome => parent.postMessage(outcome, "*"));
             </script>`;
-        const told = new Promise(resolve => addEventListener("message", event => resolve(event.data)));
+        const outcome = new Promise(resolve => addEventListener("message", event => resolve(event.data)));
         document.body.append(frame);
-        return told;
+        return outcome;
     """,
 }
 """Each sends `body` to `url`, and ends when that is answered or the browser refuses to go on."""
@@ -162,9 +162,9 @@ def rebound(request: pytest.FixtureRequest, browser: Browser, service: Attacked)
 
 
 def test_no_rebound_name_may_read(rebound: str, browser: Browser) -> None:
-    told = browser.run(READ, f"{rebound}{STACKS}")
-    assert "mine" not in told
-    assert "Without access control the service answers at addresses such as 127.0.0.1" in told
+    answer = browser.run(READ, f"{rebound}{STACKS}")
+    assert "mine" not in answer
+    assert "Without access control the service answers at addresses such as 127.0.0.1" in answer
 
 
 @pytest.mark.parametrize("what", SENT)
@@ -182,10 +182,10 @@ def test_the_user_may_look(browser: Browser, service: Attacked) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_page_of_the_service_may_ask(host: str, browser: Browser, service: Attacked) -> None:
+def test_a_page_of_the_service_may_send_requests(host: str, browser: Browser, service: Attacked) -> None:
     browser.visit(named(service, host))
     assert "mine" in browser.run(READ, STACKS)
-    browser.run(SENT["JSON, which the service is asked about first"], STACKS, STACK)
+    browser.run(SENT["JSON, after a preflight request"], STACKS, STACK)
     assert stacks_of(service) == ["mine", "owned"]
 
 
@@ -195,11 +195,11 @@ def test_a_page_of_others_may_signal_where_it_was_given_a_signed_address(
     with service.client(PROJECT) as http:
         stack_id = create(http, "waits", WAITING).json()["stack"]["id"]
 
-        def told() -> str | None:
+        def signal_address() -> str | None:
             """JSON, once the handle is there."""
             value: str | None = http.get(f"stacks/{stack_id}").json()["stack"]["outputs"][0]["output_value"]
             return value
 
-        signed = json.loads(until(told, "the signed address"))["alarm_url"]
+        signed = json.loads(until(signal_address, "the signed address"))["alarm_url"]
         browser.run(SENT["a text"], signed, "")
         assert ended(http, stack_id)["stack_status"] == "CREATE_COMPLETE"

@@ -69,7 +69,7 @@ ATTACKS = [
     Attack("five times twenty, checked", "validate", wide(20, 5), "--resources-max"),
     Attack("five times twenty, created", "stacks", preview(wide(20, 5)), "--resources-max"),
     Attack("all different", "validate", wide(20, 4, differing=True), "RequestLimitExceeded"),
-    Attack("all told of", "validate?show_nested=true", wide(12, 5), "RequestLimitExceeded"),
+    Attack("all described", "validate?show_nested=true", wide(12, 5), "RequestLimitExceeded"),
     Attack("loops in loops", "validate", queries("range(100).select(range(100).select(range(100)))"), "steps"),
     Attack("constants", "validate", queries("range(199).select(range(199).select(range(199).select(1)))"), "steps"),
     Attack("pairs", "validate", queries("range(199).select(range(199).join(range(199), true, 1).len())"), "steps"),
@@ -77,15 +77,15 @@ ATTACKS = [
 
 
 @pytest.mark.timeout(900)
-def test_requests_that_make_much_work_keep_nobody_waiting(attacked: Attacked) -> None:
+def test_expensive_requests_do_not_delay_others(attacked: Attacked) -> None:
     withstood(attacked, ATTACKS, _made)
 
 
 def _made(attacked: Attacked, attack: Attack) -> Outcome:
-    """As many as can ask at once."""
+    """Send as many as are served at once."""
     found = Outcome()
 
-    def ask() -> None:
+    def send() -> None:
         with attacked.client("attacker") as http:
             answer = http.post(attack.path, json=attack.body)
         refused = answer.status_code == 400 and attack.refused in answer.text
@@ -94,8 +94,8 @@ def _made(attacked: Attacked, attack: Attack) -> Outcome:
             found.wrong.append(f"{answer.status_code} {answer.text[:300]}")
 
     began = time.monotonic()
-    _at_once(ask)
-    found.told = f"{AT_ONCE} in {time.monotonic() - began:.1f} s"
+    _at_once(send)
+    found.figures = f"{AT_ONCE} in {time.monotonic() - began:.1f} s"
     return found
 
 
@@ -108,7 +108,7 @@ def _at_once(act: Callable[[], None]) -> None:
 
 
 def test_work_for_clients_that_have_hung_up_ends(attacked: Attacked) -> None:
-    """Whoever asks and does not wait takes no place from those who do."""
+    """A client that has hung up takes no place from those that wait."""
     body = preview(wide(20, 3))
     for _ in range(20):
         with pytest.raises(httpx.TimeoutException):

@@ -60,9 +60,9 @@ class Home:
         return Ended(command.returncode, out, err)
 
     def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
         warning = "default::DeprecationWarning"
-        return {**kept, "HOMEOSTAT_STATE_DIR": str(self.root), "COLUMNS": "160", "PYTHONWARNINGS": warning}
+        return {**inherited, "HOMEOSTAT_STATE_DIR": str(self.root), "COLUMNS": "160", "PYTHONWARNINGS": warning}
 
     def running(self) -> Service:
         service = self.state.running()

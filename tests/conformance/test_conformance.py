@@ -204,14 +204,14 @@ def test_the_examples_pass(case: Case, faults: int | None) -> None:
 
 def test_the_table_and_the_results_agree() -> None:
     table, found = expected.by_path(expected.load()), report.stored()
-    kept = found["templates"]
+    recorded = found["templates"]
     for path, entry in table.items():
-        if path in kept and kept[path]["kind"] != "wrong":
-            assert (kept[path]["kind"], kept[path]["because"]) == (entry.kind, entry.because), path
+        if path in recorded and recorded[path]["kind"] != "wrong":
+            assert (recorded[path]["kind"], recorded[path]["because"]) == (entry.kind, entry.because), path
         else:
-            assert path in kept, f"{path} passes: take it out of {expected.FILE.name}"
+            assert path in recorded, f"{path} passes: take it out of {expected.FILE.name}"
     counted = sum(count.get(kind, 0) for count in found["repositories"].values() for kind in (*expected.KINDS, "wrong"))
-    assert counted == len(kept)
+    assert counted == len(recorded)
 
 
 def test_the_page_shows_the_results() -> None:

@@ -62,7 +62,7 @@ def alive(pid: int) -> bool:
 
 
 def got(address: str, port: int = 8080) -> str:
-    """What the web server there answers; "" while nobody does."""
+    """What the web server there answers; "" while none does."""
     with (
         contextlib.suppress(OSError),
         urllib.request.urlopen(f"http://{address}:{port}/", timeout=PATIENCE_S) as answer,
@@ -72,7 +72,7 @@ def got(address: str, port: int = 8080) -> str:
 
 
 def listens(address: str, port: int = 8080) -> bool:
-    """Is anybody there? Who is dying may still take a connection, and break it."""
+    """Does a server listen there? A dying one may still accept a connection, and break it."""
     try:
         with socket.create_connection((address, port), timeout=PATIENCE_S):
             return True
@@ -97,8 +97,8 @@ class Watching:
         self._thread = threading.Thread(target=self._watch, args=(cloud,))
 
     def _watch(self, cloud: LocalCloud) -> None:
-        for sighting in cloud.watch(self._stop):
-            self.came[sighting] = time.monotonic()
+        for notice in cloud.watch(self._stop):
+            self.came[notice] = time.monotonic()
 
     def _stop(self) -> bool:
         self._begun.set()

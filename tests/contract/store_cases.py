@@ -81,8 +81,8 @@ def come_to_rest(db: Database, tx: Connection, stack_id: str, number: int, revis
 
 
 def resource(key: str, stack_id: str, name: str = "a", shard: int = 0, **more: Any) -> Resource:
-    given = {"type": "OS::Nova::Server", "created_at": NOW, "updated_at": NOW, **more}
-    return Resource(key, stack_id, shard, name, **given)
+    values = {"type": "OS::Nova::Server", "created_at": NOW, "updated_at": NOW, **more}
+    return Resource(key, stack_id, shard, name, **values)
 
 
 def event(name: str, status: str = "COMPLETE", action: str = "CREATE") -> Event:

@@ -59,10 +59,10 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def environment(home: Path, port: int) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
     programs = str(Path(sys.executable).parent)
     state = {"HOMEOSTAT_STATE_DIR": str(home / "state"), "HOMEOSTAT_PORT": str(port), "COLUMNS": "160"}
-    return {**kept, **state, "PATH": f"{programs}:{os.environ['PATH']}"}
+    return {**environment, **state, "PATH": f"{programs}:{os.environ['PATH']}"}
 
 
 def free_port() -> int:

@@ -130,8 +130,8 @@ def test_the_login_that_the_page_shows_is_enough_to_ask_why(in_catalogue: str, p
     by_file = {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
     typed = [shlex.split(line)[1:] for line in example.splitlines() if line.startswith("openstack ")]
     for words in typed:
-        asked = openstack_client(by_file if "--os-cloud" in words else {name: login[name] for name in shown}, *words)
-        assert asked.returncode == 0, asked.stderr
+        done = openstack_client(by_file if "--os-cloud" in words else {name: login[name] for name in shown}, *words)
+        assert done.returncode == 0, done.stderr
     assert len(typed) == 3
 
 

@@ -76,12 +76,12 @@ def test_a_service_serves_acts_and_makes_users(url: str, person: Person, keyston
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "found"),
     [("[keystone_authtoken]\n", "has no login"), ("[DEFAULT]\n[keystone_authtoken\n", "keystone.ini")],
 )
-def test_a_file_that_is_wrong_is_told_at_the_start(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_file_is_refused_at_the_start(tmp_path: Path, text: str, found: str) -> None:
     path = tmp_path / "keystone.ini"
     path.write_text(text)
     process = start(tmp_path / "state", "--access", "keystone", "--keystone-config", str(path))
     assert process.wait(timeout=60) == 2
-    assert told in (tmp_path / "log").read_text()
+    assert found in (tmp_path / "log").read_text()

@@ -59,11 +59,11 @@ def create(http: httpx.Client, template: Any) -> str:
 def output(http: httpx.Client, stack_id: str, name: str) -> Any:
     """Once there is one."""
 
-    def told() -> Any:
+    def value() -> Any:
         answer = http.get(f"stacks/s/{stack_id}/outputs/{name}")
         return answer.json()["output"]["output_value"] if answer.is_success else None
 
-    return until(told, f"the output {name}")
+    return until(value, f"the output {name}")
 
 
 def token(login: dict[str, str]) -> str:
@@ -83,7 +83,7 @@ def heat(service: Entrusted, login: dict[str, str]) -> Any:
     return Client("1", session=Session(auth=Password(**who)), endpoint_override=address)
 
 
-def kept(service: Entrusted, *kinds: str) -> int:
+def count_records(service: Entrusted, *kinds: str) -> int:
     with service.db.read() as tx:
         chosen = select(func.count()).where(schema.record.c.kind.in_(kinds))
         return int(tx.execute(chosen).scalar_one())
@@ -107,7 +107,7 @@ def test_a_server_signals_as_a_user_of_its_own_who_may_do_nothing_else(
         settled(http, stack_id, status="CREATE_COMPLETE")
         http.delete(f"stacks/s/{stack_id}")
         until(
-            lambda: not kept(service, STACK_USER, DEPARTED_USER, USER_PROJECT, DEPARTED_PROJECT),
+            lambda: not count_records(service, STACK_USER, DEPARTED_USER, USER_PROJECT, DEPARTED_PROJECT),
             "user and project to be done with",
         )
     assert user["name"] not in {each["name"] for each in admin.ask("GET", "users")["users"]}
@@ -133,8 +133,8 @@ def test_a_server_reads_its_configs_and_tells_outputs_as_a_user(service: Entrust
         assert "deploy_signal_id" not in inputs
         teller = {name: inputs[f"deploy_{name}"] for name in ("auth_url", "user_id", "password", "project_id")}
         assert teller["user_id"] != login["user_id"]
-        said = {"deploy_stdout": "hello", "deploy_status_code": 0}
-        heat(service, teller).resources.signal(inputs["deploy_stack_id"], inputs["deploy_resource_name"], data=said)
+        outputs = {"deploy_stdout": "hello", "deploy_status_code": 0}
+        heat(service, teller).resources.signal(inputs["deploy_stack_id"], inputs["deploy_resource_name"], data=outputs)
         settled(http, stack_id, status="CREATE_COMPLETE")
 
 
@@ -157,7 +157,7 @@ def test_while_keystone_is_down_users_wait(service: Entrusted, person: Person, k
         assert http.delete(f"stacks/s/{stack_id}").status_code == 204
         keystone.stop()
         try:
-            until(lambda: not kept(service, STACK_USER, USER_PROJECT), "the stack to be gone")
+            until(lambda: not count_records(service, STACK_USER, USER_PROJECT), "the stack to be gone")
         finally:
             keystone.start()
     users = DomainUsers(service.keystone)
@@ -188,4 +188,7 @@ def test_a_key_of_a_template_signs_for_other_services_too(service: Entrusted, pe
         found = [json.loads(each["blob"]) for each in admin.ask("GET", "credentials", type="ec2")["credentials"]]
         assert access not in {each["access"] for each in found}
         http.delete(f"stacks/s/{stack_id}")
-        until(lambda: not kept(service, STACK_USER, DEPARTED_USER, USER_PROJECT, DEPARTED_PROJECT), "the user to go")
+        until(
+            lambda: not count_records(service, STACK_USER, DEPARTED_USER, USER_PROJECT, DEPARTED_PROJECT),
+            "the user to go",
+        )

@@ -32,11 +32,11 @@ def test_a_token_opens_its_project_and_no_other(url: str, person: Person, admin:
     assert (other.status_code, other.json()["error"]["type"]) == (403, "InvalidTenant")
 
 
-@pytest.mark.parametrize("given", [None, "", "gAAAAA-no-token"])
+@pytest.mark.parametrize("token", [None, "", "gAAAAA-no-token"])
 def test_no_token_and_a_wrong_one_are_answered_with_where_to_ask(
-    url: str, keystone: KeystoneServer, given: str | None
+    url: str, keystone: KeystoneServer, token: str | None
 ) -> None:
-    answer = stacks(url, "p", given)
+    answer = stacks(url, "p", token)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == f'Keystone uri="{keystone.url}"'
     assert answer.json()["error"]["type"] == "HTTPUnauthorized"

@@ -53,7 +53,7 @@ def rows(db: Database) -> list[StoredTrust]:
         return [StoredTrust(**{name: getattr(row, name) for name in names}) for row in found]
 
 
-def given_by(service: Entrusted, user_id: str) -> list[str]:
+def trusts_of(service: Entrusted, user_id: str) -> list[str]:
     """Ids of the trusts of this user in the service, as Keystone has them."""
     trustee = service.keystone.user_id(service.keystone.trustee)
     found = service.keystone.ask(
@@ -69,14 +69,14 @@ def gone(http: httpx.Client, stack_id: str) -> Callable[[], bool]:
 def test_a_stack_comes_with_a_trust_that_goes_with_it(service: Entrusted, person: Person) -> None:
     with service.client(person) as http:
         stack_id = create(http)
-        (trust,) = given_by(service, person.id)
+        (trust,) = trusts_of(service, person.id)
         (row,) = rows(service.db)
         assert (row.stack_id, row.trust_id, row.state, row.user_id) == (stack_id, trust, GOOD, person.id)
         assert service.trusts.token(trust)
         http.delete(f"stacks/s/{stack_id}")
         until(gone(http, stack_id), "the stack to be deleted")
     until(lambda: not rows(service.db), "the trust to be done with")
-    assert given_by(service, person.id) == []
+    assert trusts_of(service, person.id) == []
 
 
 def test_a_stack_makes_stacks_in_the_own_region_without_a_login(
@@ -89,7 +89,7 @@ def test_a_stack_makes_stacks_in_the_own_region_without_a_login(
         assert stack["outputs"][0]["output_value"] == "one"
         inner = [each for each in http.get("stacks").json()["stacks"] if each["id"] != stack_id]
         assert [each["stack_owner"] for each in inner] == [person.name]
-        assert len(given_by(service, person.id)) == 1  # the inner one goes by the same
+        assert len(trusts_of(service, person.id)) == 1  # the inner one goes by the same
         http.put(f"stacks/s/{stack_id}", json={"template": remote("two")})
         stack = settled(http, stack_id, status="UPDATE_COMPLETE")
         assert stack["outputs"][0]["output_value"] == "two"
@@ -97,7 +97,7 @@ def test_a_stack_makes_stacks_in_the_own_region_without_a_login(
         until(gone(http, stack_id), "the stack to be deleted")
         until(lambda: not rows(service.db), "the trust to be done with")
         assert http.get("stacks").json() == {"stacks": []}
-    assert given_by(service, person.id) == []
+    assert trusts_of(service, person.id) == []
 
 
 @pytest.fixture
@@ -111,11 +111,11 @@ def test_an_update_by_somebody_else_is_on_their_behalf(service: Entrusted, perso
     with service.client(person) as http, service.client(colleague) as other:
         stack_id = create(http)
         assert other.put(f"stacks/s/{stack_id}", json={"template": TEXT}).status_code == 202
-        until(lambda: given_by(service, person.id) == [], "the first trust to be given back")
-        (trust,) = given_by(service, colleague.id)
+        until(lambda: trusts_of(service, person.id) == [], "the first trust to be given back")
+        (trust,) = trusts_of(service, colleague.id)
         assert [(row.trust_id, row.state) for row in rows(service.db)] == [(trust, GOOD)]
         assert other.put(f"stacks/s/{stack_id}", json={"template": TEXT}).status_code == 202
-        assert given_by(service, colleague.id) == [trust]
+        assert trusts_of(service, colleague.id) == [trust]
 
 
 def test_what_somebody_else_asks_of_a_stack_is_on_their_behalf(
@@ -126,16 +126,16 @@ def test_what_somebody_else_asks_of_a_stack_is_on_their_behalf(
         settled(http, stack_id, status="CREATE_COMPLETE")
         snapshot = http.post(f"stacks/s/{stack_id}/snapshots", json={}).json()["id"]
         settled(http, stack_id, status="SNAPSHOT_COMPLETE")
-        for asker, path, body, status in (
+        for requester, path, body, status in (
             (other, "actions", {"suspend": None}, "SUSPEND_COMPLETE"),
             (http, "actions", {"resume": None}, "RESUME_COMPLETE"),
             (other, f"snapshots/{snapshot}/restore", None, "RESTORE_COMPLETE"),
         ):
-            assert asker.post(f"stacks/s/{stack_id}/{path}", json=body).is_success
+            assert requester.post(f"stacks/s/{stack_id}/{path}", json=body).is_success
             settled(http, stack_id, status=status)
-            mine, others = (person, colleague) if asker is http else (colleague, person)
-            assert len(given_by(service, mine.id)) == 1
-            until(lambda id=others.id: given_by(service, id) == [], "the other's trust to be given back")  # type: ignore[misc]
+            mine, others = (person, colleague) if requester is http else (colleague, person)
+            assert len(trusts_of(service, mine.id)) == 1
+            until(lambda id=others.id: trusts_of(service, id) == [], "the other's trust to be given back")  # type: ignore[misc]
 
 
 def test_a_trust_whose_user_has_no_role_any_more_is_told_and_mended_by_an_update(
@@ -146,9 +146,9 @@ def test_a_trust_whose_user_has_no_role_any_more_is_told_and_mended_by_an_update
         settled(http, stack_id, status="CREATE_COMPLETE")
         admin.withdraw(person.id, person.project_id, "member")
         until(lambda: {row.state for row in rows(service.db)} == {GONE}, "the trust to be missed")
-        told = [each for each in examine(service.db, None) if each.name == "trusts"]
-        assert [each.level for each in told] == [Level.WARN]
-        assert person.name in told[0].found
+        found = [each for each in examine(service.db, None) if each.name == "trusts"]
+        assert [each.level for each in found] == [Level.WARN]
+        assert person.name in found[0].found
         explained = other.get(f"stacks/s/{stack_id}/explain", follow_redirects=True).text
         assert "nobody's trust" in explained
         assert other.put(f"stacks/s/{stack_id}", json={"template": remote("two")}).status_code == 202
@@ -169,7 +169,7 @@ def test_the_user_is_deleted_and_another_one_deletes_the_stack(
     until(lambda: not rows(service.db), "all trusts to be done with")
 
 
-def asked(service: Entrusted, person: Person, stack_id: str = "nowhere") -> StoredTrust:
+def unfinished_trust(service: Entrusted, person: Person, stack_id: str = "nowhere") -> StoredTrust:
     """What is left of a service that has died while it asked."""
     row = StoredTrust("d", stack_id, person.project_id, person.id, ASKED, object={"end": service.trusts.end_of(7)})
     row.due_at = 0.0
@@ -182,9 +182,9 @@ def test_what_was_asked_for_by_one_who_died_is_given_back(service: Entrusted, pe
     end = service.trusts.end_of(7)
     made = service.trusts.make(person.id, person.project_id, ["member"], person.token(), end)
     assert service.trusts.make(person.id, person.project_id, ["member"], person.token(), end) == made
-    asked(service, person)
+    unfinished_trust(service, person)
     until(lambda: not rows(service.db), "the row to be done with")
-    assert given_by(service, person.id) == []
+    assert trusts_of(service, person.id) == []
 
 
 def test_a_stack_that_is_refused_leaves_no_trust(service: Entrusted, person: Person) -> None:
@@ -192,7 +192,7 @@ def test_a_stack_that_is_refused_leaves_no_trust(service: Entrusted, person: Per
         create(http)
         assert http.post("stacks", json={"stack_name": "s", "template": TEXT}).status_code == 409
         until(lambda: len(rows(service.db)) == 1, "the second trust to be given back")
-    assert len(given_by(service, person.id)) == 1
+    assert len(trusts_of(service, person.id)) == 1
 
 
 def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
@@ -202,10 +202,13 @@ def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
     with service.client(person) as http:
         stack_id = create(http, remote())
         settled(http, stack_id, status="CREATE_COMPLETE")
-        asker = Requester(person.id, person.name, person.project_id, frozenset({"member"}), person.token())
+        requester = Requester(person.id, person.name, person.project_id, frozenset({"member"}), person.token())
         keystone.stop()
         try:
-            with pytest.raises(Exception, match="Keystone does not answer"), service.delegations.entrusted("n", asker):
+            with (
+                pytest.raises(Exception, match="Keystone does not answer"),
+                service.delegations.entrusted("n", requester),
+            ):
                 pass
             assert http.get("stacks").status_code == 503
         finally:
@@ -216,8 +219,8 @@ def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
 
 
 def test_who_cannot_be_acted_for_is_told(service: Entrusted, person: Person) -> None:
-    asker = Requester(person.id, person.name, person.project_id, frozenset({"admin"}), person.token())
-    with pytest.raises(Exception, match="cannot act for"), service.delegations.entrusted("n", asker):
+    requester = Requester(person.id, person.name, person.project_id, frozenset({"admin"}), person.token())
+    with pytest.raises(Exception, match="cannot act for"), service.delegations.entrusted("n", requester):
         pass
     with pytest.raises(Denied, match="nobody's trust"):
         service.delegations.token(person.project_id)

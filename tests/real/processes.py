@@ -17,7 +17,7 @@ def end_with_the_tests() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def told_to_stop() -> threading.Event:
+def stop_on_sigterm() -> threading.Event:
     """Set by SIGTERM."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

@@ -21,10 +21,12 @@ def generation(name: str, number: int, scale: int = 1) -> dict[str, Any]:
 
 
 def _networks(name: str, number: int, scale: int) -> dict[str, Any]:
-    networks = {f"network_{at}": _resource("OS::Neutron::Net", name=f"{name}-{at}") for at in _kept(20 * scale, number)}
+    networks = {
+        f"network_{at}": _resource("OS::Neutron::Net", name=f"{name}-{at}") for at in _retained(20 * scale, number)
+    }
     rules = {
         f"rules_{at}": _resource("OS::Neutron::SecurityGroup", description=f"of {number}")
-        for at in _kept(10 * scale, number)
+        for at in _retained(10 * scale, number)
     }
     return networks | rules
 
@@ -32,7 +34,7 @@ def _networks(name: str, number: int, scale: int) -> dict[str, Any]:
 def _volumes(name: str, number: int, scale: int) -> dict[str, Any]:
     return {
         f"volume_{at}": _resource("OS::Cinder::Volume", size=1, description=f"of {name} {number}")
-        for at in _kept(60 * scale, number)
+        for at in _retained(60 * scale, number)
     }
 
 
@@ -46,7 +48,7 @@ def _servers(name: str, number: int, scale: int) -> dict[str, Any]:
             metadata={"generation": str(number)},
             networks=[{"network": {"get_resource": f"network_{at % 20}"}}],
         )
-        for at in _kept(80 * scale, number)
+        for at in _retained(80 * scale, number)
     }
     attachments = {
         f"attachment_{at}": _resource(
@@ -54,7 +56,7 @@ def _servers(name: str, number: int, scale: int) -> dict[str, Any]:
             instance_uuid={"get_resource": f"server_{at}"},
             volume_id={"get_resource": f"volume_{at}"},
         )
-        for at in _kept(40 * scale, number)
+        for at in _retained(40 * scale, number)
     }
     return servers | attachments
 
@@ -65,16 +67,16 @@ def _plain(name: str, number: int, scale: int) -> dict[str, Any]:
         f"double_{at}": _resource(
             "OS::Heat::TestResource", value={"get_resource": f"double_{at - 10}"} if at >= 10 else f"of {number}"
         )
-        for at in _kept(40 * scale, number)
+        for at in _retained(40 * scale, number)
     }
     strings = {
-        f"string_{at}": _resource("OS::Heat::RandomString", length=8 + number) for at in _kept(30 * scale, number)
+        f"string_{at}": _resource("OS::Heat::RandomString", length=8 + number) for at in _retained(30 * scale, number)
     }
     return doubles | strings
 
 
-def _kept(count: int, number: int) -> Iterator[int]:
-    """Whatever depends on something else has the same last digit: it goes with it."""
+def _retained(count: int, number: int) -> Iterator[int]:
+    """What depends on something else has the same last digit: it goes with it."""
     return (at for at in range(count) if number == 0 or at % 10 != number % 10)
 
 

@@ -21,12 +21,12 @@ def test_nothing_that_was_accepted_is_lost(tmp_path: Path) -> None:
         killed = threading.Event()
         killer = threading.Thread(target=_kill, args=(state, killed))
         killer.start()
-        told = crowd(url_of(state), WISH)
+        outcome = crowd(url_of(state), WISH)
         killer.join()
     assert killed.is_set()
-    assert told.lost == []
-    assert _writes(told) > 100
-    assert told.refused == []  # connections of a killed process break; no answer is wrong
+    assert outcome.lost == []
+    assert _writes(outcome) > 100
+    assert outcome.refused == []  # connections of a killed process break; no answer is wrong
 
 
 def _kill(state: State, killed: threading.Event) -> None:
@@ -40,5 +40,5 @@ def _kill(state: State, killed: threading.Event) -> None:
     killed.set()
 
 
-def _writes(told: Told) -> int:
-    return sum(len(told.seconds[kind]) for kind in ("create", "update", "delete"))
+def _writes(outcome: Told) -> int:
+    return sum(len(outcome.seconds[kind]) for kind in ("create", "update", "delete"))

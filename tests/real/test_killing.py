@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.postgresql, pytest.mark.timeout(120 
 
 @pytest.mark.shows("CV5")
 def test_users_do_not_see_that_workers_are_killed(world: RealWorld) -> None:
-    """CV5, CV18: created, updated and deleted on, whoever dies."""
+    """CV5, CV18: stacks are created, updated and deleted on, whichever process dies."""
     rng = random.Random(1)
     users = Users(world, rng)
     for _ in range(3):
@@ -48,7 +48,7 @@ def stop_at_work(world: RealWorld, users: Users, rng: random.Random) -> BaseProc
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.shows("CV5")
-def test_somebody_goes_on_within_ten_seconds(world: RealWorld, end: signal.Signals) -> None:
+def test_another_worker_takes_over_within_ten_seconds(world: RealWorld, end: signal.Signals) -> None:
     """With the lease that the service has by default, whether the worker is dead or frozen."""
     for _ in range(2):
         world.start_worker(lease_s=5.0)
@@ -72,7 +72,7 @@ def test_somebody_goes_on_within_ten_seconds(world: RealWorld, end: signal.Signa
 
 @pytest.mark.shows("CV5")
 def test_users_do_not_see_that_workers_are_frozen(world: RealWorld) -> None:
-    """A worker that wakes up long after its lease ran out finds that somebody else has gone on."""
+    """A worker that wakes up long after its lease ran out finds that another one has taken over."""
     rng = random.Random(3)
     users = Users(world, rng)
     users.create()
@@ -90,8 +90,8 @@ def test_users_do_not_see_that_workers_are_frozen(world: RealWorld) -> None:
     world.check()
 
 
-def test_a_worker_that_is_told_to_stop_gives_its_shards_back(world: RealWorld) -> None:
-    """SIGTERM: what has begun is finished, and nobody has to wait for a lease to run out."""
+def test_a_stopping_worker_releases_its_shards(world: RealWorld) -> None:
+    """SIGTERM: what has begun is finished, and no lease has to run out."""
     Users(world, random.Random(4)).create()
     worker = world.start_worker(lease_s=30.0)
     until(lambda: world.cloud.acts > 30 and world.owned(worker), "the worker in the middle of its work")

@@ -82,12 +82,12 @@ def test_a_worker_ends_in_order_without_redis(world: RealWorld, redis_running: R
 
 
 def test_redis_freezes(world: RealWorld, redis_running: RedisServer) -> None:
-    """It takes connections and says nothing, for longer than anybody waits for an answer."""
+    """It takes connections and says nothing, for longer than any caller waits for an answer."""
 
     def freeze() -> None:
         redis_running.freeze()
-        told = world.orders.log.read_text().count("Redis does not answer")
-        until(lambda: world.orders.log.read_text().count("Redis does not answer") > told, "somebody to notice")
+        before = world.orders.log.read_text().count("Redis does not answer")
+        until(lambda: world.orders.log.read_text().count("Redis does not answer") > before, "a worker to notice")
         redis_running.thaw()
 
     trouble(world, freeze)

@@ -40,9 +40,9 @@ class Api:
         )
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
         return subprocess.Popen(
-            self._command, env=kept, pass_fds=[self._listening.fileno()], preexec_fn=end_with_the_tests
+            self._command, env=environment, pass_fds=[self._listening.fileno()], preexec_fn=end_with_the_tests
         )
 
     def kill(self) -> None:
@@ -72,12 +72,12 @@ class Api:
     def delete(self, name: str, stack_id: str) -> None:
         assert self._answer(lambda: self._http.delete(f"stacks/{name}/{stack_id}")).status_code in (204, 404)
 
-    def _answer(self, ask: Callable[[], httpx.Response]) -> httpx.Response:
-        """Asked again as long as the connection breaks; an answer is an answer."""
+    def _answer(self, send: Callable[[], httpx.Response]) -> httpx.Response:
+        """Send again as long as the connection breaks; any answer counts."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return ask()
+                return send()
             except httpx.TransportError:
                 if time.monotonic() > deadline:
                     raise
@@ -101,12 +101,12 @@ def test_api_and_worker_are_killed(tmp_path: Path) -> None:
         world.start_worker()
         ids = {name: api.create(name) for name in ("stays", "goes")}
         for number in range(1, KILLS + 1):
-            asked = user.submit(api.update, "stays", ids["stays"], number)
+            update = user.submit(api.update, "stays", ids["stays"], number)
             time.sleep(rng.uniform(0.0, 0.3))  # anywhere in the request
             api.restart()
             world.kill(rng.choice(world.get_under_way(rng)))
             world.start_worker()
-            asked.result()
+            update.result()
         api.delete("goes", ids["goes"])
         world.kill(rng.choice(world.get_under_way(rng)))
         world.start_worker()

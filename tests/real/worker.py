@@ -10,7 +10,7 @@ from homeostat.convergence.reconciler import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database
 from tests.real.cloud_server import SharedCloud
-from tests.real.processes import end_with_the_tests, log_to, told_to_stop
+from tests.real.processes import end_with_the_tests, log_to, stop_on_sigterm
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def run_worker(orders: Orders) -> None:
     """Until SIGTERM."""
     end_with_the_tests()
     log_to(orders.log)
-    stop = told_to_stop()
+    stop = stop_on_sigterm()
     limits = Limits(lease_s=orders.lease_s, batch=orders.batch, look_busy_s=0.2)
     with contextlib.closing(Database(orders.database_url, time.time)) as db:
         worker = Worker(

@@ -78,14 +78,14 @@ class RealWorld:
             return [each for each in workers.listed(tx) if each.is_alive(now)]
 
     def get_under_way(self, rng: random.Random) -> list[BaseProcess]:
-        """Wait until some dozens of things more are asked of the cloud, and somebody works. Gives who does, or all
-        workers when everything is done before."""
+        """Wait until the cloud has got some dozens of requests more, and a worker is busy. Returns the busy workers, or
+        all when everything is done before."""
         goal = self.cloud.acts + rng.randrange(80)
         self.wait_for(lambda: self.resting() or (self.cloud.acts >= goal and self.working()), "work to be under way")
         return self.working() or self.workers
 
     def wait_for(self, condition: Callable[[], Any], what: str) -> None:
-        """Fails: AssertionError that tells what is going on."""
+        """Fails: AssertionError with the state of the world."""
         try:
             until(condition, what)
         except AssertionError as error:
@@ -115,13 +115,13 @@ class RealWorld:
         """Everything comes to rest as it should be, and no user has ever seen that workers died (CV5, CV18)."""
         self.wait_for(self.resting, "rest")
         self.wait_for(lambda: set(self.cloud.things()) <= {row.handle for row in self.rows()}, "the end of late things")
-        assert not self._failures(), f"somebody saw a failure: {self._failures()}\n{self.trouble()}"
+        assert not self._failures(), f"users saw a failure: {self._failures()}\n{self.trouble()}"
         assert not self.cloud.doubled, f"created twice: {self.cloud.doubled}"
         check_rest(self)
         check_events(self)
 
     def trouble(self) -> str:
-        """What is not at rest, and the end of what the workers complained of."""
+        """What is not at rest, and the end of their log."""
         table = schema.shard
         with self.db.read() as tx:
             shards = list(tx.execute(select(table).where(table.c.wake_at.is_not(None))))
@@ -134,14 +134,14 @@ class RealWorld:
         return "\n".join([f"now {time.time()}", *lines, *log[-60:]])
 
     def _sessions(self) -> list[str]:
-        """What PostgreSQL does for whom."""
+        """Sessions of PostgreSQL that are in a transaction."""
         if self.db.is_sqlite:
             return []
-        asked = (
+        query = (
             "SELECT pid, state, wait_event, pg_blocking_pids(pid), xact_start, left(query, 90) FROM pg_stat_activity"
         )
         with self.db.read() as tx:
-            return [f"session {tuple(row)}" for row in tx.execute(text(f"{asked} WHERE xact_start IS NOT NULL"))]
+            return [f"session {tuple(row)}" for row in tx.execute(text(f"{query} WHERE xact_start IS NOT NULL"))]
 
     def _failures(self) -> list[Any]:
         table = schema.event
