@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bench.answering import answers
 from bench.databases import KINDS, SETTINGS
+from bench.encryption import encryption
 from bench.figures import Figure, Measured, growth, machine
 from bench.idling import idling
 from bench.lifecycle import best_of
@@ -14,7 +15,6 @@ from bench.processes import created_by_workers, idle
 from bench.reacting import latency, small_beside_large
 from bench.reading import reading
 from bench.rows import bare_rows
-from bench.sealing import sealing
 from bench.serving import crowded
 from bench.shapes import SHAPES
 from bench.turns import turns
@@ -109,17 +109,20 @@ def resting(wanted: Wanted) -> Iterator[Figure]:
             yield from idling(max(2, n // 5), database, wanted.seconds)
 
 
-def sealed(wanted: Wanted) -> Iterator[Figure]:
+def at_rest(wanted: Wanted) -> Iterator[Figure]:
     for database in wanted.databases:
         for n in wanted.sizes:
-            yield from sealing(n, wanted.repeat, database)
+            yield from encryption(n, wanted.repeat, database)
 
 
 BENCHES: dict[str, tuple[str, Bench]] = {
     **{name: (shape.what, lifecycle_of(name)) for name, shape in SHAPES.items()},
     "read": ("reading, compiling and checking a template, and the first decisions about it", read),
     "rows": ("the bare row traffic, and what share of it creating reaches", rows),
-    "sealing": ("what it costs that secrets are sealed, and what it costs those who have none", sealed),
+    "encryption": (
+        "what it costs that secrets are encrypted, and what it costs those who have none",
+        at_rest,
+    ),
     "workers": ("1, 2 and 4 worker processes on PostgreSQL create resources in several stacks", workers),
     "idle": ("what a worker, and a whole service, costs that has nothing to do but to look", resting),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),

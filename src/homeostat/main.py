@@ -320,7 +320,7 @@ def migrate_database(arguments: Namespace) -> int:
 
 
 def keys(arguments: Namespace) -> int:
-    """Generate, rotate or show the keys that seal secrets."""
+    """Generate, rotate or show the keys that encrypt secrets."""
     from homeostat.cli import key_commands
 
     state = State(arguments.state_dir.expanduser().absolute())
@@ -336,7 +336,7 @@ def keys(arguments: Namespace) -> int:
 
 
 def use_keys(db: "Database", chosen: str, state: Path) -> None:
-    """Give the database the keys that seal secrets; to be called before anything is read or written.
+    """Give the database the keys that encrypt secrets; to be called before anything is read or written.
 
     Raises:
         Problem: The keys cannot be used.

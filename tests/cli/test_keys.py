@@ -1,4 +1,4 @@
-"""Keys that seal secrets: made by the service, changed beside it, lost."""
+"""Keys that encrypt secrets: made by the service, changed beside it, lost."""
 
 import os
 import sqlite3
@@ -33,22 +33,22 @@ def holds(home: Home, words: str) -> list[str]:
     return [each.name for each in paths if words.encode() in each.read_bytes()]
 
 
-def test_a_service_seals_with_a_key_of_its_own_which_may_change_while_it_runs(service: Home, template: str) -> None:
-    done = service.run("up", template, "sealed", "-P", f"password={SECRET}")
+def test_a_service_encrypts_with_a_key_of_its_own_which_may_change_while_it_runs(service: Home, template: str) -> None:
+    done = service.run("up", template, "encrypted", "-P", f"password={SECRET}")
     assert done.code == 0, done.err
     keys = service.state.keys
     assert stat.S_IMODE(keys.stat().st_mode) == 0o600
     assert holds(service, SECRET) == []
     before = service.run("keys", "status", "--json").json()
-    assert list(before["cells"]) == [before["sealing"]]
+    assert list(before["cells"]) == [before["encrypting"]]
 
     changed = service.run("keys", "rotate", "--json")
     assert changed.code == 0, changed.err
     after = service.run("keys", "status", "--json").json()
-    assert after["keys"] == [changed.json()["key"], before["sealing"]]
-    assert list(after["cells"]) == [after["sealing"]]
+    assert after["keys"] == [changed.json()["key"], before["encrypting"]]
+    assert list(after["cells"]) == [after["encrypting"]]
     keys.write_text(keys.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")  # the old one is not needed
-    again = service.run("up", template, "sealed", "-P", f"password={SECRET}-changed")
+    again = service.run("up", template, "encrypted", "-P", f"password={SECRET}-changed")
     assert again.code == 0, again.err
     assert holds(service, SECRET) == []
     assert service.run("doctor", "--cloud", "simulated").code == 0
@@ -58,22 +58,22 @@ def test_a_lost_file_of_keys_is_not_replaced(home: Home) -> None:
     """A new key would hide that the old one is needed."""
     assert home.run("migrate").code == 0
     columns = "id, project, name, root_id, depth, revision, action, status, reason, disable_rollback, converge"
-    sealed = "enc:v1:0badcafe:AAAA"
+    encrypted = "enc:v1:0badcafe:AAAA"
     with sqlite3.connect(home.state.database) as db:
         db.execute(
             f"INSERT INTO stack ({columns}, shards, created_at) "
             "VALUES ('s', 'p', 'n', 's', 0, 1, 'CREATE', 'COMPLETE', '', 1, 1, 1, 0.0)"
         )
         db.execute(
-            "INSERT INTO revision VALUES ('s', 1, 'template', '{}', ?, '{}', '{}', '', 0.0, 'CREATE')", (sealed,)
+            "INSERT INTO revision VALUES ('s', 1, 'template', '{}', ?, '{}', '{}', '', 0.0, 'CREATE')", (encrypted,)
         )
     refused = home.run("worker", "--cloud", "simulated")
     assert refused.code == 1
-    assert "sealed with key 0badcafe" in refused.err
+    assert "encrypted with key 0badcafe" in refused.err
     assert "put the file of keys back" in refused.err
     assert not home.state.keys.exists()
     plain = home.run("worker", "--cloud", "simulated", "--encryption-keys", "none")
-    assert "sealed with key 0badcafe" in plain.err
+    assert "encrypted with key 0badcafe" in plain.err
     lost = home.run("keys", "status", "--json")
     assert (lost.code, lost.json()["lost"]) == (1, ["0badcafe"])
 

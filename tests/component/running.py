@@ -35,7 +35,7 @@ from homeostat.resources.registry import kind_of, resource_type
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
-from homeostat.store.encryption.sealed_cells import Keyring, use_keys
+from homeostat.store.encryption.encrypted_cells import Keyring, use_keys
 from homeostat.store.stacks import stacks
 from tests import upcoming
 from tests.simulation.actors import VirtualClock

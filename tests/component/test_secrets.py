@@ -11,7 +11,7 @@ from homeostat.resources.registry import register
 from homeostat.resources.secrets import is_secret, makes_secrets
 from homeostat.store import schema
 from homeostat.store.encryption import key_rotation
-from homeostat.store.encryption.sealed_cells import Keyring
+from homeostat.store.encryption.encrypted_cells import Keyring
 from tests.component.running import PROJECT, Service, double, group, handle, server, volume
 
 CANARY = "canary-7f3a"
@@ -149,7 +149,7 @@ def test_no_secret_is_found_in_the_database(service: Service, road: str) -> None
     assert CANARY not in everything(service)
 
 
-def test_settings_of_event_sinks_are_sealed(service: Service) -> None:
+def test_settings_of_event_sinks_are_encrypted(service: Service) -> None:
     sink = {"type": "webhook", "url": f"https://hooks.test/{CANARY}", "secret": CANARY}
     create(service, {"v": volume()}, environment={"event_sinks": [sink]})
     service.work()
@@ -181,18 +181,18 @@ def test_no_secret_that_a_resource_makes_is_found(service: Service) -> None:
     assert [each for each in secrets if each in stored] == []
 
 
-def test_what_is_signalled_is_sealed(service: Service) -> None:
+def test_what_is_signalled_is_encrypted(service: Service) -> None:
     stack_id = create(service, {"handle": handle()})
     service.rest()
     service.signal(stack_id, "handle", {"id": "1", "data": CANARY})
     assert CANARY not in everything(service)
 
 
-# -- what need not be sealed -------------------------------------------------------------------------------------------
+# -- what need not be encrypted ----------------------------------------------------------------------------------------
 
 
-def sealed_rows(service: Service) -> list[str]:
-    """Names of resources whose properties or observations are sealed."""
+def encrypted_rows(service: Service) -> list[str]:
+    """Names of resources whose properties or observations are encrypted."""
     with service.db.read() as tx:
         one = tx.execute(text("SELECT name FROM resource WHERE properties LIKE 'enc:%'")).scalars().all()
         other = tx.execute(text("SELECT resource_name FROM resource_observed WHERE object LIKE 'enc:%'"))
@@ -206,10 +206,10 @@ def test_stacks_without_secrets_do_not_pay(service: Service) -> None:
     service.live(130.0)
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert [each.secret for each in service.stacks()] == [False] * 3
-    assert sealed_rows(service) == []
+    assert encrypted_rows(service) == []
 
 
-def test_a_secret_that_comes_later_seals_the_whole_tree(service: Service) -> None:
+def test_a_secret_that_comes_later_encrypts_the_whole_tree(service: Service) -> None:
     group_of = {"group": group(2, double(value="x"))}
     stack_id = create(service, group_of)
     service.rest()
@@ -222,23 +222,23 @@ def test_a_secret_that_comes_later_seals_the_whole_tree(service: Service) -> Non
     service.rest()
     assert all(each.secret for each in service.stacks())
     assert CANARY not in everything(service)
-    assert {"0", "1", "2"} <= set(sealed_rows(service))
+    assert {"0", "1", "2"} <= set(encrypted_rows(service))
     service.stack_service.update(stack_id, StackRequest({"heat_template_version": VERSION, "resources": group_of}))
     service.rest()
     assert all(each.secret for each in service.stacks()), "old values may still be in rows that are on their way out"
 
 
-def test_nobody_looked_means_sealed(service: Service) -> None:
+def test_nobody_looked_means_encrypted(service: Service) -> None:
     """As for stacks made by a version that does not know better."""
     stack_id = service.begin({"v": volume()})
     with service.db.write() as tx:
         tx.execute(schema.stack.update().values(secret=None))
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
-    assert sealed_rows(service) == ["v"]
+    assert encrypted_rows(service) == ["v"]
 
 
-def test_drift_is_seen_in_sealed_rows(service: Service) -> None:
+def test_drift_is_seen_in_encrypted_rows(service: Service) -> None:
     stack_id = create(service, {"v": volume(name=PW, size=1)}, declared=HIDDEN, parameters={"pw": CANARY})
     service.rest()
     (handle_,) = service.cloud.things("volume")
@@ -265,10 +265,10 @@ def test_types_that_tell_secrets_are_known_to() -> None:
     assert makes_secrets(["OS::Cinder::Volume", "OS::Heat::RandomString"])
 
 
-def test_all_that_is_sealable_is_known(service: Service) -> None:
-    """A column that holds plain data of users is sealed, or has a reason not to be."""
+def test_all_that_is_encryptable_is_known(service: Service) -> None:
+    """A column that holds plain data of users is encrypted, or has a reason not to be."""
     create(service, {"v": volume()})
-    found = {f"{table.name}.{column.name}" for table, columns in key_rotation.sealable() for column in columns}
+    found = {f"{table.name}.{column.name}" for table, columns in key_rotation.encryptable() for column in columns}
     json = {
         f"{table.name}.{column.name}"
         for table in schema.metadata.sorted_tables

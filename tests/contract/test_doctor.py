@@ -17,7 +17,7 @@ from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.builtin import event_sinks
 from homeostat.store.database import Database, sqlite_url
-from homeostat.store.encryption.sealed_cells import NO_KEYS, Keyring, key_id
+from homeostat.store.encryption.encrypted_cells import NO_KEYS, Keyring, key_id
 from homeostat.store.operation import workers
 from homeostat.store.operation.workers import Worker
 from homeostat.store.shards import retained, shard_state, shards
@@ -269,7 +269,7 @@ def test_a_thing_that_is_looked_for_already_is_not_reported(database: Database, 
 # -- secrets -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_sealed_with_the_newest_key_is_told(database: Database) -> None:
+def test_what_is_not_encrypted_with_the_newest_key_is_told(database: Database) -> None:
     database.use_keys(NO_KEYS)
     asleep(database, "plain")
     found = checks(database)["secrets"]
@@ -280,7 +280,7 @@ def test_what_is_not_sealed_with_the_newest_key_is_told(database: Database) -> N
     asleep(database, "new")
     found = checks(database)["secrets"]
     assert found.level is Level.WARN
-    assert found.found == f"3 cells are sealed with key {NEW.newest}, 3 with older keys, 3 are plain"
+    assert found.found == f"3 cells are encrypted with key {NEW.newest}, 3 with older keys, 3 are plain"
     assert "rotate --same-key" in found.remedy
 
 

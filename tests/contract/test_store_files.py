@@ -10,7 +10,7 @@ from tests.contract.store_cases import NOW, TIMEOUT_S
 
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.encryption.sealed_cells import Keyring, Unreadable
+from homeostat.store.encryption.encrypted_cells import Keyring, Unreadable
 from homeostat.store.stacks import files, stacks
 from homeostat.store.stacks.stacks import Desired, NewStack
 

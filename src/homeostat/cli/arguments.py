@@ -569,13 +569,13 @@ def _add_key_commands(commands: Commands, doctor: ArgumentParser) -> None:
     keys = _operator(
         commands,
         "keys",
-        "make, count and change the keys that seal secrets in the database",
+        "make, count and change the keys that encrypt secrets in the database",
         "homeostat keys generate --encryption-keys /etc/homeostat/keys\n  homeostat keys status\n"
         "  homeostat keys rotate\n\n"
         "generate: make a file with a new key. Give every process of the service the same file, and keep a copy of it\n"
         "apart from the backups of the database.\n"
-        "status: count the cells that are plain, and those sealed with each key.\n"
-        "rotate: put a new key in front of the file, and seal with it all that is plain or under an older key, while\n"
+        "status: count the cells that are plain, and those encrypted with each key.\n"
+        "rotate: put a new key in front of the file, and encrypt with it all that is plain or has an older key, while\n"
         "the service runs. It can be stopped at any time, and gone on with: --same-key.",
     )
     keys.add_argument("act", metavar="ACT", choices=("generate", "status", "rotate"), help="generate, status or rotate")
@@ -589,7 +589,7 @@ def _add_keys(command: ArgumentParser) -> None:
         command,
         "encryption-keys",
         "",
-        "keys that seal secrets in the database, the newest first; none: leave them plain (default: `keys` in the "
+        "keys that encrypt secrets in the database, the newest first; none: leave them plain (default: `keys` in the "
         "state directory, which is made, with SQLite; otherwise none)",
         metavar="FILE|none",
     )

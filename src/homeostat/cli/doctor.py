@@ -24,7 +24,7 @@ from homeostat.store import schema
 from homeostat.store.builtin import event_sinks, stored_trusts
 from homeostat.store.database import Database
 from homeostat.store.encryption import key_rotation
-from homeostat.store.encryption.sealed_cells import Unreadable
+from homeostat.store.encryption.encrypted_cells import Unreadable
 from homeostat.store.operation import cloud_identities, health, workers
 from homeostat.store.shards import retained
 from homeostat.store.stacks import locks
@@ -260,10 +260,10 @@ def _secrets(db: Database, tx: Connection) -> Check:
     if not newest:
         remedy = "give all processes --encryption-keys FILE, then: homeostat keys rotate --same-key"
         return Check("secrets", Level.WARN, f"{plain} cells are plain, and new ones are, too", remedy)
-    found = f"{cells.get(newest, 0)} cells are sealed with key {newest}"
+    found = f"{cells.get(newest, 0)} cells are encrypted with key {newest}"
     if not plain and not old:
         return Check("secrets", Level.OK, found)
-    remedy = "seal them, too: homeostat keys rotate --same-key"
+    remedy = "encrypt them, too: homeostat keys rotate --same-key"
     return Check("secrets", Level.WARN, f"{found}, {old} with older keys, {plain} are plain", remedy)
 
 

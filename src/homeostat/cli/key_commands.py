@@ -28,7 +28,7 @@ def key_file(chosen: str, state: Path) -> Path:
 
 
 def use_keys(db: Database, chosen: str, state: Path) -> None:
-    """Let the database seal secrets.
+    """Let the database encrypt secrets.
 
     Creates the first key where none was chosen and the service is alone with an SQLite file.
 
@@ -54,12 +54,12 @@ def use_keys(db: Database, chosen: str, state: Path) -> None:
     db.use_keys(keys)
     needed = _key_in_use(db)
     if needed and needed not in keys.ids:
-        LOG.warning("some secrets are sealed with key %s, which is not in %s: homeostat keys status", needed, path)
+        LOG.warning("some secrets are encrypted with key %s, which is not in %s: homeostat keys status", needed, path)
 
 
 def _make(path: Path) -> None:
     try:
-        LOG.info("made %s with key %s, which seals secrets: keep a copy of it", path, keyfile.generate(path))
+        LOG.info("made %s with key %s, which encrypts secrets: keep a copy of it", path, keyfile.generate(path))
     except FileExistsError:
         LOG.info("another process has made %s", path)
     except OSError as error:
@@ -67,12 +67,12 @@ def _make(path: Path) -> None:
 
 
 def _check_plain(db: Database, why: str) -> None:
-    """Raise Problem when the database holds sealed secrets and there is no key at all."""
+    """Raise Problem when the database holds encrypted secrets and there is no key at all."""
     needed = _key_in_use(db)
     if needed:
         raise Problem(
-            f"the database holds secrets sealed with key {needed}, and {why}: put the file of keys back; where it is "
-            "lost for good, make another one (homeostat keys generate): all that is not sealed goes on"
+            f"the database holds secrets encrypted with key {needed}, and {why}: put the file of keys back; if it is "
+            "lost for good, make another one (homeostat keys generate): all that is not encrypted goes on"
         )
 
 
@@ -107,7 +107,7 @@ def read_keys(db: Database, chosen: str, state: Path) -> None:
 
 
 def generate(path: Path, *, as_json: bool) -> int:
-    """Create a key file. Raise Problem when it exists already: secrets may be sealed with its keys."""
+    """Create a key file. Raise Problem when it exists already: secrets may be encrypted with its keys."""
     try:
         made = keyfile.generate(path)
     except FileExistsError:
@@ -122,7 +122,7 @@ def generate(path: Path, *, as_json: bool) -> int:
 
 
 def status(db: Database, path: Path, *, as_json: bool) -> int:
-    """Print the keys and the numbers of cells sealed with each.
+    """Print the keys and the numbers of cells encrypted with each.
 
     Returns:
         Exit code; 1 when a needed key is missing.
@@ -131,7 +131,7 @@ def status(db: Database, path: Path, *, as_json: bool) -> int:
     ids = db.keys.ids
     lost = sorted(set(cells) - set(ids) - {key_rotation.PLAIN})
     if as_json:
-        write_json({"file": str(path), "keys": list(ids), "sealing": db.keys.newest, "cells": cells, "lost": lost})
+        write_json({"file": str(path), "keys": list(ids), "encrypting": db.keys.newest, "cells": cells, "lost": lost})
     else:
         rows = [[each, str(cells.get(each, 0)), _role(each, db)] for each in [*ids, *lost, key_rotation.PLAIN]]
         console().print(pictures.table(("key", "cells", ""), rows))
@@ -140,17 +140,17 @@ def status(db: Database, path: Path, *, as_json: bool) -> int:
 
 def _role(key: str, db: Database) -> str:
     if key == key_rotation.PLAIN:
-        return "not sealed"
+        return "not encrypted"
     if key not in db.keys.ids:
         return "lost: put it back into the file of keys, or nobody can read these"
-    return "seals what is written now" if key == db.keys.newest else "only opens"
+    return "encrypts what is written now" if key == db.keys.newest else "only decrypts"
 
 
 def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
-    """Add a key and seal all cells with it.
+    """Add a key and encrypt all cells with it.
 
-    With `same_key`, only seal what is not sealed with the newest key; where the file begins with `plain`, that decrypts
-    everything for good.
+    With `same_key`, only encrypt what is not encrypted with the newest key; where the file begins with `plain`, that
+    decrypts everything for good.
 
     Returns:
         Exit code; 1 when some cells cannot be read.
@@ -166,22 +166,22 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
             keyfile.add_key(path)
         except OSError as error:
             raise Problem(f"{path} cannot be changed: {error.strerror}") from error
-        # After this time every process has loaded the new key, so that nothing is sealed with the old one behind the
+        # After this time every process has loaded the new key, so that nothing is encrypted with the old one behind the
         # sweep.
         time.sleep(2 * keyfile.LOOK_S)
     keys = _read(path)
     db.use_keys(keys)
     try:
-        done = key_rotation.reseal(db, lambda table, rows: LOG.info("%s: %d rows looked at", table, rows))
+        done = key_rotation.reencrypt(db, lambda table, rows: LOG.info("%s: %d rows looked at", table, rows))
     except (Transient, SQLAlchemyError) as error:
         raise Problem(f"it stopped; go on with: homeostat keys rotate --same-key ({error})") from error
     cells = _counts(db)
     old = {each: cells[each] for each in keys.ids if each in cells and each != keys.newest}
     if as_json:
-        told = {"key": keys.newest, "sealed": done.cells, "lost": dict(done.lost), "left": old}
+        told = {"key": keys.newest, "encrypted": done.cells, "lost": dict(done.lost), "left": old}
         write_json(told)
     else:
-        how = f"Sealed {done.cells} cells with key {keys.newest}" if keys.newest else f"Opened {done.cells} cells"
+        how = f"Encrypted {done.cells} cells with key {keys.newest}" if keys.newest else f"Decrypted {done.cells} cells"
         console().print(f"{how}.")
         for why, count in done.lost.items():
             console().print(f"{count} times: {why}")

@@ -2,7 +2,7 @@
 
 service.json   process ids and address of the running service     service.lock   held for as long as it lives
 service.log    log of a detached service                          homeostat.db   SQLite, unless a URL is given
-cloud/         the local cloud                                    keys           seal the secrets in homeostat.db
+cloud/         the local cloud                                    keys           encrypt the secrets in homeostat.db
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""Decision which stacks hold secrets, so that their rows are sealed (ADR 0036).
+"""Decision which stacks hold secrets, so that their rows are encrypted (ADR 0036).
 
 It is made for a whole tree of stacks at once. A secret spreads from a parameter or a resource to others by references,
-through functions, into nested stacks and out of them again; sealing the whole tree avoids tracking it.
+through functions, into nested stacks and out of them again; encrypting the whole tree avoids tracking it.
 """
 
 import re

@@ -5,7 +5,7 @@
 - `shards`: ownership of shards, their rows, and the observed state of those rows
 - `builtin`: records of the resources that the service provides itself
 - `operation`: workers, health, periodic work, purging
-- `encryption`: sealed cells and their keys
+- `encryption`: encrypted cells and their keys
 - `sql`: the differences between SQLite and PostgreSQL
 - `migrations`: the schema, version by version
 """

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from homeostat.model.errors import Transient
-from homeostat.store.encryption.sealed_cells import NO_KEYS, Keyring, keys_of, use_keys
+from homeostat.store.encryption.encrypted_cells import NO_KEYS, Keyring, keys_of, use_keys
 from homeostat.store.sql import migration, notices
 from homeostat.store.sql.migration import Phase, SchemaStatus
 from homeostat.store.sql.notices import Channel, Notices, Notifications, Pipes
@@ -38,7 +38,7 @@ class Database:
         url: SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://…`.
         now: The clock, in seconds since the epoch. On PostgreSQL the server's own clock decides about leases, whatever
             `now` says; see `now_of`.
-        keys: The keys that seal secrets.
+        keys: The keys that encrypt secrets.
     """
 
     def __init__(self, url: str, now: Callable[[], float], *, pool_size: int = 10, keys: Keyring = NO_KEYS) -> None:
@@ -56,7 +56,7 @@ class Database:
 
     @property
     def keys(self) -> Keyring:
-        """The keys that seal and open secrets in this database."""
+        """The keys that encrypt and decrypt secrets in this database."""
         return keys_of(self.engine.dialect)
 
     def use_keys(self, keys: Keyring) -> None:

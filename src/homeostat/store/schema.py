@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine.interfaces import Dialect
 
-from homeostat.store.encryption.sealed_cells import MARK, Lost, Unreadable, keys_of, open_text, seal_text
+from homeostat.store.encryption.encrypted_cells import MARK, Lost, Unreadable, decrypt_text, encrypt_text, keys_of
 
 metadata = MetaData(
     naming_convention={
@@ -76,7 +76,7 @@ def without_nul(text: str) -> str:
 
 
 class Cell(str):
-    """The text of a cell, encoded (and sealed where required) before the transaction that stores it.
+    """The text of a cell, encoded (and encrypted where required) before the transaction that stores it.
 
     Encoding large data takes time, during which other writers would wait for the transaction.
     """
@@ -104,14 +104,14 @@ def _from_json(cell: str | None) -> Any:
     return None if cell is None else orjson.loads(cell)
 
 
-class Sealed(Json):
-    """Plain data as JSON text that is sealed where the database has keys (see `encryption.sealed_cells`).
+class EncryptedJson(Json):
+    """Plain data as JSON text that is encrypted where the database has keys (see `encryption.encrypted_cells`).
 
-    A cell that cannot be opened is read as `Lost`.
+    A cell that cannot be decrypted is read as `Lost`.
 
     Args:
         place: `table.column`, which is authenticated with the cell.
-        always: False if `bulk` seals the column only in rows that the caller declares to hold secrets.
+        always: False if `bulk` encrypts the column only in rows that the caller declares to hold secrets.
     """
 
     cache_ok = True
@@ -124,7 +124,7 @@ class Sealed(Json):
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         if value is None or isinstance(value, Cell):
             return value
-        return keys_of(dialect).seal(to_json(value), self.place)
+        return keys_of(dialect).encrypt(to_json(value), self.place)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         place = self.place
@@ -136,7 +136,7 @@ class Sealed(Json):
                 return orjson.loads(cell)
             try:
                 # The keys are looked up for each cell, since they may be set after this decoder was made.
-                return orjson.loads(keys_of(dialect).open(cell, place))
+                return orjson.loads(keys_of(dialect).decrypt(cell, place))
             except Unreadable as error:
                 # An exception would fail the whole query, and with it other rows, which can be read.
                 return Lost(error)
@@ -144,10 +144,10 @@ class Sealed(Json):
         return read
 
 
-class SealedText(TypeDecorator[str]):
-    """Text that may hold secrets, sealed where the database has keys.
+class EncryptedText(TypeDecorator[str]):
+    """Text that may hold secrets, encrypted where the database has keys.
 
-    Reading a cell that cannot be opened raises `Unreadable`.
+    Reading a cell that cannot be decrypted raises `Unreadable`.
     """
 
     impl = Text
@@ -160,10 +160,10 @@ class SealedText(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         if value is None or isinstance(value, Cell):
             return value
-        return seal_text(keys_of(dialect), value, self.place)
+        return encrypt_text(keys_of(dialect), value, self.place)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else open_text(keys_of(dialect), value, self.place)
+        return None if value is None else decrypt_text(keys_of(dialect), value, self.place)
 
 
 def cell_of(dialect: Dialect, column: Column[Any], value: Any) -> Cell:
@@ -253,7 +253,7 @@ Columns:
         to: `{"id", "place": [names of the resources on the way down to this stack], "run"}`. run is new for each
         request to restore, and missing while the snapshot is taken.
     size: How many resources the stack itself should have, as last counted.
-    secret: False if nothing in the whole tree of stacks is made from secrets, so that its resources are not sealed;
+    secret: False if nothing in the whole tree of stacks is made from secrets, so that its resources are not encrypted;
         NULL if that was never determined.
     healing: Settings that differ from the service's: `{"policy": "replace" | "ask", "share": number}`.
 """
@@ -264,9 +264,9 @@ revision = Table(
     Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("kind", Text, nullable=False),
-    Column("template", Sealed("revision.template"), nullable=False),
-    Column("parameters", Sealed("revision.parameters"), nullable=False),
-    Column("environment", Sealed("revision.environment"), nullable=False),
+    Column("template", EncryptedJson("revision.template"), nullable=False),
+    Column("parameters", EncryptedJson("revision.parameters"), nullable=False),
+    Column("environment", EncryptedJson("revision.environment"), nullable=False),
     Column("files", Json, nullable=False),
     Column("intent", Text, nullable=False, default=""),
     Column("created_at", Double, nullable=False),
@@ -288,7 +288,7 @@ file = Table(
     "file",
     metadata,
     Column("hash", Text, primary_key=True),
-    Column("content", SealedText("file.content"), nullable=False),
+    Column("content", EncryptedText("file.content"), nullable=False),
 )
 
 shard = Table(
@@ -358,8 +358,8 @@ resource = Table(
     Column("status", Text, nullable=False),
     Column("reason", SafeText, nullable=False),
     Column("requires", Json, nullable=False),
-    Column("properties", Sealed("resource.properties", always=False), nullable=False),
-    Column("metadata", Sealed("resource.metadata", always=False)),
+    Column("properties", EncryptedJson("resource.properties", always=False), nullable=False),
+    Column("metadata", EncryptedJson("resource.metadata", always=False)),
     Column("deletion_policy", Text, nullable=False),
     Column("replaces", Text),
     Column("replaced_by", Text),
@@ -369,7 +369,7 @@ resource = Table(
     Column("asked_at", Double),
     Column("attempts", Integer, nullable=False),
     Column("retries", Integer, nullable=False),
-    Column("intent", Sealed("resource.intent", always=False)),
+    Column("intent", EncryptedJson("resource.intent", always=False)),
     Column("born", Integer, nullable=False),
     Column("changed", Integer, nullable=False),
     Column("resolved", Integer, nullable=False),
@@ -405,7 +405,7 @@ resource_observed = Table(
     Column("resource_name", Text, nullable=False),
     Column("handle", Text, nullable=False),
     Column("presence", Text, nullable=False),
-    Column("object", Sealed("resource_observed.object", always=False), nullable=False),
+    Column("object", EncryptedJson("resource_observed.object", always=False), nullable=False),
     Column("reason", SafeText, nullable=False),
     Column("number", Integer, nullable=False),
     Column("seen_at", Double, nullable=False),
@@ -418,7 +418,7 @@ resource_properties_observed = Table(
     Column("prop_name", Text, primary_key=True),
     Column("stack_id", Text, nullable=False),
     Column("resource_name", Text, nullable=False),
-    Column("prop_value", Sealed("resource_properties_observed.prop_value", always=False)),
+    Column("prop_value", EncryptedJson("resource_properties_observed.prop_value", always=False)),
     Column("since", Double, nullable=False, default=0.0, server_default="0"),
     Index("ix_resource_properties_observed_stack", "stack_id"),
 )
@@ -494,7 +494,7 @@ event_sink = Table(
     metadata,
     Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
     Column("digest", Text, primary_key=True),
-    Column("settings", Sealed("event_sink.settings"), nullable=False),
+    Column("settings", EncryptedJson("event_sink.settings"), nullable=False),
     Column("cursor", BigInteger, nullable=False),
     Column("epoch", Integer, nullable=False, default=0),
     Column("due_at", Double, nullable=False, default=0.0),
@@ -534,8 +534,8 @@ record = Table(
     Column("project", Text, nullable=False),
     Column("token", Text, nullable=False),
     Column("link", Text, nullable=False, default=""),
-    Column("object", Sealed("record.object"), nullable=False),
-    Column("secret", Sealed("record.secret")),
+    Column("object", EncryptedJson("record.object"), nullable=False),
+    Column("secret", EncryptedJson("record.secret")),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),
     Index("uq_record_token", "kind", "token", unique=True),
@@ -558,7 +558,7 @@ signal = Table(
     metadata,
     Column("seq", Sequence, primary_key=True, autoincrement=True),
     Column("record_id", Text, ForeignKey("record.id", ondelete="CASCADE"), nullable=False),
-    Column("object", Sealed("signal.object"), nullable=False),
+    Column("object", EncryptedJson("signal.object"), nullable=False),
     Column("at", Double, nullable=False),
     Index("ix_signal_record", "record_id", "seq"),
 )
@@ -574,7 +574,7 @@ snapshot = Table(
     Column("status", Text, nullable=False),
     Column("reason", SafeText, nullable=False, default="", server_default=""),
     Column("revision", Integer, nullable=False),
-    Column("data", Sealed("snapshot.data")),
+    Column("data", EncryptedJson("snapshot.data")),
     Column("created_at", Double, nullable=False),
     Column("due_at", Double),
     Index("ix_snapshot_stack", "stack_id", "created_at"),
@@ -619,7 +619,7 @@ delegation = Table(
     Column("user_id", Text, nullable=False),
     Column("trust_id", Text, nullable=False),
     Column("state", Text, nullable=False),
-    Column("object", Sealed("delegation.object"), nullable=False),
+    Column("object", EncryptedJson("delegation.object"), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("due_at", Double),
     Index("ix_delegation_stack", "stack_id"),

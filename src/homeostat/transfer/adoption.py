@@ -188,7 +188,7 @@ class AdoptedRows:
 
 
 def write_out(db: Database, rows: Sequence[Resource], *, secret: bool) -> AdoptedRows:
-    """Encode the rows of a new stack; `secret` says whether they may hold secrets, which are sealed then."""
+    """Encode the rows of a new stack; `secret` says whether they may hold secrets, which are encrypted then."""
     return AdoptedRows(rows, shard_state.encode_new(db, rows, secret=secret))
 
 

@@ -46,7 +46,7 @@ from homeostat.clock import Clock
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.rates import Rate
 from homeostat.store.database import Database
-from homeostat.store.encryption.sealed_cells import Unreadable
+from homeostat.store.encryption.encrypted_cells import Unreadable
 from homeostat.store.operation.workers import VERSION
 
 LOG = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
-"""Key rotation: which keys the cells of the database are sealed with, and resealing them while the service runs.
+"""Key rotation: which keys encrypt the cells of the database, and encrypting them again while the service runs.
 
-A cell is changed only if it still holds what was read (compare and swap): a concurrent writer wins, and seals with the
-newest key anyway. So a rotation may be interrupted and repeated at any time, and several may run at once.
+A cell is changed only if it still holds what was read (compare and swap): a concurrent writer wins, and encrypts with
+the newest key anyway. So a rotation may be interrupted and repeated at any time, and several may run at once.
 """
 
 from collections import Counter
@@ -13,14 +13,14 @@ from sqlalchemy import Column, Connection, Table, Text, and_, case, false, func,
 
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.encryption.sealed_cells import (
+from homeostat.store.encryption.encrypted_cells import (
     ID_LENGTH,
     MARK,
     Keyring,
     Unreadable,
-    is_sealed,
-    open_text,
-    seal_text,
+    decrypt_text,
+    encrypt_text,
+    is_encrypted,
 )
 
 BATCH = 500
@@ -35,7 +35,7 @@ class RotationResult:
     """The outcome of a rotation.
 
     Attributes:
-        cells: How many cells were sealed anew (or opened).
+        cells: How many cells were encrypted again, or decrypted.
         lost: How many cells could not be read, by the reason.
     """
 
@@ -43,22 +43,23 @@ class RotationResult:
     lost: Counter[str] = field(default_factory=Counter)
 
 
-def sealable() -> Iterator[tuple[Table, list[Column[Any]]]]:
-    """Yield the tables with columns that may be sealed, and those columns."""
+def encryptable() -> Iterator[tuple[Table, list[Column[Any]]]]:
+    """Yield the tables with columns that may be encrypted, and those columns."""
     for table in schema.metadata.sorted_tables:
-        columns = [each for each in table.c if isinstance(each.type, schema.Sealed | schema.SealedText)]
+        columns = [each for each in table.c if isinstance(each.type, schema.EncryptedJson | schema.EncryptedText)]
         if columns:
             yield table, columns
 
 
 def counts(tx: Connection) -> dict[str, int]:
-    """Count the cells sealed with each key; reads all tables with sealed columns.
+    """Count the cells encrypted with each key; reads all tables with encrypted columns.
 
     Returns:
-        Id of a key -> number of cells sealed with it; `plain` -> number of cells that should be sealed and are not.
+        Id of a key -> number of cells encrypted with it; `plain` -> number of cells that should be encrypted and are
+        not.
     """
     found: Counter[str] = Counter()
-    for table, columns in sealable():
+    for table, columns in encryptable():
         for column in columns:
             cell = type_coerce(column, Text)
             key = func.substr(cell, len(MARK) + 1, ID_LENGTH)
@@ -73,15 +74,15 @@ def counts(tx: Connection) -> dict[str, int]:
 
 
 def key_in_use(tx: Connection) -> str:
-    """Return the id of some key that this database needs; "" when nothing in it is sealed."""
-    # Revisions are sealed in every database with keys, and a single row is enough.
+    """Return the id of some key that this database needs; "" when nothing in it is encrypted."""
+    # Revisions are encrypted in every database with keys, and a single row is enough.
     cell = type_coerce(schema.revision.c.parameters, Text)
     chosen = select(func.substr(cell, len(MARK) + 1, ID_LENGTH)).where(func.substr(cell, 1, len(MARK)) == MARK)
     return tx.execute(chosen.limit(1)).scalar_one_or_none() or ""
 
 
 def _always(column: Column[Any]) -> bool:
-    return not isinstance(column.type, schema.Sealed) or column.type.always
+    return not isinstance(column.type, schema.EncryptedJson) or column.type.always
 
 
 def _harmless() -> Any:
@@ -89,10 +90,10 @@ def _harmless() -> Any:
     return select(schema.stack.c.id).where(schema.stack.c.secret.is_(False))
 
 
-def reseal(db: Database, told: Progress = lambda table, rows: None) -> RotationResult:
-    """Seal all cells with the newest key: those sealed with another one, and plain ones that should be sealed.
+def reencrypt(db: Database, told: Progress = lambda table, rows: None) -> RotationResult:
+    """Encrypt all cells with the newest key: those encrypted with another one, and plain ones that should be encrypted.
 
-    If the keys do not seal (see `Keyring`), open all sealed cells instead.
+    If the keys do not encrypt (see `Keyring`), decrypt all encrypted cells instead.
 
     Args:
         db: The database.
@@ -102,7 +103,7 @@ def reseal(db: Database, told: Progress = lambda table, rows: None) -> RotationR
         Transient: The database does not answer. Cells that were changed before stay changed.
     """
     done = RotationResult()
-    for table, columns in sealable():
+    for table, columns in encryptable():
         after: Sequence[Any] | None = None
         looked = 0
         while True:
@@ -111,7 +112,7 @@ def reseal(db: Database, told: Progress = lambda table, rows: None) -> RotationR
             if not rows:
                 break
             after = rows[-1][: len(table.primary_key.columns)]
-            # Sealing takes time, so it is done outside the transaction that stores the cells.
+            # Encrypting takes time, so it is done outside the transaction that stores the cells.
             changes = [each for row in rows for each in _changes(db.keys, table, columns, row, done)]
             if changes:
                 with db.write() as tx:
@@ -140,7 +141,7 @@ def _changes(
     for column, cell in zip(columns, cells, strict=True):
         if cell is None or cell.startswith(f"{MARK}{keys.newest}:"):
             continue
-        if harmless and not _always(column) and not is_sealed(cell):
+        if harmless and not _always(column) and not is_encrypted(cell):
             continue
         try:
             anew = _anew(keys, column, cell)
@@ -153,9 +154,9 @@ def _changes(
 
 def _anew(keys: Keyring, column: Column[Any], cell: str) -> str:
     place = column.type.place  # type: ignore[attr-defined]
-    if isinstance(column.type, schema.SealedText):
-        return seal_text(keys, open_text(keys, cell, place), place)
-    return keys.seal(keys.open(cell, place) if is_sealed(cell) else cell, place)
+    if isinstance(column.type, schema.EncryptedText):
+        return encrypt_text(keys, decrypt_text(keys, cell, place), place)
+    return keys.encrypt(keys.decrypt(cell, place) if is_encrypted(cell) else cell, place)
 
 
 def _swap(tx: Connection, table: Table, key: Sequence[Any], column: Column[Any], before: str, after: str) -> int:

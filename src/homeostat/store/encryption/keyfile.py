@@ -1,4 +1,4 @@
-"""The file of keys that seal secrets: one key a line, the newest first (see `sealed_cells`)."""
+"""The file of keys that encrypt secrets: one key a line, the newest first (see `encrypted_cells`)."""
 
 import base64
 import binascii
@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from homeostat.store.encryption.sealed_cells import KEY_BYTES, Keyring, key_id
+from homeostat.store.encryption.encrypted_cells import KEY_BYTES, Keyring, key_id
 
 LOG = logging.getLogger(__name__)
 PLAIN = "plain"
 """A first line that makes new cells plain, so that processes without the keys can read them, too."""
 LOOK_S = 1.0
 """Time within which a process notices that the file has changed."""
-_HEAD = "# Keys that seal secrets in the database, the newest first. Without them, what they sealed is lost."
+_HEAD = "# Keys that encrypt secrets in the database, the newest first. Without them, what they encrypted is lost."
 
 
 class KeyFile(Keyring):
@@ -37,13 +37,13 @@ class KeyFile(Keyring):
         self._lock = threading.Lock()
         self._look_at = 0.0
         self._stamp = _stamp(path)
-        keys, sealing = read_keys(path)
-        super().__init__(keys, sealing=sealing)
+        keys, encrypting = read_keys(path)
+        super().__init__(keys, encrypting=encrypting)
 
-    def seal(self, text: str, place: str) -> str:
+    def encrypt(self, text: str, place: str) -> str:
         if self._monotonic() >= self._look_at:
             self.look_again()
-        return super().seal(text, place)
+        return super().encrypt(text, place)
 
     def look_again(self) -> None:
         with self._lock:
@@ -53,8 +53,8 @@ class KeyFile(Keyring):
                 if stamp != self._stamp:
                     # Kept before reading: a file that is wrong is reported once, and read again when it changes.
                     self._stamp = stamp
-                    keys, sealing = read_keys(self.path)
-                    self._set(keys, sealing)
+                    keys, encrypting = read_keys(self.path)
+                    self._set(keys, encrypting)
             except (OSError, ValueError) as error:
                 LOG.warning("going on with the keys that were read before: %s", error)
 
@@ -65,23 +65,23 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def read_keys(path: Path) -> tuple[list[bytes], bool]:
-    """Return the keys, the newest first, and whether they seal new cells.
+    """Return the keys, the newest first, and whether they encrypt new cells.
 
     Raises:
         ValueError: A line is wrong; the message names it.
         OSError: The file cannot be read.
     """
     keys: list[bytes] = []
-    sealing = True
+    encrypting = True
     for number, line in enumerate(path.read_text(encoding="ascii", errors="replace").splitlines(), 1):
         word = line.strip()
-        if word == PLAIN and not keys and sealing:
-            sealing = False
+        if word == PLAIN and not keys and encrypting:
+            encrypting = False
         elif word and not word.startswith("#"):
             keys.append(_key(word, f"{path}, line {number}"))
     if not keys:
         raise ValueError(f"{path} holds no key; make one with: homeostat keys generate")
-    return keys, sealing
+    return keys, encrypting
 
 
 def _key(word: str, place: str) -> bytes:
@@ -132,7 +132,7 @@ def add_key(path: Path) -> str:
 def _beside(path: Path, keys: Sequence[bytes]) -> Iterator[Path]:
     """Write a complete temporary file in the same directory and sync it to disk; remove it at the end.
 
-    A key must be on disk before it seals anything: after a power failure the cells could not be read any more.
+    A key must be on disk before it encrypts anything: after a power failure the cells could not be read any more.
     """
     made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     lines = [_HEAD, *(base64.b64encode(key).decode() for key in keys)]

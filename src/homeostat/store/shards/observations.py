@@ -17,7 +17,7 @@ from homeostat.resources.base import Thing
 from homeostat.resources.registry import type_of
 from homeostat.store import schema
 from homeostat.store.database import Database, held_back
-from homeostat.store.encryption.sealed_cells import MARK, Lost
+from homeostat.store.encryption.encrypted_cells import MARK, Lost
 from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
 from homeostat.store.sql.bulk import Change, Values
@@ -104,7 +104,7 @@ def _by_handle(handles: Sequence[str], types: Sequence[str]) -> Select[Any]:
 
 
 def _readable(rows: CursorResult[*tuple[Any, ...]]) -> list[WatchedThing]:
-    """Leave out things whose cells cannot be opened, since their key is missing; all others are still observed."""
+    """Leave out things whose cells cannot be decrypted, since their key is missing; all others are still observed."""
     found = (WatchedThing(*values) for values in rows)
     return [each for each in found if not isinstance(each.properties, Lost) and not isinstance(each.seen, Lost)]
 

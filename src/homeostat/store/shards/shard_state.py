@@ -236,13 +236,15 @@ def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: 
         now: The agreed time.
         secret: The column of `stack`; unless it is False the rows may hold secrets.
     """
-    sealed, dialect = secret is not False, db.engine.dialect
-    inserted = bulk.encode_insert(dialect, _resource, COLUMNS, map(_values_of, writes.inserted.values()), secret=sealed)
+    encrypts, dialect = secret is not False, db.engine.dialect
+    inserted = bulk.encode_insert(
+        dialect, _resource, COLUMNS, map(_values_of, writes.inserted.values()), secret=encrypts
+    )
     changes = [
-        bulk.encode_update(dialect, _resource, columns, map(values_of, rows.values()), secret=sealed)
+        bulk.encode_update(dialect, _resource, columns, map(values_of, rows.values()), secret=encrypts)
         for columns, values_of, rows in ((_FULL, _full_of, writes.full), (_OUTCOME, _outcome_of, writes.outcomes))
     ]
-    seen = _encode_seen(dialect, stack_id, writes, now, sealed)
+    seen = _encode_seen(dialect, stack_id, writes, now, encrypts)
     removed = bulk.encode_delete(dialect, _resource, ((row.key, row.version) for row in writes.removed.values()))
     changed = len(writes.full) + len(writes.outcomes) + len(writes.removed)
     return EncodedWrites(stack_id, writes, now, (inserted, *changes, removed), changed, seen)
@@ -337,7 +339,7 @@ def encode_properties(
         for key, name, properties in observed
         for prop, value in properties.items()
     }
-    # Compared as stored, sealed cells included: sealing is deterministic.
+    # Compared as stored, encrypted cells included: encrypting is deterministic.
     same = "coalesce(excluded.prop_value, '') = coalesce(t.prop_value, '')"
     key = ("id", "prop_name")
     where = "EXISTS (SELECT 1 FROM resource WHERE resource.key = {id})" if only_alive else ""

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, Dialect, Table
 from sqlalchemy.dialects import postgresql
 
-from homeostat.store.encryption.sealed_cells import keys_of
-from homeostat.store.schema import Json, Sealed, to_json, without_nul
+from homeostat.store.encryption.encrypted_cells import keys_of
+from homeostat.store.schema import EncryptedJson, Json, to_json, without_nul
 
 Values = Sequence[Any]
 """One row: a value for each named column, plain data where the column holds JSON."""
@@ -54,7 +54,7 @@ def insert(
         table: The table.
         columns: The columns that the values are for.
         rows: The rows.
-        secret: The rows hold secrets, so columns that are not always sealed are sealed as well.
+        secret: The rows hold secrets, so columns that are not always encrypted are encrypted as well.
 
     Raises:
         IntegrityError: A row exists already.
@@ -204,14 +204,14 @@ def _encoders(dialect: Dialect, table: Table, columns: tuple[str, ...], secret: 
     """Return the index of each column that holds JSON, and the encoder of its cells."""
     keys = keys_of(dialect)
 
-    def sealed(place: str) -> Encode:
-        return lambda value: keys.seal(to_json(value), place)
+    def encrypted(place: str) -> Encode:
+        return lambda value: keys.encrypt(to_json(value), place)
 
     found: list[tuple[int, Encode]] = []
     for index in _json_places(table, columns):
         kind = table.c[columns[index]].type
-        seals = isinstance(kind, Sealed) and (kind.always or secret) and bool(keys.newest)
-        found.append((index, sealed(kind.place) if isinstance(kind, Sealed) and seals else to_json))
+        encrypts = isinstance(kind, EncryptedJson) and (kind.always or secret) and bool(keys.newest)
+        found.append((index, encrypted(kind.place) if isinstance(kind, EncryptedJson) and encrypts else to_json))
     return found
 
 

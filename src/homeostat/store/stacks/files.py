@@ -17,7 +17,7 @@ from sqlalchemy.engine.interfaces import Dialect
 
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.encryption.sealed_cells import Keyring, keys_of
+from homeostat.store.encryption.encrypted_cells import Keyring, keys_of
 from homeostat.store.schema import cell_of
 from homeostat.store.sql.prepared import prepared
 
@@ -67,7 +67,7 @@ def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
 
     Raises:
         KeyError: A text is not stored.
-        Unreadable: A text cannot be opened, since its key is missing.
+        Unreadable: A text cannot be decrypted, since its key is missing.
     """
     if not hashes:
         return StoredFiles({}, hashes)
@@ -90,7 +90,7 @@ def _contents(hashes: Sequence[str]) -> Select[Any]:
 def _remembered(tx: Connection) -> _Remembered:
     keys = keys_of(tx.dialect)
     found = _REMEMBERED.get(tx.engine)
-    # With other keys the cache begins anew, so that it only holds texts which these keys can open.
+    # With other keys the cache begins anew, so that it only holds texts which these keys can decrypt.
     if found is None or found.keys is not keys:
         found = _REMEMBERED[tx.engine] = _Remembered(keys)
     return found
@@ -108,11 +108,11 @@ def write_out(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, 
 
 
 def store(db: Database, tx: Connection, rows: Rows) -> None:
-    """Store texts; an existing one is only overwritten if it is sealed with another key, which may be lost."""
+    """Store texts; an existing one is only overwritten if it is encrypted with another key, which may be lost."""
     if not rows:
         return
     new = db.insert(schema.file)
-    # As text, so that the cells are compared as stored, and not opened or sealed by the column's type.
+    # As text, so that the cells are compared as stored, and not decrypted or encrypted by the column's type.
     there, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
     tx.execute(
         new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=there != wanted),

@@ -52,7 +52,7 @@ def count(tx: Connection, stack_id: str) -> int:
 
 
 def cell(db: Database, data: dict[str, Any]) -> schema.Cell:
-    """Encode and seal the data of a snapshot, before the transaction that stores it."""
+    """Encode and encrypt the data of a snapshot, before the transaction that stores it."""
     return schema.cell_of(db.engine.dialect, _snapshot.c.data, data)
 
 

@@ -1,11 +1,11 @@
 """Cells of the database that can be read only with a key (ADR 0036).
 
-A sealed cell is the text `enc:v1:<id of the key>:<base64>` in the place of the plain text. No JSON text begins like
-that, so sealed and plain rows can live side by side, and a service that is given keys still reads older rows.
+An encrypted cell is the text `enc:v1:<id of the key>:<base64>` in the place of the plain text. No JSON text begins like
+that, so encrypted and plain rows can live side by side, and a service that is given keys still reads older rows.
 
-Cells are sealed with AES-SIV, which is authenticated and deterministic. So sealed cells can be compared in SQL, there
-is no nonce that could ever repeat, and a reader without the key learns only which cells of a column are equal. The name
-of the column is authenticated with the cell: a cell that is moved to another column cannot be read there.
+Cells are encrypted with AES-SIV, which is authenticated and deterministic. So encrypted cells can be compared in SQL,
+there is no nonce that could ever repeat, and a reader without the key learns only which cells of a column are equal.
+The name of the column is authenticated with the cell: a cell that is moved to another column cannot be read there.
 """
 
 import base64
@@ -33,25 +33,25 @@ class Unreadable(HomeostatError):
 
 
 class Keyring:
-    """Keys that seal and open cells: the newest one seals, all of them open. Safe to share between threads.
+    """Keys that encrypt and decrypt cells: the newest one encrypts, all of them decrypt. Safe to share between threads.
 
     Args:
         keys: The keys, the newest first, of `KEY_BYTES` bytes each.
-        sealing: False if new cells are written plain.
+        encrypting: False if new cells are written plain.
     """
 
-    def __init__(self, keys: Sequence[bytes] = (), *, sealing: bool = True) -> None:
-        self._set(keys, sealing)
+    def __init__(self, keys: Sequence[bytes] = (), *, encrypting: bool = True) -> None:
+        self._set(keys, encrypting)
 
-    def _set(self, keys: Sequence[bytes], sealing: bool) -> None:
+    def _set(self, keys: Sequence[bytes], encrypting: bool) -> None:
         known = {key_id(key): AESSIV(key) for key in keys}
-        newest = next(iter(known), "") if sealing else ""
-        # A single assignment, so that threads which seal meanwhile see either the old keys or the new ones.
+        newest = next(iter(known), "") if encrypting else ""
+        # A single assignment, so that threads which encrypt meanwhile see either the old keys or the new ones.
         self._state: tuple[Mapping[str, AESSIV], str] = (known, newest)
 
     @property
     def newest(self) -> str:
-        """The id of the key that seals; "" if new cells are plain."""
+        """The id of the key that encrypts; "" if new cells are plain."""
         return self._state[1]
 
     @property
@@ -62,8 +62,8 @@ class Keyring:
     def look_again(self) -> None:
         """Check whether a missing key has been added meanwhile; for subclasses that can."""
 
-    def seal(self, text: str, place: str) -> str:
-        """Return the cell for a text; the text itself if the keys do not seal.
+    def encrypt(self, text: str, place: str) -> str:
+        """Return the cell for a text; the text itself if the keys do not encrypt.
 
         Args:
             text: The plain text.
@@ -73,14 +73,14 @@ class Keyring:
         known, newest = self._state
         if not newest:
             return text
-        sealed = known[newest].encrypt(text.encode(), [place.encode()])
-        return f"{MARK}{newest}:{base64.b64encode(sealed).decode()}"
+        encrypted = known[newest].encrypt(text.encode(), [place.encode()])
+        return f"{MARK}{newest}:{base64.b64encode(encrypted).decode()}"
 
-    def open(self, cell: str, place: str) -> str:
-        """Return the plain text of a sealed cell.
+    def decrypt(self, cell: str, place: str) -> str:
+        """Return the plain text of an encrypted cell.
 
         Args:
-            cell: The sealed cell.
+            cell: The encrypted cell.
             place: `table.column`.
 
         Raises:
@@ -94,18 +94,21 @@ class Keyring:
         cipher = self._state[0].get(key)
         if cipher is None:
             remedy = "put it back into the file of keys (see `homeostat keys status`)"
-            raise Unreadable(f"{place} cannot be read: it is sealed with key {key}, which is not there; {remedy}")
+            raise Unreadable(f"{place} cannot be read: it is encrypted with key {key}, which is not there; {remedy}")
         try:
             return cipher.decrypt(binascii.a2b_base64(encoded), [place.encode()]).decode()
         except (InvalidTag, ValueError) as error:
             remedy = "restore the row from a backup"
-            raise Unreadable(f"{place} cannot be read: the cell was changed by somebody else; {remedy}") from error
+            raise Unreadable(
+                f"{place} cannot be read: the cell was changed from outside the service; {remedy}"
+            ) from error
 
 
 class Lost(Mapping[str, Any]):
     """The value of a cell that cannot be read: every use of it raises `Unreadable` with the reason.
 
-    So a lost key stops only the code that needs a value sealed with it, and not the query that reads it among others.
+    So a lost key stops only the code that needs a value encrypted with it, and not the query that reads it among
+    others.
     """
 
     def __init__(self, why: Unreadable) -> None:
@@ -143,7 +146,7 @@ def key_id(key: bytes) -> str:
     return hashlib.sha256(key).hexdigest()[:ID_LENGTH]
 
 
-def is_sealed(cell: str) -> bool:
+def is_encrypted(cell: str) -> bool:
     return cell.startswith(MARK)
 
 
@@ -152,7 +155,7 @@ _RINGS: WeakKeyDictionary[Dialect, Keyring] = WeakKeyDictionary()
 
 
 def use_keys(dialect: Dialect, keys: Keyring) -> None:
-    """Make all connections of an engine seal and open with these keys.
+    """Make all connections of an engine encrypt and decrypt with these keys.
 
     They are kept by dialect, since that is all that a column's type is given when it encodes or decodes a value.
     """
@@ -163,24 +166,24 @@ def keys_of(dialect: Dialect) -> Keyring:
     return _RINGS.get(dialect, NO_KEYS)
 
 
-# -- text that users write, which might look like a sealed cell --------------------------------------------------------
+# -- text that users write, which might look like an encrypted cell ----------------------------------------------------
 
 
-def seal_text(keys: Keyring, text: str, place: str) -> str:
-    """Return the cell for any text, sealed if there are keys.
+def encrypt_text(keys: Keyring, text: str, place: str) -> str:
+    """Return the cell for any text, encrypted if there are keys.
 
-    A plain text that looks like a sealed cell is escaped.
+    A plain text that looks like an encrypted cell is escaped.
     """
-    sealed = keys.seal(text, place)
-    return f"{_ESCAPED}{text}" if sealed is text and text.startswith(_FOREIGN) else sealed
+    encrypted = keys.encrypt(text, place)
+    return f"{_ESCAPED}{text}" if encrypted is text and text.startswith(_FOREIGN) else encrypted
 
 
-def open_text(keys: Keyring, cell: str, place: str) -> str:
-    """Return the text of a cell made by `seal_text`.
+def decrypt_text(keys: Keyring, cell: str, place: str) -> str:
+    """Return the text of a cell made by `encrypt_text`.
 
     Raises:
-        Unreadable: The cell cannot be opened.
+        Unreadable: The cell cannot be decrypted.
     """
     if cell.startswith(_ESCAPED):
         return cell[len(_ESCAPED) :]
-    return keys.open(cell, place) if cell.startswith(_FOREIGN) else cell
+    return keys.decrypt(cell, place) if cell.startswith(_FOREIGN) else cell

@@ -1,4 +1,4 @@
-"""Secrets in the database: sealed cells beside plain ones, lost keys, and keys that change."""
+"""Secrets in the database: encrypted cells beside plain ones, lost keys, and keys that change."""
 
 import stat
 import threading
@@ -15,9 +15,9 @@ from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Record
 from homeostat.store.database import Database
-from homeostat.store.encryption import key_rotation, keyfile, sealed_cells
+from homeostat.store.encryption import encrypted_cells, key_rotation, keyfile
+from homeostat.store.encryption.encrypted_cells import Keyring, Lost, Unreadable, key_id
 from homeostat.store.encryption.keyfile import KeyFile
-from homeostat.store.encryption.sealed_cells import Keyring, Lost, Unreadable, key_id
 from homeostat.store.shards import observations, shard_state
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import stacks
@@ -70,7 +70,7 @@ def counts(db: Database) -> dict[str, int]:
         return key_rotation.counts(tx)
 
 
-def test_what_is_sealed_is_read_back_and_found_nowhere(db: Database) -> None:
+def test_what_is_encrypted_is_read_back_and_found_nowhere(db: Database) -> None:
     add(db, "web")
     assert SECRET not in everything(db)
     desired, row, seen, record = read(db, "web")
@@ -100,7 +100,7 @@ def test_plain_rows_from_before_are_read_on(database: Database) -> None:
         assert read(database, name)[0].parameters == {"p": SECRET}
 
 
-def test_text_that_looks_sealed_stays_what_it_is(database: Database) -> None:
+def test_text_that_looks_encrypted_stays_what_it_is(database: Database) -> None:
     for value in ("enc:v1:00000000:AAAA", "enc:plain:x", "enc:"):
         name = f"s{len(value)}"
         add(database, name, value=value)
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_never_written_over(db: Database) -> None:
     assert everything(db) == before
 
 
-def test_the_time_since_when_a_property_is_so_survives_sealing(db: Database) -> None:
+def test_the_time_since_when_a_property_is_so_survives_encrypting(db: Database) -> None:
     add(db, "web")
     with db.write() as tx:
         seen = [("k-web", "a", {"password": SECRET, "x": 1})]
@@ -169,7 +169,7 @@ def test_the_time_since_when_a_property_is_so_survives_sealing(db: Database) -> 
     assert since == {"password": NOW, "x": NOW + 60}
 
 
-def test_observers_seal_what_they_see_of_sealed_rows(db: Database) -> None:
+def test_observers_encrypt_what_they_see_of_encrypted_rows(db: Database) -> None:
     add(db, "web")
     add(db, "open", secret=False, value="harmless")
     with db.read() as tx:
@@ -182,14 +182,14 @@ def test_observers_seal_what_they_see_of_sealed_rows(db: Database) -> None:
     with db.read() as tx:
         found = tx.execute(text("SELECT stack_id, object FROM resource_observed"))
         cells = {row.stack_id: row.object for row in found}
-    assert sealed_cells.is_sealed(cells["web"])
-    assert not sealed_cells.is_sealed(cells["open"])
+    assert encrypted_cells.is_encrypted(cells["web"])
+    assert not encrypted_cells.is_encrypted(cells["open"])
 
 
 # -- changing keys -----------------------------------------------------------------------------------------------------
 
 
-def test_all_is_sealed_anew(database: Database) -> None:
+def test_all_is_encrypted_again(database: Database) -> None:
     add(database, "plain")
     database.use_keys(OLD)
     for number in range(3):
@@ -200,7 +200,7 @@ def test_all_is_sealed_anew(database: Database) -> None:
     before = counts(database)
     assert set(before) == {OLD.newest, NEW.newest, key_rotation.PLAIN}
 
-    done = key_rotation.reseal(database)
+    done = key_rotation.reencrypt(database)
     assert not done.lost
     assert done.cells == before[OLD.newest] + before[key_rotation.PLAIN]
     assert counts(database) == {NEW.newest: sum(before.values())}
@@ -209,15 +209,15 @@ def test_all_is_sealed_anew(database: Database) -> None:
     for name in ("plain", "old0", "new"):
         assert read(database, name)[1].properties == {"password": SECRET}
         assert read(database, name)[0].files == {"f": SECRET}
-    assert key_rotation.reseal(database).cells == 0
+    assert key_rotation.reencrypt(database).cells == 0
 
 
 def test_all_is_opened_for_good(db: Database) -> None:
     """To go back to a version that knows no keys."""
     add(db, "web")
     before = counts(db)
-    db.use_keys(Keyring([b"o" * 64], sealing=False))
-    assert key_rotation.reseal(db).cells == sum(before.values())
+    db.use_keys(Keyring([b"o" * 64], encrypting=False))
+    assert key_rotation.reencrypt(db).cells == sum(before.values())
     assert counts(db) == {key_rotation.PLAIN: sum(before.values())}
     db.use_keys(Keyring())
     assert read(db, "web")[1].properties == {"password": SECRET}
@@ -241,20 +241,20 @@ def test_whoever_writes_meanwhile_wins(db: Database, monkeypatch: pytest.MonkeyP
             tx.execute(update(schema.record).values(object={"o": "newer"}))
 
     monkeypatch.setattr(key_rotation, "_batch", written_behind)
-    key_rotation.reseal(db)
+    key_rotation.reencrypt(db)
     found = read(db, "web")[3]
     assert found is not None
     assert (found.object, found.secret) == ({"o": "newer"}, {"key": SECRET})
 
 
-def test_sealing_anew_does_not_disturb_who_works(db: Database) -> None:
+def test_encrypting_again_does_not_disturb_who_works(db: Database) -> None:
     """Rows keep their version: a pass that has loaded them goes on."""
     add(db, "web")
     lease = claim(db, "web", at=NOW + 1)
     with db.read() as tx:
         rows, _ = shard_state.load_rows(tx, "web", 0)
     db.use_keys(NEW)
-    key_rotation.reseal(db)
+    key_rotation.reencrypt(db)
     writes = Writes()
     rows["k-web"].properties = {"password": "changed"}
     writes.intend(rows["k-web"])
@@ -267,7 +267,7 @@ def test_what_is_lost_is_named_and_left_alone(db: Database) -> None:
     add(db, "web")
     before = counts(db)
     db.use_keys(Keyring([b"x" * 64]))
-    done = key_rotation.reseal(db)
+    done = key_rotation.reencrypt(db)
     assert done.cells == 0
     assert sum(done.lost.values()) == before[OLD.newest]
     assert any("record.secret" in why for why in done.lost)
@@ -295,25 +295,25 @@ def test_a_process_notices_new_keys(tmp_path: Path) -> None:
     old = keyfile.generate(path)
     running = KeyFile(path, lambda: now)
     newer = keyfile.add_key(path)
-    elsewhere = KeyFile(path).seal("x", "t.c")
+    elsewhere = KeyFile(path).encrypt("x", "t.c")
     now += 0.5
-    assert running.open(elsewhere, "t.c") == "x"  # a key that is missing is looked for at once
+    assert running.decrypt(elsewhere, "t.c") == "x"  # a key that is missing is looked for at once
     assert running.newest == newer
     path.write_text("nonsense\n")
     now += keyfile.LOOK_S + 1
-    assert running.seal("x", "t.c") == elsewhere  # what was read before goes on
+    assert running.encrypt("x", "t.c") == elsewhere  # what was read before goes on
     assert running.ids == (newer, old)
 
 
 def test_keys_that_only_open(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     keyfile.generate(path)
-    sealed = KeyFile(path).seal("x", "t.c")
+    encrypted = KeyFile(path).encrypt("x", "t.c")
     path.write_text(f"plain\n{path.read_text()}")
     ring = KeyFile(path)
     assert ring.newest == ""
-    assert ring.seal("x", "t.c") == "x"
-    assert ring.open(sealed, "t.c") == "x"
+    assert ring.encrypt("x", "t.c") == "x"
+    assert ring.decrypt(encrypted, "t.c") == "x"
 
 
 @pytest.mark.parametrize(

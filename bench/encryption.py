@@ -1,4 +1,4 @@
-"""What sealing secrets costs: the same stacks without keys, with keys where nothing is secret, and where all is."""
+"""What encrypting secrets costs: the same stacks without keys, with keys where nothing is secret, and where all is."""
 
 import multiprocessing
 import os
@@ -10,23 +10,23 @@ from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import SHAPES
 from homeostat.api.services.stacks import StackRequest
-from homeostat.store.encryption.sealed_cells import KEY_BYTES, Keyring
+from homeostat.store.encryption.encrypted_cells import KEY_BYTES, Keyring
 
-WAYS = ("plain", "harmless", "sealed")
-SEALED_SHAPES = ("independent", "clouded")
+WAYS = ("plain", "harmless", "encrypted")
+ENCRYPTED_SHAPES = ("independent", "clouded")
 
 
-def sealing(n: int, repeat: int, database: str) -> Iterator[Figure]:
+def encryption(n: int, repeat: int, database: str) -> Iterator[Figure]:
     """CPU of creating, the ways by turns, so that the neighbours disturb them alike; the best of each counts."""
-    for shape in SEALED_SHAPES:
+    for shape in ENCRYPTED_SHAPES:
         cpu = {way: float("inf") for way in WAYS}
         for _ in range(repeat):
             for way in WAYS:
                 with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
                     cpu[way] = min(cpu[way], pool.apply(_cpu_s, (shape, n, database, way)))
-        yield Figure(f"sealing.{shape}.plain", cpu["plain"] / n * 1000, "CPU ms/resource", n, database)
+        yield Figure(f"encryption.{shape}.plain", cpu["plain"] / n * 1000, "CPU ms/resource", n, database)
         for way in WAYS[1:]:
-            yield Figure(f"sealing.{shape}.{way}_to_plain", cpu[way] / cpu["plain"], "ratio", n, database)
+            yield Figure(f"encryption.{shape}.{way}_to_plain", cpu[way] / cpu["plain"], "ratio", n, database)
 
 
 def _cpu_s(shape: str, n: int, database: str, way: str) -> float:
@@ -35,7 +35,7 @@ def _cpu_s(shape: str, n: int, database: str, way: str) -> float:
         try:
             if way != "plain":
                 engine.db.use_keys(Keyring([os.urandom(KEY_BYTES)]))
-            return engine.measure("create", shape, n, lambda: _create(engine, shape, n, way == "sealed")).cpu_s
+            return engine.measure("create", shape, n, lambda: _create(engine, shape, n, way == "encrypted")).cpu_s
         finally:
             engine.close()
 
