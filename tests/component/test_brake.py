@@ -72,7 +72,7 @@ def test_of_members_that_one_reporter_marks_two_are_replaced_at_a_time() -> None
     service = Service(SLOW)
     _, child, members = six(service)
     places = {f"resources[{place}]": str(place) for place in range(6)}
-    Marks(service.db).say(child, MarkRequest(True, "by a monitor"), places)
+    Marks(service.db).mark(child, MarkRequest(True, "by a monitor"), places)
     assert healed_at_most(service, 20, members) == 2
     service.live(300.0)
     assert len(service.servers()) == 7

@@ -68,7 +68,7 @@ def test_what_could_not_be_changed_is_changed_by_the_next_update_though_somebody
     service.rest()
     assert service.states(stack_id) == {"srv": "UPDATE_FAILED"}
     for unhealthy in (True, False):
-        Marks(service.db).say(stack_id, MarkRequest(unhealthy), {"": "srv"})
+        Marks(service.db).mark(stack_id, MarkRequest(unhealthy), {"": "srv"})
     service.cloud.change(handle, locked=False)
     service.update(stack_id, {"srv": server(flavor="large"), "other": server()})
     service.rest()

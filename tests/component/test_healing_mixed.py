@@ -21,7 +21,7 @@ def switch(service: Service, stack_id: str, **switches: Any) -> None:
 
 
 def mark_all(service: Service, child: str) -> None:
-    Marks(service.db).say(child, MarkRequest(True, "by a monitor"), {f"resources[{n}]": str(n) for n in range(6)})
+    Marks(service.db).mark(child, MarkRequest(True, "by a monitor"), {f"resources[{n}]": str(n) for n in range(6)})
 
 
 def six(**more: Any) -> tuple[Service, str, str]:

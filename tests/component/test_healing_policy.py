@@ -127,7 +127,7 @@ def test_a_nested_stack_that_is_marked_is_replaced_when_somebody_agrees() -> Non
     stack_id = service.create({"g": saying("ask", group(2))})
     service.rest()
     before, things = service.row(stack_id, "g").handle, service.servers()
-    Marks(service.db).say(stack_id, MarkRequest(unhealthy=True, reason="it smells"), {"": "g"})
+    Marks(service.db).mark(stack_id, MarkRequest(unhealthy=True, reason="it smells"), {"": "g"})
     service.live(60.0)
     assert service.states(stack_id) == {"g": "CHECK_FAILED"}
     assert (

@@ -37,11 +37,11 @@ def started(resources: dict[str, Any] = PAIR, *, converge: bool = False) -> tupl
 
 
 def say(service: Service, stack_id: str, said: MarkRequest, *targets: str) -> list[MarkOutcome]:
-    return Marks(service.db).say(stack_id, said, {f"resources[{place}]": each for place, each in enumerate(targets)})
+    return Marks(service.db).mark(stack_id, said, {f"resources[{place}]": each for place, each in enumerate(targets)})
 
 
 def mark(service: Service, stack_id: str, target: str, said: MarkRequest = UNHEALTHY) -> None:
-    Marks(service.db).say(stack_id, said, {"": target})
+    Marks(service.db).mark(stack_id, said, {"": target})
     service.work()
 
 
@@ -429,7 +429,7 @@ def test_a_pass_that_has_the_row_in_hand_begins_anew() -> None:
     load_now, said = service.passes._run, []
 
     def run(under_way: Any) -> None:
-        said.extend(Marks(service.db).say(stack_id, UNHEALTHY, {"": "srv"}))
+        said.extend(Marks(service.db).mark(stack_id, UNHEALTHY, {"": "srv"}))
         load_now(under_way)
 
     service.passes._run = run  # type: ignore[method-assign]
@@ -453,7 +453,7 @@ def _intent(resources: dict[str, Any]) -> Any:
 def test_nothing_of_a_locked_stack_is_marked_or_replaced_for_a_mark() -> None:
     service, stack_id = started(converge=True)
     (old,) = service.servers()
-    Marks(service.db).say(stack_id, UNHEALTHY, {"": "srv"})
+    Marks(service.db).mark(stack_id, UNHEALTHY, {"": "srv"})
     lock: Lock = {"level": "stacks", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
     StackActions(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
     service.rest()
@@ -487,11 +487,11 @@ def test_who_asks_why_it_does_not_move_is_told() -> None:
 def test_the_failures_of_a_group_are_counted_with_the_mark() -> None:
     service, stack_id = started({"grp": group(2)})
     child = service.child().id
-    Marks(service.db).say(stack_id, UNHEALTHY, {"": "grp/0"})
+    Marks(service.db).mark(stack_id, UNHEALTHY, {"": "grp/0"})
     with service.db.read() as tx:
         counted = tx.execute(schema.shard.select().where(schema.shard.c.stack_id == child)).one().failures
     assert counted == 1
-    Marks(service.db).say(stack_id, WELL, {"": "grp/0"})
+    Marks(service.db).mark(stack_id, WELL, {"": "grp/0"})
     with service.db.read() as tx:
         counted = tx.execute(schema.shard.select().where(schema.shard.c.stack_id == child)).one().failures
     assert counted == 0

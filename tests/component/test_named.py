@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.prerequisites import KEPT_S
+from homeostat.api.services.prerequisites import CACHE_S
 from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated.cloud import Faults
 from homeostat.model.desired import Identity
@@ -110,7 +110,7 @@ def test_what_was_found_is_believed_for_a_while_and_what_was_not_is_looked_for_a
     service.begin({"srv": server()})
     service.cloud.catalogue["image"] = ()
     service.begin({"srv": server()}, name="second")
-    service.clock.time += KEPT_S + 1
+    service.clock.time += CACHE_S + 1
     refusal(service, {"srv": server()}, name="third")
     service.cloud.catalogue["image"] = {"cirros"}
     service.begin({"srv": server()}, name="third")

@@ -52,7 +52,7 @@ def test_graphs_are_compiled_once() -> None:
 
 def test_the_least_recently_used_graphs_are_forgotten_when_there_are_too_many_definitions() -> None:
     loaded: list[int] = []
-    kept = DesiredGraphs(kept_max=10)
+    kept = DesiredGraphs(cache_max=10)
 
     def get(revision: int, members: int) -> None:
         def load() -> Desired:

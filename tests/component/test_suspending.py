@@ -170,7 +170,7 @@ def test_what_was_replaced_is_not_suspended_in_the_place_of_what_could_not_be_ma
     """
     service, stack_id = made({"vol": volume()}, Weather(delete_s=5.0))
     service.cloud.weather.faults = Faults(error=1.0)
-    Marks(service.db).say(stack_id, MarkRequest(unhealthy=True), {"": "vol"})
+    Marks(service.db).mark(stack_id, MarkRequest(unhealthy=True), {"": "vol"})
     service.live(3.0)
     service.cloud.weather.quota = 1
     service.live(30.0)

@@ -33,7 +33,7 @@ def made(database: Database, count: int = 1) -> str:
 
 
 def say(database: Database, stack_id: str, said: MarkRequest, *targets: str) -> list[str]:
-    found = Marks(database).say(stack_id, said, {f"[{place}]": each for place, each in enumerate(targets)})
+    found = Marks(database).mark(stack_id, said, {f"[{place}]": each for place, each in enumerate(targets)})
     return [each.state for each in found]
 
 

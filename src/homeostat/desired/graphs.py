@@ -46,7 +46,7 @@ def numbers_of(shard: int) -> tuple[int, int]:
     return shard * MEMBERS_PER_SHARD, (shard + 1) * MEMBERS_PER_SHARD
 
 
-KEPT_MAX = 20_000
+CACHE_MAX = 20_000
 """Definitions kept in memory. A worker needs those of its shards, not of whole stacks."""
 
 PARSED_MAX = 4_000_000
@@ -62,14 +62,14 @@ Graph = Mapping[str, Definition]
 class DesiredGraphs:
     """Cache of desired graphs by (stack, revision, shard). Safe to share between threads."""
 
-    def __init__(self, kept_max: int = KEPT_MAX) -> None:
-        """Begin empty; `kept_max` is the number of definitions kept at most, where each graph counts as one more."""
-        self._kept: Cache[tuple[str, int, int], Graph] = Cache(kept_max, lambda graph: 1 + len(graph))
+    def __init__(self, cache_max: int = CACHE_MAX) -> None:
+        """Begin empty; `cache_max` is the number of definitions kept at most, where each graph counts as one more."""
+        self._cache: Cache[tuple[str, int, int], Graph] = Cache(cache_max, lambda graph: 1 + len(graph))
 
     def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Graph:
         """Return the graph of a shard; `load` reads the revision, and is called only when the graph is not cached."""
         key = (identity.stack_id, revision, shard)
-        return self._kept.get(key, lambda: compile_graph(load(), identity, shard))
+        return self._cache.get(key, lambda: compile_graph(load(), identity, shard))
 
 
 def compile_graph(desired: Desired, identity: Identity, shard: int) -> Graph:
@@ -108,8 +108,8 @@ def with_files(definitions: Graph, files: Mapping[str, str]) -> Graph:
     remote = {name: each for name, each in definitions.items() if files and kind_of(each.type) == REMOTE}
     if not remote:
         return definitions
-    given = {name: _with(each.properties, FILES, files_named(each.properties, files)) for name, each in remote.items()}
-    return {**definitions, **{name: replace(each, properties=given[name]) for name, each in remote.items()}}
+    added = {name: _with(each.properties, FILES, files_named(each.properties, files)) for name, each in remote.items()}
+    return {**definitions, **{name: replace(each, properties=added[name]) for name, each in remote.items()}}
 
 
 def files_named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
@@ -136,12 +136,12 @@ def with_policies(definitions: Graph) -> Graph:
     policies = {name: each for name, each in definitions.items() if each.update_policy}
     if not policies:
         return definitions
-    given = {
+    added = {
         name: replace(each, properties=_with(each.properties, POLICY, each.update_policy))
         for name, each in policies.items()
         if type_of(each.type).update_policy
     }
-    return {**definitions, **given}
+    return {**definitions, **added}
 
 
 def compile_desired(
@@ -171,8 +171,8 @@ def compile_desired(
     registry = registry_of(desired.environment)
     definitions = {name: registry.applied(each) for name, each in compiled.definitions.items()}
     parameters = _with_inherited(compiled.parameters, environments.inherited(desired.environment))
-    said = environments.as_said(desired.environment)
-    return replace(compiled, parameters=parameters, definitions=definitions, environment=said)
+    environment = environments.as_said(desired.environment)
+    return replace(compiled, parameters=parameters, definitions=definitions, environment=environment)
 
 
 def _with_inherited(parameters: Mapping[str, Parameter], hidden: HiddenValues) -> Mapping[str, Parameter]:
@@ -248,8 +248,8 @@ def with_content(definitions: Graph, desired: Desired) -> Graph:
         inside = _inside(desired.environment, registry, each)
         files = files or _fingerprint_of_files(tuple(sorted(desired.files.items())))
         of_templates = isinstance(type_of(each.type), FromTemplate) or _of_templates(each, registry_of(inside))
-        mark = _fingerprint([files, inside]) if _tells(inside) else files
-        if of_templates or _tells(inside):
+        mark = _fingerprint([files, inside]) if _matters(inside) else files
+        if of_templates or _matters(inside):
             found[name] = _with_fingerprint(each, mark, in_members=of_templates)
     return {**definitions, **found} if found else definitions
 
@@ -258,7 +258,7 @@ def _inside(environment: Mapping[str, Any], registry: Registry, each: Definition
     return nested_environment(environment, registry, each.name, each.called or each.type)
 
 
-def _tells(environment: Mapping[str, Any]) -> bool:
+def _matters(environment: Mapping[str, Any]) -> bool:
     """Whether an environment says anything that stacks are made from; event sinks are not."""
     return any(content for name, content in environment.items() if name != environments.SINKS)
 
@@ -308,11 +308,11 @@ def with_facades(definitions: Graph, files: Mapping[str, str]) -> Graph:
 
     They become a property, so that a change of one is a change of the resource.
     """
-    asking = {name: each for name, each in definitions.items() if _asks_for_facade(each.type, files)}
-    return {**definitions, **{name: _with_facade(each) for name, each in asking.items()}} if asking else definitions
+    readers = {name: each for name, each in definitions.items() if _needs_facade(each.type, files)}
+    return {**definitions, **{name: _with_facade(each) for name, each in readers.items()}} if readers else definitions
 
 
-def _asks_for_facade(type_name: str, files: Mapping[str, str]) -> bool:
+def _needs_facade(type_name: str, files: Mapping[str, str]) -> bool:
     text = files.get(type_name, "") if is_template(type_name) else ""
     return "resource_facade" in text or "ResourceFacade" in text
 
@@ -345,8 +345,8 @@ def with_implied(definitions: Graph) -> Graph:
     for name, each in definitions.items():
         kind = by_type.setdefault(each.type, type_of(each.type))
         implied = kind.implied_requires(each.properties, graph) - {name, *each.requires}
-        kept = {other for other in implied if other in definitions and not _reaches(definitions, found, other, name)}
-        found[name] = _with_requires(each, kept) if kept else each
+        added = {other for other in implied if other in definitions and not _reaches(definitions, found, other, name)}
+        found[name] = _with_requires(each, added) if added else each
     return found
 
 
@@ -390,7 +390,7 @@ def _member(each: Definition, files: Mapping[str, str]) -> Definition:
     """Return the definition of a member, with the properties that only nested stacks need for those alone."""
     if is_template(each.type):
         each = _without_zone(each, files)
-        return _with_facade(each) if _asks_for_facade(each.type, files) else each
+        return _with_facade(each) if _needs_facade(each.type, files) else each
     if CONTENT not in each.properties:
         return each
     return replace(each, properties={name: value for name, value in each.properties.items() if name != CONTENT})

@@ -21,7 +21,7 @@ from homeostat.templates.hidden_parameters import HiddenValues
 
 NOT_YET = "(not known yet)"
 """Shown in place of a value that is known only once another resource exists."""
-KEPT_MAX = 256
+CACHE_MAX = 256
 """Redactions of revisions kept in memory."""
 _WHOLE, _ATTRIBUTE = ("get_param", "get_resource", "Ref"), ("get_attr", "Fn::GetAtt")
 """Names of functions, in either template language, that read a parameter or resource, and an attribute."""
@@ -136,7 +136,7 @@ class Redactions:
     """Cache of the redactions of stored revisions, which never change. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._kept: Cache[tuple[str, int], Redaction] = Cache(KEPT_MAX)
+        self._cache: Cache[tuple[str, int], Redaction] = Cache(CACHE_MAX)
 
     def over(self, tx: Connection, stack: StackFacts, more: Iterable[int | None] = ()) -> Redaction:
         """Return what hides the secrets of a stack: those of its newest revision, and of the revisions in `more`.
@@ -150,7 +150,7 @@ class Redactions:
         return redaction
 
     def _of(self, tx: Connection, stack: StackFacts, number: int) -> Redaction:
-        return self._kept.get((stack.id, number), lambda: _made(tx, stack, number))
+        return self._cache.get((stack.id, number), lambda: _made(tx, stack, number))
 
 
 def _made(tx: Connection, stack: StackFacts, number: int) -> Redaction:

@@ -257,10 +257,10 @@ class BasicAccess:
         """Return None: verifying needs a hash or at least a look at the file, and both block."""
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
-        given = _credentials(headers.get("authorization", ""))
-        if given is None:
+        credentials = _credentials(headers.get("authorization", ""))
+        if credentials is None:
             raise Rejected("HTTPUnauthorized", "Authentication is needed: send user and password (HTTP basic).")
-        user, password = given
+        user, password = credentials
         accounts = self._current()
         account = accounts.get(user)
         # A failure must take the same time for unknown and known names, so that names cannot be found out.

@@ -36,28 +36,28 @@ class ActiveRules:
     """One version of the rules, with a cache of verdicts.
 
     Args:
-        said: Rules of the policy file, which override the defaults.
+        overrides: Rules of the policy file, which override the defaults.
 
     Attributes:
         typed: Resource types that have a rule; `NS::*` stands for all types of a service.
     """
 
-    def __init__(self, said: Mapping[str, str], *, old_defaults: bool) -> None:
-        self._enforcer = _enforcer(said, old_defaults=old_defaults)
+    def __init__(self, overrides: Mapping[str, str], *, old_defaults: bool) -> None:
+        self._enforcer = _enforcer(overrides, old_defaults=old_defaults)
         names = [name for name in self._enforcer.rules if name.startswith(rules.RESOURCE_TYPES)]
         self.typed = frozenset(name.removeprefix(rules.RESOURCE_TYPES) for name in names)
-        asks_others = any(REMOTE.search(text) for text in said.values())
-        self._ask = self._requested if asks_others else lru_cache(VERDICTS_MAX)(self._requested)
-        self.denied_types = self._denied_types if asks_others else lru_cache(VERDICTS_MAX)(self._denied_types)
+        queries_servers = any(REMOTE.search(text) for text in overrides.values())
+        self._verdict = self._evaluate if queries_servers else lru_cache(VERDICTS_MAX)(self._evaluate)
+        self.denied_types = self._denied_types if queries_servers else lru_cache(VERDICTS_MAX)(self._denied_types)
 
     def verdict(self, rule: str, project: str, caller: Caller) -> bool:
         # The token would make each cache entry good for one token only; no rule reads it.
-        return self._ask(rule, project, replace(caller, token=None))
+        return self._verdict(rule, project, replace(caller, token=None))
 
     def _denied_types(self, project: str, caller: Caller) -> frozenset[str]:
         return frozenset(each for each in self.typed if not self.verdict(rules.RESOURCE_TYPES + each, project, caller))
 
-    def _requested(self, rule: str, project: str, caller: Caller) -> bool:
+    def _evaluate(self, rule: str, project: str, caller: Caller) -> bool:
         try:
             return bool(self._enforcer.enforce(rule, {"project_id": project}, _credentials(caller)))
         except InvalidScope:
@@ -99,8 +99,8 @@ class Policy:
         if caller.is_anybody:
             return True
         # Rules compare the project with the caller's own, so for an admin the check runs as in that.
-        asks_in = (caller.is_admin and caller.project) or project
-        return self._current().verdict(rule, asks_in, caller)
+        project_in_scope = (caller.is_admin and caller.project) or project
+        return self._current().verdict(rule, project_in_scope, caller)
 
     def check(self, rule: str, caller: Caller, project: str) -> None:
         """Raise Rejected (Forbidden) unless the rule allows this caller its operation."""
@@ -120,8 +120,8 @@ class Policy:
         """
         if caller.is_anybody:
             return ()
-        asks_in = (caller.is_admin and caller.project) or project
-        return self._current().denied_types(asks_in, replace(caller, token=None))
+        project_in_scope = (caller.is_admin and caller.project) or project
+        return self._current().denied_types(project_in_scope, replace(caller, token=None))
 
     def may_use(self, type_name: str, caller: Caller, project: str) -> bool:
         """Return whether stacks of this caller may have resources of this type."""
@@ -180,11 +180,11 @@ def _credentials(caller: Caller) -> dict[str, Any]:
         "tenant": caller.project,
         "user_domain_id": caller.domain,
     }
-    told = {name: value for name, value in known.items() if value}
+    attributes = {name: value for name, value in known.items() if value}
     if caller.of_system:
-        told["system_scope"] = "all"
+        attributes["system_scope"] = "all"
     return {
-        **told,
+        **attributes,
         "roles": list(caller.roles),
         "is_admin": caller.is_admin,
         "is_admin_project": caller.of_admin_project,
@@ -198,11 +198,11 @@ def _stamp(path: Path | None) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _enforcer(said: Mapping[str, str], *, old_defaults: bool) -> Enforcer:
+def _enforcer(overrides: Mapping[str, str], *, old_defaults: bool) -> Enforcer:
     """Build oslo.policy's enforcer.
 
     Args:
-        said: Rules of the policy file, which override the defaults.
+        overrides: Rules of the policy file, which override the defaults.
     """
     conf = cfg.ConfigOpts()
     conf([], project="homeostat", default_config_files=[], default_config_dirs=[])
@@ -211,8 +211,8 @@ def _enforcer(said: Mapping[str, str], *, old_defaults: bool) -> Enforcer:
     conf.set_override("policy_dirs", [], group="oslo_policy")
     made.suppress_deprecation_warnings = True
     made.register_defaults(rules.defaults())
-    made.set_rules({name: _parsed(text) for name, text in said.items()}, overwrite=True, use_conf=True)
-    made.file_rules = {name: RuleDefault(name, text) for name, text in said.items()}
+    made.set_rules({name: _parsed(text) for name, text in overrides.items()}, overwrite=True, use_conf=True)
+    made.file_rules = {name: RuleDefault(name, text) for name, text in overrides.items()}
     made.load_rules()
     made.use_conf = False  # `Policy` reloads the file, and keeps the last valid rules
     return made
@@ -249,7 +249,7 @@ def read_policy(path: Path) -> dict[str, str]:
         return {}
     if not isinstance(root, yaml.MappingNode):
         raise ValueError(f"{path}, line 1: a map of rules is needed, NAME: CHECK")
-    said: dict[str, str] = {}
+    overrides: dict[str, str] = {}
     lines: dict[str, int] = {}
     for key, value in root.value:
         line = key.start_mark.line + 1
@@ -257,11 +257,11 @@ def read_policy(path: Path) -> dict[str, str]:
             name, text = _entry(key, value)
         except ValueError as error:
             raise ValueError(f"{path}, line {line}: {error}") from error
-        if name in said:
+        if name in overrides:
             raise ValueError(f"{path}, line {line}: {name} is there already, in line {lines[name]}")
-        said[name], lines[name] = text, line
-    _check_references(said, lines, path)
-    return said
+        overrides[name], lines[name] = text, line
+    _check_references(overrides, lines, path)
+    return overrides
 
 
 def _entry(key: yaml.Node, value: yaml.Node) -> tuple[str, str]:
@@ -282,10 +282,10 @@ def _parsed(text: str) -> Any:
     return RuleDefault("", text).check
 
 
-def _check_references(said: Mapping[str, str], lines: Mapping[str, int], path: Path) -> None:
+def _check_references(overrides: Mapping[str, str], lines: Mapping[str, int], path: Path) -> None:
     """Raise ValueError for a rule that refers to a rule that does not exist, or to itself through others."""
     checks = {each.name: each.check for each in rules.defaults()}
-    checks |= {name: _parsed(text) for name, text in said.items()}
+    checks |= {name: _parsed(text) for name, text in overrides.items()}
     for name, line in lines.items():
         missing = next((each for each in _named(checks[name]) if each not in checks), None)
         if missing is not None:

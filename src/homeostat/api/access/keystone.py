@@ -15,7 +15,7 @@ from homeostat.api.access.auth import Caller
 from homeostat.model.errors import Rejected, Transient
 
 LOG = logging.getLogger(__name__)
-KEPT_MAX = 20_000
+CACHE_MAX = 20_000
 """Cached tokens of one process."""
 NOBODY = ""
 """Project of a token without project scope: it matches no path."""
@@ -52,7 +52,7 @@ class KeystoneAccess:
         self._believed_s = float(section.token_cache_time)
         self._now = now
         self._lock = threading.Lock()
-        self._kept: TLRUCache[str, Known] = TLRUCache(KEPT_MAX, lambda _token, known, _now: known[1], now)
+        self._cache: TLRUCache[str, Known] = TLRUCache(CACHE_MAX, lambda _token, known, _now: known[1], now)
 
     asks_for_peers = False
 
@@ -67,7 +67,7 @@ class KeystoneAccess:
         if "x-service-token" in headers:
             return None
         with self._lock:
-            found = self._kept.get(headers.get("x-auth-token", ""))
+            found = self._cache.get(headers.get("x-auth-token", ""))
         return None if found is None else found[0]
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
@@ -106,7 +106,7 @@ class KeystoneAccess:
         if self._believed_s > 0 and not limited and "HTTP_X_SERVICE_TOKEN" not in environ:
             expires_at = environ["keystone.token_auth"].user.expires.timestamp()
             with self._lock:
-                self._kept[token] = caller, min(expires_at, self._now() + self._believed_s)
+                self._cache[token] = caller, min(expires_at, self._now() + self._believed_s)
         return caller
 
 

@@ -29,14 +29,14 @@ def _entry(rule: RuleDefault) -> Iterator[str]:
     yield ""
 
 
-def rows(said: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str, str]]:
+def rows(overrides: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str, str]]:
     """Return name, allowed callers (in words where possible) and description of each rule that guards an operation.
 
     Args:
-        said: Rules of a policy file, which override the defaults.
+        overrides: Rules of a policy file, which override the defaults.
     """
     return [
-        (each.name, in_words(said.get(each.name, each.check_str)), each.description or "")
+        (each.name, in_words(overrides.get(each.name, each.check_str)), each.description or "")
         for each in list_rules()
         if ":" in each.name
     ]
@@ -46,7 +46,7 @@ def in_words(check: str) -> str:
     return rules.WORDS.get(check, check)
 
 
-def changes(said: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def changes(overrides: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return what a policy file changes: rule, its default ("" for a rule the file adds) and the file's check."""
     known = {each.name: each.check_str for each in list_rules()}
-    return [(name, known.get(name, ""), text) for name, text in said.items() if known.get(name) != text]
+    return [(name, known.get(name, ""), text) for name, text in overrides.items() if known.get(name) != text]

@@ -28,18 +28,18 @@ def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     The response is sent as soon as the signal is stored. It names the resource; with `ContentType=JSON` it also has the
     metadata of the handle.
     """
-    told = _told(request, body)
+    outcome = _signaled(request, body)
     if request.query_params.get("ContentType") == "JSON":
-        return Json({"resource": told.name, "metadata": told.metadata})
+        return Json({"resource": outcome.name, "metadata": outcome.metadata})
     element = ElementTree.Element("resource")
-    element.text = told.name
+    element.text = outcome.name
     return Xml(element)
 
 
 @ROUTER.post(f"/signal/{SIGNED}", summary="Signal a resource at its signed address", **SIGNALS)
 def post_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     """Store a signal of a resource. The response has no body."""
-    _told(request, body)
+    _signaled(request, body)
     return Response(media_type="text/plain")
 
 
@@ -55,7 +55,7 @@ def show_metadata(request: Request, arn: Arn) -> Response:
     return Json(service.signals.metadata("GET", request.scope["path"], dict(request.query_params)))
 
 
-def _told(request: Request, body: SignalBody) -> SignalOutcome:
+def _signaled(request: Request, body: SignalBody) -> SignalOutcome:
     service: Service = request.app.state.service
     query = dict(request.query_params)
     return service.signals.signed(request.method, request.scope["path"], query, body)

@@ -35,10 +35,10 @@ class KeystoneEc2:
         answer = self._keystone.asked(lambda: service.post("/ec2tokens", json=body, raise_exc=False), looks=True)
         if answer.status_code == 200:
             return _caller(answer.headers["X-Subject-Token"], answer.json()["token"])
-        said = _said(answer)
-        if answer.status_code in (400, 401) or UNKNOWN in said.lower():
-            raise _refusal(said)
-        LOG.error("Keystone does not verify signatures for the service (%s): %s", answer.status_code, said)
+        reason = _reason(answer)
+        if answer.status_code in (400, 401) or UNKNOWN in reason.lower():
+            raise _refusal(reason)
+        LOG.error("Keystone does not verify signatures for the service (%s): %s", answer.status_code, reason)
         raise Transient("Keystone does not verify signatures for the service; its log says why.")
 
 
@@ -56,35 +56,35 @@ def credentials(sent: SignedRequest, access_key: str, signature: str) -> Mapping
     }
 
 
-def _refusal(said: str) -> Refused:
-    if UNKNOWN in said.lower():
+def _refusal(reason: str) -> Refused:
+    if UNKNOWN in reason.lower():
         return Refused("InvalidClientTokenId", "Neither Keystone nor a stack knows it.")
-    if UNSIGNED in said.lower():
+    if UNSIGNED in reason.lower():
         return Refused("SignatureDoesNotMatch", "Signature is needed.")
     return Refused("AccessDenied", "Keystone does not take the signature; look at the secret, and at the clock.")
 
 
-def _said(answer: Any) -> str:
+def _reason(answer: Any) -> str:
     try:
         return str(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return ""
 
 
-def _caller(token: str, told: Mapping[str, Any]) -> Caller:
+def _caller(token: str, claims: Mapping[str, Any]) -> Caller:
     """Return the caller. Raise Refused for a key without a project."""
-    project = told.get("project") or {}
+    project = claims.get("project") or {}
     if not project.get("id"):
         raise Refused("AccessDenied", "The key is for no project.")
-    user = told["user"]
-    roles = frozenset(str(each["name"]) for each in told.get("roles", ()))
+    user = claims["user"]
+    roles = frozenset(str(each["name"]) for each in claims.get("roles", ()))
     return Caller(
         user=user["name"],
         project=project["id"],
         user_id=user["id"],
         domain=user["domain"]["id"],
         roles=roles,
-        of_admin_project=bool(told.get("is_admin_project", True)),
+        of_admin_project=bool(claims.get("is_admin_project", True)),
         token=token,
-        trust=(told.get("OS-TRUST:trust") or {}).get("id"),
+        trust=(claims.get("OS-TRUST:trust") or {}).get("id"),
     )

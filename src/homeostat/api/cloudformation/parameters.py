@@ -27,7 +27,7 @@ def read_pairs(encoded: bytes) -> Pairs:
 class Parameters:
     """Parameters by name; each was given once."""
 
-    given: Mapping[str, str]
+    values: Mapping[str, str]
 
     @classmethod
     def of(cls, pairs: Pairs) -> "Parameters":
@@ -36,16 +36,16 @@ class Parameters:
         Raises:
             Refused: A parameter was given twice: choosing one, and which was signed, would be a guess.
         """
-        given: dict[str, str] = {}
+        values: dict[str, str] = {}
         for name, value in pairs:
-            if name in given:
+            if name in values:
                 raise Refused("InvalidParameterCombination", f"{name} is given more than once.")
-            given[name] = value
-        return cls(given)
+            values[name] = value
+        return cls(values)
 
     def get(self, *names: str) -> str | None:
         """Return the first of these that is given and not empty."""
-        return next((self.given[name] for name in names if self.given.get(name)), None)
+        return next((self.values[name] for name in names if self.values.get(name)), None)
 
     def needed(self, name: str) -> str:
         """Return a required parameter. Raise Refused (MissingParameter)."""
@@ -67,7 +67,7 @@ class Parameters:
         """Return the items of a list, `<name>.member.<N>.<key>`, in the order of N."""
         pattern = re.compile(rf"{re.escape(name)}\.member\.(\d{{1,9}})\.(\w+)\Z")
         found: dict[int, dict[str, str]] = {}
-        for each, value in self.given.items():
+        for each, value in self.values.items():
             match = pattern.match(each)
             if match:
                 found.setdefault(int(match[1]), {})[match[2]] = value
@@ -75,4 +75,4 @@ class Parameters:
 
     def has(self, name: str) -> bool:
         """Return whether the parameter, or any item of such a list, is given."""
-        return any(each == name or each.startswith(f"{name}.") for each in self.given)
+        return any(each == name or each.startswith(f"{name}.") for each in self.values)

@@ -49,8 +49,8 @@ def answer(action: str, result: Any, *, as_json: bool) -> Response:
 
 def error(problem: Refused, *, as_json: bool = False) -> Response:
     """Return the response for an error."""
-    told = {"Type": problem.type, "Code": problem.code, "Message": problem.message}
-    return _response({"ErrorResponse": {"Error": told}}, problem.status, as_json=as_json)
+    error = {"Type": problem.type, "Code": problem.code, "Message": problem.message}
+    return _response({"ErrorResponse": {"Error": error}}, problem.status, as_json=as_json)
 
 
 def _response(tree: Mapping[str, Any], status: int = 200, *, as_json: bool) -> Response:

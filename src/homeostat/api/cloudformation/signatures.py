@@ -169,9 +169,9 @@ class SignedV4:
         )
 
 
-def _in_header(sent: SignedRequest, told: str) -> SignedV4:
+def _in_header(sent: SignedRequest, value: str) -> SignedV4:
     """Parse the header Authorization: `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`."""
-    parts = dict(each.strip().partition("=")[::2] for each in told.split(","))
+    parts = dict(each.strip().partition("=")[::2] for each in value.split(","))
     date = sent.header("x-amz-date") or sent.parameters.get("X-Amz-Date", "") or sent.header("date")
     return _version_4(sent, parts, date)
 
@@ -200,12 +200,12 @@ def _version_4(sent: SignedRequest, parts: Mapping[str, str], date: str, expires
     if scope[0] != date[:8]:
         raise Refused("SignatureDoesNotMatch", f"The request is of {date[:8]}, its credential of {scope[0]}.")
     headers = parts["SignedHeaders"].lower().split(";")
-    given = {name for name, _ in sent.headers}
+    present = {name for name, _ in sent.headers}
     # An unsigned `x-amz-…` header could be added or changed on the way.
-    open_ = sorted({"host", *(name for name in given if name.startswith("x-amz-"))}.difference(headers))
+    open_ = sorted({"host", *(name for name in present if name.startswith("x-amz-"))}.difference(headers))
     if open_:
         raise Refused("SignatureDoesNotMatch", f"These headers have to be signed: {', '.join(open_)}.")
-    absent = sorted(set(headers) - given)
+    absent = sorted(set(headers) - present)
     if absent:
         raise Refused("SignatureDoesNotMatch", f"These headers are signed and not there: {', '.join(absent)}.")
     return SignedV4(access_key, parts["Signature"], sent, scope, date, time, headers, expires_s)
@@ -238,10 +238,10 @@ def claim_of(sent: SignedRequest) -> Claim | None:
 # -- times -------------------------------------------------------------------------------------------------------------
 
 
-def _check_near(time: float, now: float, told: str) -> None:
+def _check_near(time: float, now: float, value: str) -> None:
     if abs(now - time) > SKEW_S:
         here = datetime.fromtimestamp(now, UTC)
-        raise Refused("RequestExpired", f"It is of {told}, and now it is {here:%Y%m%dT%H%M%SZ}: look at the clock.")
+        raise Refused("RequestExpired", f"It is of {value}, and now it is {here:%Y%m%dT%H%M%SZ}: look at the clock.")
 
 
 def _signing_time(text: str) -> tuple[float, str]:

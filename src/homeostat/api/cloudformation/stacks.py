@@ -127,14 +127,16 @@ def update_stack(action: ActionContext) -> Any:
         row = action.live_stack(tx)
         action.context.check_types_of(tx, row)
         declared = declared_in(template_of(action.context.service.graphs.described(tx, row)), "parameters")
-    kept = {
+    previous = {
         each.get("ParameterKey", "")
         for each in action.parameters.members("Parameters")
         if each.get("UsePreviousValue", "").lower() == "true"
     }
     # As in AWS, parameters that are not named take their defaults, while a patch would keep them: so they are cleared.
-    patch = bool(kept) or action.parameters.flag(PREVIOUS) is True
-    intent = _intent(action, without_template=action.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - kept)
+    patch = bool(previous) or action.parameters.flag(PREVIOUS) is True
+    intent = _intent(
+        action, without_template=action.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - previous
+    )
     action.context.service.stack_service.update(row.id, intent, patch=patch, by=action.context.caller)
     return {"StackId": arn_of(row)}
 

@@ -26,7 +26,9 @@ def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
     Args:
         challenge: Value of `WWW-Authenticate` for a 401; "" omits the header.
     """
-    answer = _told(scope, refused(error)) if _of_cloudformation(scope) else faults.rejected(error, challenge)
+    answer = (
+        _cloudformation_error(scope, refused(error)) if _of_cloudformation(scope) else faults.rejected(error, challenge)
+    )
     if isinstance(error, TooManyRequests):
         answer.headers.update(error.headers)
     return answer
@@ -34,18 +36,20 @@ def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
 
 def transient(scope: Scope, error: Transient) -> Response:
     """Return the response for a request that can be retried later."""
-    return _told(scope, refused(error)) if _of_cloudformation(scope) else faults.transient(error)
+    return _cloudformation_error(scope, refused(error)) if _of_cloudformation(scope) else faults.transient(error)
 
 
 def unexpected(scope: Scope) -> Response:
     """Return the response for an internal error, without details."""
-    return _told(scope, Refused("InternalFailure")) if _of_cloudformation(scope) else faults.unexpected()
+    return (
+        _cloudformation_error(scope, Refused("InternalFailure")) if _of_cloudformation(scope) else faults.unexpected()
+    )
 
 
 def _of_cloudformation(scope: Scope) -> bool:
     return scope["path"] in CLOUDFORMATION or _SIGNALS.match(scope["path"]) is not None
 
 
-def _told(scope: Scope, error: Refused) -> Response:
+def _cloudformation_error(scope: Scope, error: Refused) -> Response:
     query = parse_qs(scope["query_string"].decode("latin-1"))
     return responses.error(error, as_json=query.get("ContentType") == ["JSON"])

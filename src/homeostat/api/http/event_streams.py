@@ -64,7 +64,7 @@ class Follower:
     """One open stream; `news` is set when its root stack may have new events."""
 
     root_id: str
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class EventTail:
@@ -91,7 +91,7 @@ class EventTail:
         """End all streams; their clients reconnect to the process that serves then."""
         self.closed = True
         for follower in self._followers:
-            follower.news.set()
+            follower.changed.set()
 
     def check_room(self) -> None:
         """Raise Transient when too many streams are open already."""
@@ -108,18 +108,18 @@ class EventTail:
         with self._following(root_id) as follower:
             while not self.closed and time.monotonic() < ends_at:
                 # Cleared before reading: an event that is committed during the read sets it again and is not missed.
-                follower.news.clear()
+                follower.changed.clear()
                 try:
                     page = await to_thread.run_sync(read, cursor, self.sure, limiter=self._readers)
                 except Transient as error:
                     LOG.warning("a stream of events ends: %s", error)
                     return
                 for event in page.events:
-                    yield _told(event)
+                    yield _encoded(event)
                 cursor = page.cursor
                 if page.over:
                     return
-                if not page.more and not await _happens(follower.news):
+                if not page.more and not await _happens(follower.changed):
                     yield b": nothing new\n\n"
 
     @contextlib.contextmanager
@@ -144,7 +144,7 @@ class EventTail:
                     # At the first look, `roots` is empty: there is no earlier position to compare with, so every
                     # follower reads.
                     if before == 0 or follower.root_id in roots:
-                        follower.news.set()
+                        follower.changed.set()
             await asyncio.sleep(LOOK_S)
 
     def _look(self) -> tuple[int, set[str]]:
@@ -155,14 +155,14 @@ class EventTail:
         return sure, roots
 
 
-async def _happens(news: asyncio.Event) -> bool:
+async def _happens(changed: asyncio.Event) -> bool:
     """Return whether news arrives before the next keep-alive is due."""
     try:
-        await asyncio.wait_for(news.wait(), SIGN_S)
+        await asyncio.wait_for(changed.wait(), SIGN_S)
     except TimeoutError:
         return False
     return True
 
 
-def _told(event: dict[str, Any]) -> bytes:
+def _encoded(event: dict[str, Any]) -> bytes:
     return b"id: %s\ndata: %s\n\n" % (event["id"].encode(), orjson.dumps(event))

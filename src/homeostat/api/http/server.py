@@ -72,7 +72,7 @@ def run_api(
     settings: ApiSettings = ApiSettings(),
     listening: socket.socket | None = None,
     clouds: Clouds | None = None,
-    delegations: StackTrusts | None = None,
+    trusts: StackTrusts | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; running requests are finished then.
 
@@ -80,13 +80,13 @@ def run_api(
         db: A migrated database.
         listening: A bound socket to serve instead of host and port.
         clouds: Where things named by templates are looked up; None for nowhere.
-        delegations: Trusts of users in the service; None where it needs none.
+        trusts: Trusts of users in the service; None where it needs none.
 
     Raises:
         ValueError: The access mode does not allow this address.
     """
     access.check_host(listening.getsockname()[0] if listening is not None else settings.host)
-    run(server(db, clock, entropy, access, settings, clouds, delegations), listening)
+    run(server(db, clock, entropy, access, settings, clouds, trusts), listening)
 
 
 def server(
@@ -96,7 +96,7 @@ def server(
     access: Access,
     settings: ApiSettings,
     clouds: Clouds | None = None,
-    delegations: StackTrusts | None = None,
+    trusts: StackTrusts | None = None,
 ) -> uvicorn.Server:
     """Return the server, not yet running."""
     existing = Prerequisites(clouds, clock.now, makes_users=settings.makes_users)
@@ -111,7 +111,7 @@ def server(
             existing=existing,
             sinks=Sinks(clouds, outbound, installed_sinks().kinds),
             shared=settings.shared,
-            delegations=delegations,
+            trusts=trusts,
         ),
         clock,
         access=access,

@@ -96,8 +96,8 @@ def act(context: Context, stack_name: StackName, stack_id: StackId, body: Body) 
         stack = context.live_stack(tx, stack_name, stack_id)
         if action in TYPED:
             context.check_types_of(tx, stack)
-    given = (body[action],) if action == "lock" else ()
-    return Json(ON_STACKS[action](context, stack_id, *given))
+    arguments = (body[action],) if action == "lock" else ()
+    return Json(ON_STACKS[action](context, stack_id, *arguments))
 
 
 @ROUTER.post(

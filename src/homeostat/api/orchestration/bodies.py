@@ -165,9 +165,9 @@ def _fetched(url: Any, outbound: Outbound) -> str | None:
     return outbound.fetch(url) if url else None
 
 
-def _check_count(given: Collection[Any], key: str, count_max: int) -> None:
-    if len(given) > count_max:
-        message = f"Request limit exceeded: {key}: there are {len(given)}, more than {count_max}"
+def _check_count(value: Collection[Any], key: str, count_max: int) -> None:
+    if len(value) > count_max:
+        message = f"Request limit exceeded: {key}: there are {len(value)}, more than {count_max}"
         raise Rejected("RequestLimitExceeded", message)
 
 
@@ -190,10 +190,10 @@ def _environment(
         root = parse_template(template) if template is not None else None
         environment = merged_environment(names, files, _map(body, "parameters"), root)
     else:
-        given = body.get("environment") or None
-        if given is not None and not isinstance(given, dict | str):
-            raise Rejected("HTTPBadRequest", f"environment: it must be a map or text, not {type(given).__name__}")
-        environment = parse_environment(given)
+        value = body.get("environment") or None
+        if value is not None and not isinstance(value, dict | str):
+            raise Rejected("HTTPBadRequest", f"environment: it must be a map or text, not {type(value).__name__}")
+        environment = parse_environment(value)
     check_registry(environment.get("resource_registry", {}))
     return environment
 

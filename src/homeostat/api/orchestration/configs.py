@@ -28,11 +28,11 @@ from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
 
 ROUTER = router("software configs")
-KEPT_MAX = 4096
+RECORDS_MAX = 4096
 """Configs, and likewise deployments, that callers may create in a project."""
 ConfigId = Annotated[str, Path(description="Id of the config.")]
 DeploymentId = Annotated[str, Path(description="Id of the deployment.")]
-GIVEN = ("config_id", "input_values", "output_values", "action", "status", "status_reason")
+FIELDS = ("config_id", "input_values", "output_values", "action", "status", "status_reason")
 """Fields of a deployment that a caller may set."""
 
 
@@ -135,14 +135,14 @@ def list_deployments(
 )
 def create_deployment(context: Context, body: Body) -> Response:
     """Create a deployment. The server sees it in its metadata at once."""
-    given = _given(body)
+    values = _values(body)
     server = body.get("server_id")
     if not isinstance(server, str) or not server:
         raise Rejected("HTTPBadRequest", "server_id: the id of a server is needed")
-    if "config_id" not in given:
+    if "config_id" not in values:
         raise Rejected("HTTPBadRequest", "config_id: the id of a config is needed")
     object = {"name": "", "input_values": {}, "output_values": {}, "action": "INIT", "status": deployments.COMPLETE}
-    object |= {"status_reason": "", "server_id": server, **given}
+    object |= {"status_reason": "", "server_id": server, **values}
     made = _record(context, DEPLOYMENT, object, server)
     _add(context, made)
     return Json({"software_deployment": _deployment(made, None)})
@@ -200,15 +200,15 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Body)
 
     If the deployment belongs to a stack, its resource reacts to the new status.
     """
-    given = _given(body)
+    values = _values(body)
     with context.db.write() as tx:
         # Locked before it is read: a signal of the server may change it at the same time.
         records.for_update(context.db, tx, deployment_id)
         found = _found(tx, context, DEPLOYMENT, deployment_id)
-        if given.get("config_id"):
-            _found(tx, context, CONFIG, given["config_id"])
+        if values.get("config_id"):
+            _found(tx, context, CONFIG, values["config_id"])
         now = context.db.now_of(tx)
-        found.object |= given
+        found.object |= values
         records.keep(tx, found, now)
         context.service.signals.look(tx, [found], now)
         (shown,) = _deployments(tx, [found])
@@ -235,15 +235,15 @@ def delete_deployment(context: Context, deployment_id: DeploymentId) -> Response
     return nothing()
 
 
-def _given(body: Mapping[str, Any]) -> Wire:
+def _values(body: Mapping[str, Any]) -> Wire:
     """Return the fields of a deployment, without nulls. Raise Rejected naming the invalid one."""
-    given = {name: body[name] for name in GIVEN if body.get(name) is not None}
-    for name, value in given.items():
+    values = {name: body[name] for name in FIELDS if body.get(name) is not None}
+    for name, value in values.items():
         wanted: type = dict if name.endswith("_values") else str
         if not isinstance(value, wanted):
             raise Rejected("HTTPBadRequest", f"{name}: it must be a {'map' if wanted is dict else 'text'}")
-    deployments.check_status(given.get("status"))
-    return given
+    deployments.check_status(values.get("status"))
+    return values
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -261,8 +261,8 @@ def _add(context: RequestContext, made: Record) -> None:
         Rejected: RequestLimitExceeded; HTTPBadRequest for a deployment whose config does not exist.
     """
     with context.db.write() as tx:
-        if records.count(tx, made.kind, made.project) >= KEPT_MAX:
-            message = f"Request limit exceeded: a project has at most {KEPT_MAX}; delete some that nobody needs"
+        if records.count(tx, made.kind, made.project) >= RECORDS_MAX:
+            message = f"Request limit exceeded: a project has at most {RECORDS_MAX}; delete some that nobody needs"
             raise Rejected("RequestLimitExceeded", message)
         config_id = made.object.get("config_id")
         if config_id and records.get(tx, config_id, CONFIG, made.project) is None:

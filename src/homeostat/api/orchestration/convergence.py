@@ -54,40 +54,40 @@ def switch_convergence(context: Context, stack_name: StackName, stack_id: StackI
 
     What the body omits stays as it is. The response shows all switches.
     """
-    given = body.get("convergence")
-    if not isinstance(given, Mapping) or len(body) != 1:
+    settings = body.get("convergence")
+    if not isinstance(settings, Mapping) or len(body) != 1:
         raise Rejected("HTTPBadRequest", 'The body must be {"convergence": {…}}')
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
         wanted = context.service.graphs.wanted(tx, stack).definitions
-    exceptions = _resources(given)
+    exceptions = _resources(settings)
     for name, exception in exceptions.items():
         if exception:
             known(name, wanted, stack_name)
-    here = {key: value for key, value in given.items() if key not in ("resources", "healing_share")}
+    here = {key: value for key, value in settings.items() if key not in ("resources", "healing_share")}
     whole = _switches(here, "convergence")
     healing = {"policy": whole.pop("healing")} if "healing" in whole else {}
-    if "healing_share" in given:
-        healing["share"] = _share(given["healing_share"])
+    if "healing_share" in settings:
+        healing["share"] = _share(settings["healing_share"])
     changed = context.service.actions.switch(stack_id, ConvergenceSettings(whole, exceptions, healing))
     with context.db.read() as tx:
         shown = _shown(context, tx, changed)
     return Json({"convergence": shown})
 
 
-def _resources(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    resources = given.get("resources") or {}
+def _resources(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    resources = settings.get("resources") or {}
     if not isinstance(resources, Mapping):
         raise Rejected("HTTPBadRequest", "convergence.resources: it must be a map of names")
     return {name: _switches(each or {}, f"convergence.resources.{name}") for name, each in resources.items()}
 
 
-def _switches(given: Any, place: str) -> dict[str, Any]:
+def _switches(settings: Any, place: str) -> dict[str, Any]:
     """Translate the API's names into columns. Raise Rejected naming the place."""
-    if not isinstance(given, Mapping):
+    if not isinstance(settings, Mapping):
         raise Rejected("HTTPBadRequest", f"{place}: it must be a map, or null for what the stack has")
     found: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in settings.items():
         if key == "enabled":
             found["converge"] = _enabled(value, place)
         elif key == "observe_interval":

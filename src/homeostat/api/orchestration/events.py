@@ -135,9 +135,9 @@ def _read(
         return EventPage([], until, more=False, over=True)
     by_id = {row.id: row for row in _family(tx, top, query)}
     found = query.following(tx, list(by_id), after, until)
-    told = max(after, until) if len(found) < PAGE else found[-1].seq
+    last = max(after, until) if len(found) < PAGE else found[-1].seq
     shown = _listed(context, found, by_id, top if query.nested_depth else None)
-    return EventPage(shown, told, more=len(found) == PAGE, over=_is_over(tx, top, list(by_id), told))
+    return EventPage(shown, last, more=len(found) == PAGE, over=_is_over(tx, top, list(by_id), last))
 
 
 def _family(tx: Connection, top: Row[Any], query: EventQuery) -> list[Row[Any]]:
@@ -145,9 +145,9 @@ def _family(tx: Connection, top: Row[Any], query: EventQuery) -> list[Row[Any]]:
     return [top, *views.descendants(tx, top, query.nested_depth, deleted=True)]
 
 
-def _is_over(tx: Connection, top: Row[Any], stack_ids: Sequence[str], told: int) -> bool:
+def _is_over(tx: Connection, top: Row[Any], stack_ids: Sequence[str], last: int) -> bool:
     """Return whether no event can follow the one with this number."""
-    return top.deleted_at is not None and events.newest(tx, stack_ids) <= told
+    return top.deleted_at is not None and events.newest(tx, stack_ids) <= last
 
 
 def _listed(
@@ -200,6 +200,6 @@ def show_event(
         rows, _ = views.resources(tx, stack.id, [resource_name])
         graph = context.service.graphs.described(tx, stack)
         redaction = Redaction.over(stack, graph.desired, graph.compiled)
-    given = rows[event.key].properties if event.key in rows else {}
-    properties = {name: redaction.shown(resource_name, name, value) for name, value in given.items()}
+    stored = rows[event.key].properties if event.key in rows else {}
+    properties = {name: redaction.shown(resource_name, name, value) for name, value in stored.items()}
     return Json({"event": event_detail(context, event, stack, properties)})

@@ -75,8 +75,8 @@ def explain_resource(
         stack = context.stack(tx, stack_name, stack_id)
         inventory = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name])
         shown = inventory.wire(context, inventory.entry(resource_name))
-        told = _explaining(context, tx).of_resource(stack, resource_name, nested_depth)
-    reasons = [_reason(context, each) for each in told]
+        explained = _explaining(context, tx).of_resource(stack, resource_name, nested_depth)
+    reasons = [_reason(context, each) for each in explained]
     return Json({"explanation": {"at_rest": not reasons, "resource": shown, "reasons": reasons}})
 
 
@@ -144,17 +144,17 @@ def _estimate(outlook: Outlook) -> Wire | None:
     return None if found is None else {"seconds": found.seconds, "by": found.by, "rate": outlook.rate}
 
 
-def _reason(context: RequestContext, told: ExplainedResource) -> Wire:
-    each, stack = told.explanation, told.stack
+def _reason(context: RequestContext, explained: ExplainedResource) -> Wire:
+    each, stack = explained.explanation, explained.stack
     links = [
         link("self", context.url(stack.project, "stacks", stack.name, stack.id, "resources", each.name)),
         link("stack", context.stack_url(stack)),
     ]
-    if told.child is not None:
-        links.append(link("nested", context.stack_url(told.child)))
+    if explained.child is not None:
+        links.append(link("nested", context.stack_url(explained.child)))
     return {
         "resource_name": each.name,
-        "path": list(told.path),
+        "path": list(explained.path),
         "resource_type": each.shown_type,
         "physical_resource_id": shown_id(each.type, each.handle),
         "resource_status": joined(each.action, each.status),
@@ -170,7 +170,7 @@ def _reason(context: RequestContext, told: ExplainedResource) -> Wire:
         "fails_at": at(each.fails_at),
         "blocks": list(each.blocks[:BLOCKS_MAX]),
         "blocks_count": len(each.blocks),
-        "cause": _cause(told.cause),
+        "cause": _cause(explained.cause),
         "links": links,
     }
 

@@ -110,10 +110,10 @@ class StackQuery(BaseModel):
         return only
 
 
-def _states(given: Sequence[str]) -> dict[str, list[str]]:
+def _states(value: Sequence[str]) -> dict[str, list[str]]:
     """Split states: `CREATE_FAILED` filters by action and status, `FAILED` by status only."""
     found: dict[str, list[str]] = {}
-    for each in given:
+    for each in value:
         action, underscore, status = each.partition("_")
         if not underscore or each == "IN_PROGRESS":
             found.setdefault("status", []).append(each)
@@ -131,8 +131,8 @@ def _converted(name: str, values: Sequence[str], read: Callable[[str], Any]) -> 
 
 
 def _tags(query: StackQuery, name: str) -> list[str]:
-    given = getattr(query, name)
+    value = getattr(query, name)
     try:
-        return check_tags([tag for tag in given.split(",") if tag]) if given else []
+        return check_tags([tag for tag in value.split(",") if tag]) if value else []
     except ValueError as error:
         raise Rejected("HTTPBadRequest", f"{name}: {error}") from error

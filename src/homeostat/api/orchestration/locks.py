@@ -13,15 +13,15 @@ REASON_MAX = 1000
 KEYS = ("level", "reason", "expires_in", "expires_at")
 
 
-def lock(context: RequestContext, stack_id: str, given: Any) -> None:
+def lock(context: RequestContext, stack_id: str, options: Any) -> None:
     """Lock a stack.
 
     Args:
-        given: `{"level": "all" | "stacks", "reason": text, "expires_in": seconds | "expires_at": time}`, all optional.
+        options: `{"level": "all" | "stacks", "reason": text, "expires_in": seconds | "expires_at": time}`
     """
-    if given not in (None, "") and not isinstance(given, Mapping):
+    if options not in (None, "") and not isinstance(options, Mapping):
         raise _wrong("", f"it must be a map that may have {', '.join(KEYS)}, or null")
-    context.service.actions.lock(stack_id, _wanted(context, given or {}), _breaks(context))
+    context.service.actions.lock(stack_id, _wanted(context, options or {}), _breaks(context))
 
 
 def unlock(context: RequestContext, stack_id: str) -> None:
@@ -29,15 +29,15 @@ def unlock(context: RequestContext, stack_id: str) -> None:
     context.service.actions.unlock(stack_id, _breaks(context))
 
 
-def _wanted(context: RequestContext, given: Mapping[str, Any]) -> Lock:
+def _wanted(context: RequestContext, options: Mapping[str, Any]) -> Lock:
     """Parse the lock. Raise Rejected naming the place."""
-    strange = [name for name in given if name not in KEYS]
+    strange = [name for name in options if name not in KEYS]
     if strange:
         raise _wrong(f".{strange[0]}", f"there is no such key; there are {', '.join(KEYS)}")
-    level = given.get("level", "all")
+    level = options.get("level", "all")
     if level not in LEVELS:
         raise _wrong(".level", f"it must be one of {', '.join(LEVELS)}, not {level!r}")
-    reason = given.get("reason")
+    reason = options.get("reason")
     if reason is not None and not (isinstance(reason, str) and len(reason) <= REASON_MAX):
         raise _wrong(".reason", f"it must be a text of at most {REASON_MAX} characters")
     now, caller = context.service.clock.now(), context.caller
@@ -47,13 +47,13 @@ def _wanted(context: RequestContext, given: Mapping[str, Any]) -> Lock:
         "owner_id": caller.user_id,
         "reason": reason,
         "at": now,
-        "expires_at": _end(given, now),
+        "expires_at": _end(options, now),
     }
 
 
-def _end(given: Mapping[str, Any], now: float) -> float | None:
+def _end(options: Mapping[str, Any], now: float) -> float | None:
     """Return the time at which the lock expires, in seconds since the epoch; None for never."""
-    span, end = given.get("expires_in"), given.get("expires_at")
+    span, end = options.get("expires_in"), options.get("expires_at")
     if span is None and end is None:
         return None
     if span is not None and end is not None:

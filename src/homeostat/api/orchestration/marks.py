@@ -42,8 +42,8 @@ def mark(
     in progress.
     """
     _only(body, FLAG, REASON)
-    said = MarkRequest(_flag(body), _text(body, REASON), _by(context))
-    _say(context, stack_name, stack_id, said, {"": resource_name})
+    request = MarkRequest(_flag(body), _text(body, REASON), _by(context))
+    _mark(context, stack_name, stack_id, request, {"": resource_name})
     return Json(None)
 
 
@@ -65,18 +65,18 @@ def mark_several(context: Context, stack_name: StackName, stack_id: StackId, bod
     for name in (REPORTER, LASTS):
         if name in body and not unhealthy:
             raise Rejected("HTTPBadRequest", f"{name}: it has no meaning where a mark is taken away; leave it out")
-    said = MarkRequest(unhealthy, _brief(body, REASON), _by(context), _brief(body, REPORTER) or None, _lasts_s(body))
+    request = MarkRequest(unhealthy, _brief(body, REASON), _by(context), _brief(body, REPORTER) or None, _lasts_s(body))
     targets = {f"{RESOURCES}[{number}]": target for number, target in enumerate(_targets(body))}
-    outcomes = _say(context, stack_name, stack_id, said, targets)
+    outcomes = _mark(context, stack_name, stack_id, request, targets)
     return Json({"resources": [_shown(each) for each in outcomes]})
 
 
-def _say(
-    context: RequestContext, stack_name: str, stack_id: str, said: MarkRequest, targets: Mapping[str, str]
+def _mark(
+    context: RequestContext, stack_name: str, stack_id: str, request: MarkRequest, targets: Mapping[str, str]
 ) -> list[MarkOutcome]:
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
-    return Marks(context.db).say(stack_id, said, targets)
+    return Marks(context.db).mark(stack_id, request, targets)
 
 
 def _by(context: RequestContext) -> str | None:
@@ -111,36 +111,36 @@ def _flag(body: Body) -> bool:
 
 
 def _text(body: Body, name: str) -> str:
-    given = body.get(name)
-    if given is not None and not isinstance(given, str):
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
         raise Rejected("HTTPBadRequest", f"{name}: it must be a text")
-    return given or ""
+    return value or ""
 
 
 def _brief(body: Body, name: str) -> str:
-    given = _text(body, name)
-    if len(given) > TEXT_MAX:
-        raise Rejected("HTTPBadRequest", f"{name}: it has {len(given)} characters; at most {TEXT_MAX} are kept")
-    return given
+    value = _text(body, name)
+    if len(value) > TEXT_MAX:
+        raise Rejected("HTTPBadRequest", f"{name}: it has {len(value)} characters; at most {TEXT_MAX} are kept")
+    return value
 
 
 def _lasts_s(body: Body) -> float | None:
-    given = body.get(LASTS)
-    if given is None:
+    value = body.get(LASTS)
+    if value is None:
         return None
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not number or not 0 < given <= LASTS_MAX_S:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value <= LASTS_MAX_S:
         raise Rejected("HTTPBadRequest", f"{LASTS}: it must be a number of seconds, at most {LASTS_MAX_S:.0f}")
-    return float(given)
+    return float(value)
 
 
 def _targets(body: Body) -> list[str]:
-    given = body.get(RESOURCES)
-    if not isinstance(given, list) or not given:
+    value = body.get(RESOURCES)
+    if not isinstance(value, list) or not value:
         raise Rejected("HTTPBadRequest", f"{RESOURCES}: it must be a list of names, physical ids or paths")
-    if len(given) > TARGETS_MAX:
+    if len(value) > TARGETS_MAX:
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {RESOURCES} has more than {TARGETS_MAX} items")
-    for number, each in enumerate(given):
+    for number, each in enumerate(value):
         if not isinstance(each, str) or not each:
             raise Rejected("HTTPBadRequest", f"{RESOURCES}[{number}]: it must be a name, a physical id or a path")
-    return given
+    return value

@@ -192,8 +192,8 @@ def _tree(context: RequestContext, preview: Preview) -> list[Any]:
 
 
 def _new(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
-    given = as_given(note.after)
-    properties = {name: preview.redaction.shown(note.name, name, value) for name, value in given.items()}
+    properties = as_given(note.after)
+    properties = {name: preview.redaction.shown(note.name, name, value) for name, value in properties.items()}
     return {**_resource(context, preview, note), "properties": properties, "metadata": {}}
 
 

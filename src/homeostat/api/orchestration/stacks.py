@@ -47,8 +47,8 @@ def list_stacks(context: Context, query: Annotated[StackQuery, Query()], request
 
 
 def _next_page(context: RequestContext, params: QueryParams, marker: str) -> str:
-    kept = [(name, value) for name, value in params.multi_items() if name != "marker"]
-    return f"{context.url(context.project, 'stacks')}?{urlencode([*kept, ('marker', marker)])}"
+    parameters = [(name, value) for name, value in params.multi_items() if name != "marker"]
+    return f"{context.url(context.project, 'stacks')}?{urlencode([*parameters, ('marker', marker)])}"
 
 
 @ROUTER.get(

@@ -65,10 +65,10 @@ def _inside(nested: Mapping[str, Nested], redaction: Redaction) -> dict[str, Any
 
 
 def _nested(nested: Nested, redaction: Redaction) -> dict[str, Any]:
-    told: dict[str, Any] = {"Type": nested.type, "Description": NO_DESCRIPTION, "Parameters": {}}
+    shown: dict[str, Any] = {"Type": nested.type, "Description": NO_DESCRIPTION, "Parameters": {}}
     if nested.compiled is not None:
         redaction = redaction.of(nested.compiled)
         shape = validate_shape(nested.compiled)
-        told |= {key: redaction.plain(shape[key], by_name=False) for key in SHOWN if key in shape}
+        shown |= {key: redaction.plain(shape[key], by_name=False) for key in SHOWN if key in shape}
     inside = _inside(nested.needs.nested, redaction)
-    return told | {"NestedParameters": inside} if inside else told
+    return shown | {"NestedParameters": inside} if inside else shown

@@ -88,8 +88,8 @@ def lock_shown(stack: Any) -> Wire | None:
     """Return the lock of a stack; None where it has none."""
     if stack.lock is None:
         return None
-    told = {name: stack.lock.get(name) for name in ("level", "owner", "reason")}
-    return {**told, "locked_at": at(stack.lock.get("at")), "expires_at": at(stack.lock.get("expires_at"))}
+    shown = {name: stack.lock.get(name) for name in ("level", "owner", "reason")}
+    return {**shown, "locked_at": at(stack.lock.get("at")), "expires_at": at(stack.lock.get("expires_at"))}
 
 
 def stack_parameters(stack: Row[Any], graph: Graph) -> dict[str, str]:

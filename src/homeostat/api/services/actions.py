@@ -127,8 +127,8 @@ class StackActions:
         if is_outside(row.type):
             look_schedule.ask_to_look(tx, [stack.id], now, [row.shard])
         table = schema.resource
-        asked = update(table).where(table.c.key == row.key).values(asked_at=now, version=table.c.version + 1)
-        tx.execute(asked)
+        statement = update(table).where(table.c.key == row.key).values(asked_at=now, version=table.c.version + 1)
+        tx.execute(statement)
 
     def clear_hook(self, stack_id: str, resource: str, hook: Any) -> None:
         """Let a resource continue that waits at a hook.
@@ -235,17 +235,17 @@ class StackActions:
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
             exceptions = {**(stack.exceptions or {}), **switches.exceptions}
-            kept = {name: exception for name, exception in exceptions.items() if exception}
-            if len(kept) > EXCEPTIONS_MAX:
+            remaining = {name: exception for name, exception in exceptions.items() if exception}
+            if len(remaining) > EXCEPTIONS_MAX:
                 message = f"at most {EXCEPTIONS_MAX} resources of a stack can have switches of their own"
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             healing = _changed(stack.healing, switches.healing)
             of_stack = {**switches.stack, **({"healing": healing} if switches.healing else {})}
             if of_stack:
                 self._set(tx, stack_id, of_stack)
-            tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=kept or None))
+            tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=remaining or None))
             whole = {"converge": stack.converge, "observe_s": stack.observe_s, **switches.stack}
-            for child, name in self._children(tx, stack, kept.keys() | switches.exceptions.keys()):
+            for child, name in self._children(tx, stack, remaining.keys() | switches.exceptions.keys()):
                 mine = dict(exceptions[name])
                 policy = mine.pop("healing", None)
                 inside = _changed(healing, {"policy": policy} if policy else {})

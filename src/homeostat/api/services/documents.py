@@ -19,20 +19,20 @@ MAPS = ("environment", "files", "template", "resources")
 """Sections of a document that must be maps."""
 
 
-def read_document(given: Any, resources_max: int, depth_max: int) -> Document:
+def read_document(data: Any, resources_max: int, depth_max: int) -> Document:
     """Parse and validate a document.
 
     Args:
-        given: JSON or YAML text, or an object.
+        data: JSON or YAML text, or an object.
         resources_max: Resources of the stack and all its nested stacks.
         depth_max: Levels of nested stacks.
 
     Raises:
         Rejected: Names the place.
     """
-    if not isinstance(given, str | dict):
-        raise _wrong(f"it must be a map, or the text of one, not {type(given).__name__}")
-    document = parse_document(given, "Adopt data")
+    if not isinstance(data, str | dict):
+        raise _wrong(f"it must be a map, or the text of one, not {type(data).__name__}")
+    document = parse_document(data, "Adopt data")
     count = _check_stack(document, (), 0, depth_max)
     if count > resources_max:
         message = f"Request limit exceeded: the document has more than {resources_max} resources"
@@ -84,13 +84,13 @@ def completed(intent: StackRequest, document: Mapping[str, Any]) -> StackRequest
 
     Parameters of the document stay unless they are given anew, as in Heat.
     """
-    told = _environment(document)
-    parameters = {**(told.pop("parameters", None) or {}), **(intent.environment.get("parameters") or {})}
+    stored = _environment(document)
+    parameters = {**(stored.pop("parameters", None) or {}), **(intent.environment.get("parameters") or {})}
     environment = {name: each for name, each in intent.environment.items() if each and name != "parameters"}
     return replace(
         intent,
         template=intent.template if intent.template is not None else document.get("template"),
-        environment={**told, **environment},
+        environment={**stored, **environment},
         parameters={**parameters, **intent.parameters},
         files={**(document.get("files") or {}), **intent.files},
         tags=intent.tags if intent.tags is not None else _tags(document),
@@ -99,8 +99,8 @@ def completed(intent: StackRequest, document: Mapping[str, Any]) -> StackRequest
 
 def _environment(document: Mapping[str, Any]) -> Document:
     """Return the document's environment. Empty (null) sections count as absent."""
-    given = {name: each for name, each in (document.get("environment") or {}).items() if each is not None}
-    environment = parse_environment(given)
+    data = {name: each for name, each in (document.get("environment") or {}).items() if each is not None}
+    environment = parse_environment(data)
     check_registry(environment.get("resource_registry", {}))
     return {name: each for name, each in environment.items() if name != "encrypted_param_names"}
 

@@ -14,7 +14,7 @@ from homeostat.store.stacks import stacks, views
 from homeostat.store.stacks.stacks import Desired
 from homeostat.templates import Compiled
 
-KEPT_MAX = 20_000
+CACHE_MAX = 20_000
 """Cached definitions, one to three KiB each."""
 
 
@@ -49,7 +49,7 @@ class Graphs:
     """Cache of graphs by stack and revision. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._kept: Cache[tuple[str, int], Graph] = Cache(KEPT_MAX, lambda graph: graph.size)
+        self._cache: Cache[tuple[str, int], Graph] = Cache(CACHE_MAX, lambda graph: graph.size)
 
     def wanted(self, tx: Connection, stack: Row[Any]) -> Graph:
         """Return the graph of the newest revision."""
@@ -71,7 +71,7 @@ class Graphs:
         def made() -> Graph:
             return _graph(stacks.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
 
-        return self._kept.get((stack.id, number), made)
+        return self._cache.get((stack.id, number), made)
 
 
 def _graph(desired: Desired, identity: Identity) -> Graph:

@@ -33,7 +33,7 @@ OPEN_ACTIONS = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.ROL
 """Actions during which resources may be marked: the stack replaces them at once, or leaves that for later."""
 WORDS_MAX = 400
 """Names and ids in one query."""
-TOLD_MAX = 20
+DETAILS_MAX = 20
 """Errors of one request that are reported."""
 
 
@@ -107,7 +107,7 @@ class Marks:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def say(self, stack_id: str, said: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
+    def mark(self, stack_id: str, request: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
         """Mark all of these resources, or none of them.
 
         Args:
@@ -119,13 +119,13 @@ class Marks:
                 yet or is being created, changed or deleted; StackLocked.
         """
         try:
-            return self._say(stack_id, said, targets)
+            return self._mark(stack_id, request, targets)
         except Rejected as error:
             with self._db.read() as tx:
                 unmade = _unmade(tx, stack_id, targets) if error.fault == "EntityNotFound" else None
             raise unmade or error from None
 
-    def _say(self, stack_id: str, said: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
+    def _mark(self, stack_id: str, request: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
         with self._db.write() as tx:
             # Found twice: first to know what to lock, then, under the locks, as it is now.
             held = self._hold(tx, _find(tx, stack_id, targets))
@@ -133,7 +133,7 @@ class Marks:
             for each in found:
                 each.wrong = _hindrance(each, held)
             _refuse(found)
-            return self._write(tx, found, said)
+            return self._write(tx, found, request)
 
     def _hold(self, tx: Connection, found: Sequence[_Sought]) -> set[tuple[tuple[str, ...], int]]:
         """Lock what was found, against passes and other requests, and wake its shards.
@@ -151,14 +151,14 @@ class Marks:
             shards.wake(tx, ids[-1], now, shards.USER, [number])
         return held
 
-    def _write(self, tx: Connection, found: Sequence[_Sought], said: MarkRequest) -> list[MarkOutcome]:
+    def _write(self, tx: Connection, found: Sequence[_Sought], request: MarkRequest) -> list[MarkOutcome]:
         now = self._db.now_of(tx)
         written: dict[str, tuple[Row[Any], Writes]] = {}
         failures: dict[tuple[str, int], int] = defaultdict(int)
         outcomes = []
         for each in found:
             row, hindered = each.found, each.found.fails_stack
-            happened = _change(tx, row, said, now)
+            happened = _change(tx, row, request, now)
             if happened is not None:
                 _, writes = written.setdefault(row.stack_id, (each.stack, Writes()))
                 writes.intend(row)
@@ -176,12 +176,12 @@ class Marks:
         return outcomes
 
 
-def _change(tx: Connection, row: Resource, said: MarkRequest, now: float) -> list[Event] | None:
+def _change(tx: Connection, row: Resource, request: MarkRequest, now: float) -> list[Event] | None:
     """Change the row; return the events, or None where it stays as it is."""
-    reason = said.reason or DEFAULT_REASON
-    if said.unhealthy:
-        until = None if said.lasts_s is None else now + said.lasts_s
-        return None if row.deleting else [unhealthy.marked(row, Mark(reason, now, said.by, said.reporter, until))]
+    reason = request.reason or DEFAULT_REASON
+    if request.unhealthy:
+        until = None if request.lasts_s is None else now + request.lasts_s
+        return None if row.deleting else [unhealthy.marked(row, Mark(reason, now, request.by, request.reporter, until))]
     if (row.action, row.status) == (Action.CHECK, Status.FAILED) and (row.handle or unhealthy.mark_of(row)):
         shard = shards.get(tx, row.stack_id, row.shard)
         return [unhealthy.unmarked(row, reason, shard.settled_revision if shard is not None else 0, now)]
@@ -206,9 +206,11 @@ def _refuse(found: Sequence[_Sought]) -> None:
     """Raise Rejected with all errors, if there are any."""
     wrong = [(each.place, each.wrong) for each in found if each.wrong is not None]
     if wrong:
-        told = "; ".join(f"{place}: {error.detail}" if place else error.detail for place, error in wrong[:TOLD_MAX])
-        more = f"; and {len(wrong) - TOLD_MAX} more" if len(wrong) > TOLD_MAX else ""
-        raise Rejected(wrong[0][1].fault, told + more)
+        details = "; ".join(
+            f"{place}: {error.detail}" if place else error.detail for place, error in wrong[:DETAILS_MAX]
+        )
+        more = f"; and {len(wrong) - DETAILS_MAX} more" if len(wrong) > DETAILS_MAX else ""
+        raise Rejected(wrong[0][1].fault, details + more)
 
 
 def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Rejected | None:

@@ -22,9 +22,9 @@ from homeostat.resources.registry import kind_of
 from homeostat.templates import Compiled, Parameter
 
 LOG = logging.getLogger(__name__)
-KEPT_S = 60.0
+CACHE_S = 60.0
 """Time for which an existing thing is assumed to exist."""
-KEPT_MAX = 10_000
+CACHE_MAX = 10_000
 WITHOUT_LOGIN = {
     "signal_transport": "use CFN_SIGNAL or TEMP_URL_SIGNAL",
     "software_config_transport": "use POLL_SERVER_CFN or POLL_TEMP_URL",
@@ -134,7 +134,7 @@ class Nested:
 class Prerequisites:
     """Lookups in the users' clouds. Safe to share between threads.
 
-    An existing thing is assumed to exist for `KEPT_S`. A missing one is looked up again each time, since users create
+    An existing thing is assumed to exist for `CACHE_S`. A missing one is looked up again each time, since users create
     it and retry.
 
     Args:
@@ -155,7 +155,7 @@ class Prerequisites:
         self._makes_users = makes_users
         self._clouds = clouds
         self._now = now
-        self._kept: TTLCache[tuple[str, str, str], bool] = TTLCache(KEPT_MAX, KEPT_S, monotonic)
+        self._cache: TTLCache[tuple[str, str, str], bool] = TTLCache(CACHE_MAX, CACHE_S, monotonic)
         self._lock = threading.Lock()
 
     def has(self, project: str, type_name: str) -> bool:
@@ -230,29 +230,29 @@ class Prerequisites:
 
     def _missing(self, project: str, kind: str, names: Iterable[str]) -> list[Thing]:
         """Look up things; return those that do not exist and remember the others."""
-        asked = list(dict.fromkeys(names))
+        unknown = list(dict.fromkeys(names))
         try:
-            found = self._cloud(project).resolve(kind, asked)
+            found = self._cloud(project).resolve(kind, unknown)
         except Transient as error:
             LOG.warning(
-                "project %s: nobody knows yet whether each of %d %s exists: %s", project, len(asked), kind, error
+                "project %s: nobody knows yet whether each of %d %s exists: %s", project, len(unknown), kind, error
             )
             return []
         missing = []
-        for name, id in zip(asked, found, strict=True):
+        for name, id in zip(unknown, found, strict=True):
             if id is None:
                 missing.append((kind, name))
             else:
-                self._keep(project, (kind, name))
+                self._remember(project, (kind, name))
         return missing
 
     def _known(self, project: str, thing: Thing) -> bool:
         with self._lock:
-            return (project, *thing) in self._kept
+            return (project, *thing) in self._cache
 
-    def _keep(self, project: str, thing: Thing) -> None:
+    def _remember(self, project: str, thing: Thing) -> None:
         with self._lock:
-            self._kept[project, *thing] = True
+            self._cache[project, *thing] = True
 
     def _cloud(self, project: str) -> Cloud:
         if self._clouds is None:

@@ -114,7 +114,7 @@ class Previewer:
         self._tx = tx
         self._now = now
         self._horizon = horizon
-        self._told = 0
+        self._reported = 0
         self._looks = looks
         self._policies: dict[str, Mapping[str, str]] = {}
         self._files: Mapping[str, str] = {}
@@ -178,8 +178,8 @@ class Previewer:
 
     def _count(self, resources: int) -> None:
         """Count resources. Raise Rejected when the preview would report too many."""
-        self._told += resources
-        if self._told > self._horizon.resources_max:
+        self._reported += resources
+        if self._reported > self._horizon.resources_max:
             message = (
                 f"Request limit exceeded: the preview would tell of more than {self._horizon.resources_max} resources: "
                 "preview a part of the template, or raise --previewed-max of the service"
@@ -194,10 +194,10 @@ class Previewer:
         seen = {fate: sum(each.fate is fate for each in preview.resources) for fate in Fate}
         added = max(new - old, 0) - seen[Fate.ADDED]
         deleted = max(old - new, 0) - seen[Fate.DELETED]
-        kept = min(old, new) - seen[Fate.UNCHANGED] - seen[Fate.UPDATED] - seen[Fate.REPLACED]
+        remaining = min(old, new) - seen[Fate.UNCHANGED] - seen[Fate.UPDATED] - seen[Fate.REPLACED]
         changing = len(numbers) > SHARDS_MAX and seen[Fate.UPDATED] + seen[Fate.REPLACED] > 0
         fate = max((Fate.UPDATED, Fate.REPLACED), key=seen.__getitem__) if changing else Fate.UNCHANGED
-        counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: kept}
+        counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: remaining}
         preview.more = {each: count for each, count in counts.items() if count > 0}
 
     def _graph(self, preview: Preview, desired: Desired, number: int) -> Graph:

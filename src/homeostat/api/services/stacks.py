@@ -117,7 +117,7 @@ class StackService:
             up.
         shared: The operator's environment, which applies to all stacks.
         sinks: Checks event sinks.
-        delegations: Trusts of users in the service; None where it needs none.
+        trusts: Trusts of users in the service; None where it needs none.
     """
 
     def __init__(
@@ -130,9 +130,9 @@ class StackService:
         existing: Prerequisites | None = None,
         shared: SharedEnvironment = SharedEnvironment(),
         sinks: Sinks | None = None,
-        delegations: StackTrusts | None = None,
+        trusts: StackTrusts | None = None,
     ) -> None:
-        self._delegations = delegations
+        self._trusts = trusts
         self._sinks = Sinks(outbound=outbound) if sinks is None else sinks
         self._shared = shared
         self.existing = Prerequisites(None) if existing is None else existing
@@ -319,10 +319,10 @@ class StackService:
             Rejected: Forbidden, where the caller cannot delegate.
             Transient: The identity service does not answer.
         """
-        if self._delegations is None or by is None or not by.token or not by.user_id or by.project != project:
+        if self._trusts is None or by is None or not by.token or not by.user_id or by.project != project:
             return nullcontext(nobodys)
         requester = Requester(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
-        return self._delegations.entrusted(root_id, requester)
+        return self._trusts.entrusted(root_id, requester)
 
     def update(self, stack_id: str, intent: StackRequest, *, patch: bool = False, by: Caller | None = None) -> int:
         """Store a new revision and return its number.

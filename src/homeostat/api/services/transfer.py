@@ -32,13 +32,13 @@ class StackTransfer:
         owner: str | None,
         name: str,
         intent: StackRequest,
-        given: Mapping[str, Any] | str,
+        data: Mapping[str, Any] | str,
         by: Caller | None = None,
     ) -> str:
         """Store a new stack that adopts what a document names; return its id.
 
         Args:
-            given: The document, or its text.
+            data: The document, or its text.
             by: See `StackService.create`.
 
         Raises:
@@ -46,8 +46,8 @@ class StackTransfer:
         """
         quotas = self._stack_service.quotas
         _check_switch("Stack Adopt", on=quotas.adopt)
-        told = read_document(given, quotas.resources_max, quotas.depth_max)
-        return self._stack_service.create(project, owner, name, completed(intent, told), told, by)
+        adopted = read_document(data, quotas.resources_max, quotas.depth_max)
+        return self._stack_service.create(project, owner, name, completed(intent, adopted), adopted, by)
 
     def export(self, stack_id: str) -> Document:
         """Return the stack as a document from which it can be adopted.
@@ -70,7 +70,7 @@ class StackTransfer:
                 stack.
         """
         _check_switch("Stack Abandon", on=self._stack_service.quotas.abandon)
-        graphs = DesiredGraphs(kept_max=self._stack_service.quotas.resources_max)
+        graphs = DesiredGraphs(cache_max=self._stack_service.quotas.resources_max)
         with self._db.read() as tx:  # compiles everything in advance, while no lock is held
             seen = stacks.get(tx, stack_id)
             if seen is not None and seen.deleted_at is None:
