@@ -10,11 +10,10 @@ from bench.figures import Measured, queued_s
 from homeostat.api.services.stacks import Quotas, StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.engine import build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.nested_stacks import NestedStacks
-from homeostat.convergence.reconciler import Limits, Reconciler
+from homeostat.convergence.limits import Limits
 from homeostat.desired.cache import spare_the_collector
 from homeostat.store.stacks import stacks
 
@@ -29,10 +28,9 @@ class Engine:
         self.statements = Statements(self.db)
         cloud = SimulatedCloud(clock.now)
         limits = Limits(lease_s=60.0)
-        children = NestedStacks(self.db, clock, entropy, 3600.0)
         self._pool = ThreadPoolExecutor(4)
-        performer = StepExecutor(lambda _project: cloud, children, clock, entropy, self._pool)
-        self.passes = Reconciler(self.db, lambda _project: cloud, performer, children, clock, entropy.keys(), limits)
+        engine = build_engine(self.db, lambda _project: cloud, clock, entropy, limits, pool=self._pool)
+        self.reconciler = engine.reconciler
         self.board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
         self.stack_service = StackService(self.db, entropy, Quotas())
 
@@ -41,7 +39,7 @@ class Engine:
         while True:
             for job in self.board.iterjobs():
                 self.board.claim(job, "bench")
-                run_pass(self.passes, job)
+                run_pass(self.reconciler, job)
             with self.db.read() as tx:
                 row = stacks.get(tx, stack_id)
             if row is not None and row.status != "IN_PROGRESS":

@@ -10,7 +10,7 @@ from bench.databases import database_url
 from bench.figures import Figure
 from bench.processes import PATIENCE_S, cpu_s_of
 from bench.serving import serving, url_of
-from homeostat.convergence.reconciler import Limits
+from homeostat.convergence.limits import Limits
 
 SERVER = {"type": "OS::Nova::Server", "properties": {"image": "debian-12", "flavor": "m1.small"}}
 VALUE = {"type": "OS::Heat::Value", "properties": {"value": "quiet"}}

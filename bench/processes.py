@@ -18,7 +18,7 @@ from bench.shapes import SHAPES
 from homeostat.api.services.stacks import Quotas, StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.reconciler import Limits
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.desired.cache import spare_the_collector
 from homeostat.store.database import Database

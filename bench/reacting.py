@@ -14,7 +14,7 @@ from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.port import Answer
 from homeostat.clouds.port import Creation as Wanted
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.reconciler import Limits
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks

@@ -162,7 +162,7 @@ def worker(arguments: Namespace) -> int:
     """Run one worker until SIGTERM or SIGINT; it finishes its passes then, and gives its shards back."""
     from homeostat.clock import AgreedClock, Entropy
     from homeostat.clouds.outbound import Outbound
-    from homeostat.convergence.reconciler import Limits
+    from homeostat.convergence.limits import Limits
     from homeostat.convergence.worker import Worker
     from homeostat.desired.cache import spare_the_collector
     from homeostat.model.errors import Transient

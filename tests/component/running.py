@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -17,14 +18,11 @@ from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
-from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.engine import build_engine
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.nested_stacks import DEPTH_MAX, NestedStacks
-from homeostat.convergence.observer import Observer
-from homeostat.convergence.reconciler import Limits, Reconciler
-from homeostat.convergence.snapshot_gc import SnapshotCollector
+from homeostat.convergence.limits import DEPTH_MAX, Limits
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status, joined
@@ -69,7 +67,7 @@ class Service:
         weather: Weather | None = None,
         *,
         cloud: Callable[[VirtualClock], SimulatedCloud] | None = None,
-        executor: Executor | None = None,
+        pool: Executor | None = None,
         installed: Sequence[SinkKind] = (),
         depth_max: int = DEPTH_MAX,
     ) -> None:
@@ -88,14 +86,13 @@ class Service:
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
         self.signals = Signals(self.db)
-        self.children = NestedStacks(self.db, self.clock, entropy, LIMITS.stack_timeout_s, depth_max=depth_max)
-        self.performer = StepExecutor(self.clouds, self.children, self.clock, entropy, executor)
-        self.passes = Reconciler(
-            self.db, self.clouds, self.performer, self.children, self.clock, entropy.keys(), LIMITS
+        limits = replace(LIMITS, depth_max=depth_max)
+        engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, pool=pool)
+        self.reconciler, self.executor, self.nested_stacks = engine.reconciler, engine.executor, engine.nested_stacks
+        self.observer, self.snapshot_collector = engine.observer, engine.snapshot_collector
+        self.board = ShardBoard(
+            "shards", {"database": self.db, "lease_s": LIMITS.lease_s, "lost": self.reconciler.lost}
         )
-        self.observer = Observer(self.db, self.clouds, self.clock, LIMITS.look_steady_s, LIMITS.look_busy_s)
-        self.disposer = SnapshotCollector(self.db, self.clouds)
-        self.board = ShardBoard("shards", {"database": self.db, "lease_s": LIMITS.lease_s, "lost": self.passes.lost})
 
     def clouds(self, project: str) -> JoinedCloud:
         """What a project sees."""
@@ -131,16 +128,16 @@ class Service:
     def signal(self, stack_id: str, name: str, body: dict[str, Any] | None = None, **words: Any) -> Any:
         """Signal a resource, as the API does it for whoever may act in the project."""
         row = self.row(stack_id, name)
-        told = self.signals.native(PROJECT, kind_of(row.type), row.handle, words or body)
+        redact = self.signals.native(PROJECT, kind_of(row.type), row.handle, words or body)
         self.work()
-        return told
+        return redact
 
     def put(self, url: str, body: dict[str, Any] | None, method: str = "PUT") -> Any:
         """Signal at a signed address."""
         parts = urlsplit(url)
-        told = self.signals.signed(method, unquote(parts.path), dict(parse_qsl(parts.query)), body)
+        redact = self.signals.signed(method, unquote(parts.path), dict(parse_qsl(parts.query)), body)
         self.work()
-        return told
+        return redact
 
     def attribute(self, stack_id: str, name: str, attribute: str) -> Any:
         """Of a resource, as the API shows it."""
@@ -163,7 +160,7 @@ class Service:
         for _ in range(passes_max):
             if self.board.job_count == 0:
                 return
-            run_pass(self.passes, self.claim())
+            run_pass(self.reconciler, self.claim())
         raise AssertionError(f"more than {passes_max} passes without an end; due: {self.due()}")
 
     def live(self, seconds: float) -> None:
@@ -173,7 +170,7 @@ class Service:
             self.work()
             self.observer.round()
             self.observer.sweep()
-            self.disposer.round()
+            self.snapshot_collector.round()
             self.deliverer.round()
             self.work()
             at = self._next()
@@ -204,7 +201,7 @@ class Service:
         with self.db.read() as tx:
             for stack in (each for each in self.stacks() if each.status == Status.IN_PROGRESS):
                 page = Explainer(tx, DesiredGraphs(), self.clock.now()).page(stack, limit=10)
-                waits = [each.explanation for each in page.told]
+                waits = [each.explanation for each in page.redact]
                 why = [f"{each.name}: {each.why} ({each.reason}), due {each.due_at}" for each in waits]
                 found.append(f"{stack.name} {joined(stack.action, stack.status)} [{'; '.join(why) or page.waiting}]")
         return found

@@ -205,7 +205,7 @@ def test_what_is_decided_but_not_begun_is_not_done_any_more(monkeypatch: pytest.
             return super().steps(now, limit)
 
     monkeypatch.setattr(reconciler, "Frontier", Overtaken)
-    run_pass(service.passes, job)
+    run_pass(service.reconciler, job)
     service.rest()
     service.live(100.0)
 
@@ -268,7 +268,7 @@ def test_who_is_behind_cannot_give_up_what_stays(monkeypatch: pytest.MonkeyPatch
         return made
 
     monkeypatch.setattr(service.cloud, "create", overtaken)
-    run_pass(service.passes, job)
+    run_pass(service.reconciler, job)
     service.rest()
     service.live(1000.0)
 
@@ -357,7 +357,7 @@ def test_what_is_nested_and_could_not_be_deleted_is_let_go_of_while_the_deletion
     child = service.child().id
     service.stack_service.delete(stack_id)
     while service.state(child) != "DELETE_FAILED":
-        run_pass(service.passes, service.claim())
+        run_pass(service.reconciler, service.claim())
     assert service.state(stack_id) == "DELETE_IN_PROGRESS"
     service.moving.abandon(stack_id)
     service.rest()

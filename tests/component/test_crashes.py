@@ -18,18 +18,18 @@ class Died(BaseException):
 
 def die_after_acting(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the next pass up to its first act outside; what that gave is never stored."""
-    perform = service.performer.perform
+    execute = service.executor.execute
 
     def and_die(*what: Any) -> Any:
-        answers = perform(*what)
+        answers = execute(*what)
         if answers:
             raise Died
         return answers
 
     with monkeypatch.context() as patched:
-        patched.setattr(service.performer, "perform", and_die)
+        patched.setattr(service.executor, "execute", and_die)
         with pytest.raises(Died):
-            run_pass(service.passes, service.claim())
+            run_pass(service.reconciler, service.claim())
 
 
 def timed_out(monkeypatch: pytest.MonkeyPatch, **members: Any) -> tuple[Service, str]:
@@ -77,5 +77,5 @@ def test_a_stack_that_was_purged_since_its_shard_was_claimed_is_nobodys_trouble(
     with service.db.write() as tx:
         tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deleted_at=0.0))
     assert purge.purge(service.db, purge.Rules(deleted_before=1.0, events_max=1000)).stacks == 1
-    run_pass(service.passes, job)
+    run_pass(service.reconciler, job)
     assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []

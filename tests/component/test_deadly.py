@@ -37,7 +37,7 @@ def deadly() -> tuple[Service, str]:
     stack_id = service.begin({"v": volume()})
     crash(service)
     crash(service)
-    run_pass(service.passes, service.claim())
+    run_pass(service.reconciler, service.claim())
     assert service.rows(stack_id) == []
     return service, stack_id
 
@@ -119,7 +119,7 @@ def test_a_worker_that_was_heard_of_before_its_lease_ran_out_and_not_since_has_c
             workers.report(service.db, tx, workers.Worker(owner, "host", 1, workers.VERSION, "sql", now, now))
         service.board.claim(next(service.board.iterjobs()), owner)
         service.clock.time += LIMITS.lease_s + 0.1
-    run_pass(service.passes, service.claim())
+    run_pass(service.reconciler, service.claim())
     assert len(aside(service)) == 1
 
 
@@ -133,7 +133,7 @@ def test_after_a_storm_of_kills_all_goes_on_within_the_time_that_it_took() -> No
             service.board.claim(job, f"killed at {service.clock.time}")
             assert job.lease is not None
             if job.lease.is_deadly:
-                run_pass(service.passes, job)
+                run_pass(service.reconciler, job)
         service.clock.time += LIMITS.lease_s + 0.1
     ended = service.clock.time
     while service.state(stack_id) != "CREATE_COMPLETE":
@@ -153,7 +153,7 @@ def test_it_is_tried_again_later_and_later() -> None:
     service, stack_id = deadly()
     service.clock.time += DEADLY_S
     crash(service)
-    run_pass(service.passes, service.claim())
+    run_pass(service.reconciler, service.claim())
     service.clock.time += 1.5 * DEADLY_S
     assert service.board.job_count == 0
     service.clock.time += DEADLY_S
@@ -175,7 +175,7 @@ def test_its_stack_times_out_all_the_same() -> None:
     service, stack_id = deadly()
     service.clock.time += 2 * LIMITS.stack_timeout_s
     crash(service)
-    run_pass(service.passes, service.claim())
+    run_pass(service.reconciler, service.claim())
     assert service.state(stack_id) == "CREATE_FAILED"
     assert "two workers in a row" in service.stack(stack_id).reason
 
@@ -184,7 +184,7 @@ def seem_to_crash(service: Service) -> None:
     """Two workers in a row lost the answer to a claim, and another one takes over what they hold."""
     for _ in range(2):
         crash(service)
-    run_pass(service.passes, service.claim())
+    run_pass(service.reconciler, service.claim())
     assert service.board.job_count == 0
 
 
@@ -207,7 +207,7 @@ def test_a_worker_whose_claim_was_not_confirmed_has_not_crashed(monkeypatch: pyt
             service.board.claim(job, "survivor")
     service.clock.time += LIMITS.lease_s + 0.1
     seem_to_crash(service)
-    service.passes.lost.acquit(service.db, "survivor", [])
+    service.reconciler.lost.acquit(service.db, "survivor", [])
     service.work()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert aside(service) == []
@@ -219,11 +219,11 @@ def test_a_claim_that_was_not_confirmed_is_given_back(monkeypatch: pytest.Monkey
     job = next(service.board.iterjobs())
     service.board.claim(job, "survivor")
     assert service.board.job_count == 0
-    service.passes.lost.add(job.stack_id, job.number)
-    service.passes.lost.acquit(service.db, "survivor", [job.lease])
+    service.reconciler.lost.add(job.stack_id, job.number)
+    service.reconciler.lost.acquit(service.db, "survivor", [job.lease])
     assert service.board.job_count == 0, "its pass runs"
-    service.passes.lost.add(job.stack_id, job.number)
-    service.passes.lost.acquit(service.db, "survivor", [])
+    service.reconciler.lost.add(job.stack_id, job.number)
+    service.reconciler.lost.acquit(service.db, "survivor", [])
     assert service.board.job_count == 1
 
 
@@ -235,7 +235,7 @@ def test_a_pass_that_another_worker_took_over_has_not_crashed() -> None:
     service.board.claim(job, "survivor")
     service.clock.time += LIMITS.lease_s + 0.1
     seem_to_crash(service)
-    run_pass(service.passes, job)
+    run_pass(service.reconciler, job)
     service.work()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert aside(service) == []

@@ -57,7 +57,7 @@ def test_a_stack_with_a_bug_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def bug(*_: Any) -> Any:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(service.passes.definitions, "get", bug)
+    monkeypatch.setattr(service.reconciler.definitions, "get", bug)
     service.live(300)
     assert service.state(stack_id) == "CREATE_FAILED"
 
@@ -95,7 +95,7 @@ def test_a_superseded_pass_tells_of_all_it_has_made_since_its_last_transaction()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(service.cloud, "create", loses_the_shard)
-        run_pass(service.passes, job)
+        run_pass(service.reconciler, job)
     (made,) = service.rows(job.stack_id)
     with service.db.read() as tx:
         assert made.token in set(tx.execute(select(schema.forsaken.c.token)).scalars())

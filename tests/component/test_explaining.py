@@ -164,8 +164,8 @@ def test_a_bug_of_ours_is_owned_up_to(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service()
     stack_id = service.begin({"a": double()})
     with monkeypatch.context() as broken:
-        broken.setattr(service.performer, "perform", lambda *_: {}["x"])
-        run_pass(service.passes, service.claim())
+        broken.setattr(service.executor, "execute", lambda *_: {}["x"])
+        run_pass(service.reconciler, service.claim())
     [found] = told(service, stack_id)
     assert (found.explanation.why, found.explanation.reason) == (Why.SET_ASIDE, "KeyError('x')")
     assert found.explanation.due_at == service.clock.now() + 30.0
@@ -289,7 +289,7 @@ def test_a_rolling_update_counts_each_member_once_and_never_goes_back(replaced: 
     seen = []
     while service.state(stack_id) == "UPDATE_IN_PROGRESS":
         if service.board.job_count:
-            run_pass(service.passes, service.claim())
+            run_pass(service.reconciler, service.claim())
         else:
             service.clock.time += 0.5
             service.observer.round()

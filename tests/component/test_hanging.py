@@ -19,12 +19,12 @@ class Slow(SimulatedCloud):
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         answers = super().create(kind, intents)
         if kind == "server" and not self.leases:
-            passes, clock = self.service.passes, self.service.clock
+            reconciler, clock = self.service.reconciler, self.service.clock
             clock.time += LIMITS.hang_s
-            self.leases = [passes.leases]
+            self.leases = [reconciler.leases]
             clock.time += 1.0
-            self.leases = [*self.leases, passes.leases]
-            run_pass(passes, self.service.claim())
+            self.leases = [*self.leases, reconciler.leases]
+            run_pass(reconciler, self.service.claim())
         return answers
 
 

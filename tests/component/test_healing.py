@@ -44,7 +44,7 @@ def test_what_two_looks_did_not_find_is_made_anew_within_a_second() -> None:
 def test_a_pass_that_looked_for_longer_than_its_slice_makes_what_it_did_not_find() -> None:
     """Found by the simulation (seed 30241698): it gave the shard back, and every pass after it had to look again."""
     service = Service()
-    service.passes.limits = replace(LIMITS, slice_s=2.0)
+    service.reconciler.limits = replace(LIMITS, slice_s=2.0)
     stack_id = service.create({"a": server(), "disk": volume()})
     service.rest()
     (gone,) = service.servers()

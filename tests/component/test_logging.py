@@ -60,7 +60,7 @@ def written() -> Iterator[Callable[[], list[dict[str, Any]]]]:
 @pytest.mark.parametrize("threads", [0, 2], ids=["in the thread of the pass", "side by side"])
 def test_an_adapter_that_fails_in_a_pass(written: Callable[[], list[dict[str, Any]]], threads: int) -> None:
     executor = ThreadPoolExecutor(threads) if threads else None
-    service = Service(cloud=breaking("create"), executor=executor)
+    service = Service(cloud=breaking("create"), pool=executor)
     stack_id = service.begin({"one": VOLUME, "two": VOLUME, "key": KEY})
     service.work()
     line = written()[0]
@@ -83,7 +83,7 @@ def test_an_adapter_that_fails_when_things_are_looked_at(written: Callable[[], l
 def test_a_pass_that_fails(written: Callable[[], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service()
     stack_id = service.begin({"disk": VOLUME})
-    monkeypatch.setattr(service.passes.definitions, "get", lambda *_: 1 / 0)
+    monkeypatch.setattr(service.reconciler.definitions, "get", lambda *_: 1 / 0)
     service.work()
     [line] = written()
     assert (line["stack"], line["shard"], line["level"]) == (stack_id, 0, "error")

@@ -426,15 +426,15 @@ def test_a_pass_that_has_the_row_in_hand_begins_anew() -> None:
     (old,) = service.servers()
     service.stack_service.update(stack_id, StackRequest(template({**PAIR, "srv": server(metadata={"k": "v"})})))
     job = service.claim()
-    load_now, said = service.passes._run, []
+    load_now, said = service.reconciler._run, []
 
     def run(under_way: Any) -> None:
         said.extend(Marks(service.db).mark(stack_id, UNHEALTHY, {"": "srv"}))
         load_now(under_way)
 
-    service.passes._run = run  # type: ignore[method-assign]
-    run_pass(service.passes, job)
-    service.passes._run = load_now  # type: ignore[method-assign]
+    service.reconciler._run = run  # type: ignore[method-assign]
+    run_pass(service.reconciler, job)
+    service.reconciler._run = load_now  # type: ignore[method-assign]
     assert said
     service.rest()
     service.live(60.0)

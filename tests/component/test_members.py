@@ -118,19 +118,19 @@ def test_a_removal_carried_out_twice_removes_one_member() -> None:
     """The reference names the member; after the first time nobody has that reference any more."""
     service, stack_id = created(3, "servers", Weather(delete_s=1.0))
     service.stack_service.update(stack_id, StackRequest(template(grp(3, "servers", "server-1"))))
-    perform, calls = service.children.perform, []
+    execute, calls = service.nested_stacks.execute, []
 
     def dies_afterwards(*arguments: Any) -> Any:
-        answer = perform(*arguments)
+        answer = execute(*arguments)
         calls.append(1)
         if len(calls) == 1:
             raise KeyboardInterrupt
         return answer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service.children, "perform", dies_afterwards)
+        patch.setattr(service.nested_stacks, "execute", dies_afterwards)
         with pytest.raises(KeyboardInterrupt):
-            run_pass(service.passes, service.claim())
+            run_pass(service.reconciler, service.claim())
         service.rest()
     assert len(calls) > 1
     assert names(service) == ["m1", "m2", "m3"]

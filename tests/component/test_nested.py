@@ -255,17 +255,17 @@ def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
     service, stack_id = created(3, Weather(delete_s=8.0))
     removing = template({"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
     service.stack_service.update(stack_id, StackRequest(removing))
-    perform = service.children.perform
+    execute = service.nested_stacks.execute
 
     def dies_afterwards(*arguments: Any) -> Any:
-        perform(*arguments)
+        execute(*arguments)
         raise KeyboardInterrupt
 
     job = service.claim()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service.children, "perform", dies_afterwards)
+        patch.setattr(service.nested_stacks, "execute", dies_afterwards)
         with pytest.raises(KeyboardInterrupt):
-            run_pass(service.passes, job)
+            run_pass(service.reconciler, job)
     service.rest()
     assert names(service) == ["m1", "m2"]
 

@@ -12,7 +12,7 @@ def begun(count: int) -> tuple[Service, str]:
     """A group whose stack is there; of its members none is."""
     service = Service()
     stack_id = service.begin({"grp": group(count, MEMBER)})
-    run_pass(service.passes, service.claim())
+    run_pass(service.reconciler, service.claim())
     assert service.child().shards == -(-count // 1000)
     service.clock.time += 1.0
     return service, stack_id
@@ -27,7 +27,7 @@ def test_a_deletion_overtakes_the_creation_of_its_nested_stacks() -> None:
 
 def test_what_was_never_begun_is_not_visited_to_be_deleted() -> None:
     service, stack_id = begun(20_000)
-    run_pass(service.passes, service.claim())
+    run_pass(service.reconciler, service.claim())
     service.stack_service.delete(stack_id)
     service.work(passes_max=6)
     assert service.state(stack_id) == "DELETE_COMPLETE"

@@ -242,8 +242,8 @@ def test_what_goes_wrong_is_sorted_by_who_must_act(
 ) -> None:
     service = two_stacks()
     job = service.claim()
-    monkeypatch.setattr(service.passes, "run", raising(error))
-    run_pass(service.passes, job)
+    monkeypatch.setattr(service.reconciler, "run", raising(error))
+    run_pass(service.reconciler, job)
     with service.db.read() as tx:
         shard = shards.get(tx, job.stack_id, job.number)
     assert shard is not None
@@ -254,8 +254,8 @@ def test_a_bug_in_one_stack_leaves_the_others_alone(monkeypatch: pytest.MonkeyPa
     service = two_stacks()
     bad = service.claim()
     with monkeypatch.context() as patch:
-        patch.setattr(service.passes, "run", raising(RuntimeError("a bug")))
-        run_pass(service.passes, bad)
+        patch.setattr(service.reconciler, "run", raising(RuntimeError("a bug")))
+        run_pass(service.reconciler, bad)
     service.work()
     found = {each.id: service.state(each.id) for each in service.stacks()}
     assert found.pop(bad.stack_id) == "CREATE_IN_PROGRESS"
@@ -271,7 +271,7 @@ def test_a_stale_owner_drops_its_pass_and_leaves_the_shard_to_the_new_one() -> N
     with service.db.write() as tx:
         newer = shards.claim(tx, stale.stack_id, stale.number, "w2", service.clock.now(), 5.0)
     assert newer is not None
-    run_pass(service.passes, stale)
+    run_pass(service.reconciler, stale)
     assert service.states(stale.stack_id) == {}
     assert service.board.find_owner(stale) == "w2"
 
@@ -280,7 +280,7 @@ def test_a_worker_frozen_before_its_act_does_not_act_any_more(monkeypatch: pytes
     """Between storing the intent and calling the cloud its lease ran out, and another worker took over."""
     service = Service()
     service.begin({"a": server()})
-    job, call = service.claim(), service.performer._call
+    job, call = service.claim(), service.executor._call
 
     def thaws_late(*arguments: Any) -> Any:
         service.clock.time += 6.0
@@ -289,8 +289,8 @@ def test_a_worker_frozen_before_its_act_does_not_act_any_more(monkeypatch: pytes
         return call(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(service.performer, "_call", thaws_late)
-        run_pass(service.passes, job)
+        patch.setattr(service.executor, "_call", thaws_late)
+        run_pass(service.reconciler, job)
     assert service.servers() == []
     service.rest()
     assert len(service.servers()) == 1
@@ -331,7 +331,7 @@ def test_one_call_for_all_acts_of_a_kind() -> None:
 
 def test_batches_side_by_side_give_the_same() -> None:
     with ThreadPoolExecutor(4) as executor:
-        service = Service(executor=executor)
+        service = Service(pool=executor)
         stack_id = service.create({"s": server(), "v": volume(), "t": double()})
     assert set(service.states(stack_id).values()) == {"CREATE_COMPLETE"}
 

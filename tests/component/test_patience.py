@@ -17,7 +17,7 @@ MINUTE = 60.0
 def healing(build_s: float, *, minutes: int | None = 1, timeout_s: float = 3600.0) -> tuple[Service, str]:
     """A stack at rest whose server has just been lost; another one takes so long to build."""
     service = Service()
-    service.passes.limits = replace(LIMITS, stack_timeout_s=timeout_s)
+    service.reconciler.limits = replace(LIMITS, stack_timeout_s=timeout_s)
     stack_id = service.create({"a": server(), "disk": volume()}, timeout_mins=minutes)
     service.rest()
     service.cloud.weather.build_s = build_s

@@ -60,7 +60,7 @@ def test_the_count_of_an_older_revision_is_not_written_over_the_newer_one() -> N
     stack_id = service.begin({"a": double()})
     lease = service.claim().lease
     assert lease is not None
-    running = Pass(service.passes, lease)
+    running = Pass(service.reconciler, lease)
     service.stack_service.update(stack_id, wanted({"a": double(), "b": double()}))
     running.run()
     assert reached(service, stack_id) == [(0, 0)]
@@ -75,7 +75,7 @@ def test_a_shard_that_an_update_does_not_touch_stays_done() -> None:
     child = service.child().id
     assert reached(service, child) == [(1000, 1000), (500, 500)]
     service.stack_service.update(stack_id, wanted({"g": group(1501, double())}))
-    run_pass(service.passes, service.claim())
+    run_pass(service.reconciler, service.claim())
     assert reached(service, child) == [(1000, 1000), (500, 0)]
     service.rest()
     assert reached(service, child) == [(1000, 1000), (501, 501)]

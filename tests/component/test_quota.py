@@ -36,7 +36,7 @@ OF = {"get_attr": ["n", "value"]}
 
 def limited(resources_max: int) -> Service:
     service = Service()
-    service.children.trees.resources_max = resources_max
+    service.nested_stacks.trees.resources_max = resources_max
     return service
 
 
@@ -88,7 +88,7 @@ def test_once_a_tree_is_too_large_nothing_more_is_made_in_it() -> None:
     inner = {"type": "surprising.yaml", "properties": {"count": OF}}
     stack_id = service.begin({"n": later(20), "grp": group(OF, inner)}, files=FILES)
     while service.state(stack_id) == "CREATE_IN_PROGRESS":
-        run_pass(service.passes, service.claim())
+        run_pass(service.reconciler, service.claim())
     assert "would have 1" in service.stack(stack_id).reason
     assert "--resources-max" in service.stack(stack_id).reason
     before = sorted(each.id for each in service.stacks())

@@ -291,7 +291,7 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
                 patch.setattr("homeostat.convergence.rollout.settle", dies)
             while service.board.job_count:
                 try:
-                    run_pass(service.passes, service.claim())
+                    run_pass(service.reconciler, service.claim())
                 except KeyboardInterrupt:
                     break
         service.clock.time += 1
@@ -304,17 +304,17 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
 def test_a_beginning_carried_out_twice_is_one_series() -> None:
     service, stack_id = created(3)
     service.stack_service.update(stack_id, StackRequest(template({"grp": rolling(3, "b", pause=60)})))
-    perform = service.children.perform
+    execute = service.nested_stacks.execute
 
     def dies_afterwards(*arguments: Any) -> Any:
-        perform(*arguments)
+        execute(*arguments)
         raise KeyboardInterrupt
 
     job = service.claim()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service.children, "perform", dies_afterwards)
+        patch.setattr(service.nested_stacks, "execute", dies_afterwards)
         with pytest.raises(KeyboardInterrupt):
-            run_pass(service.passes, job)
+            run_pass(service.reconciler, job)
     service.rest()
     assert moved(service) == ["2", "1", "0"]
 

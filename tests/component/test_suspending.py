@@ -234,7 +234,7 @@ def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_res
     service, stack_id = made({"grp": group(1), "srv": server()})
     asks(service).suspend(stack_id)
     while service.child().action != "SUSPEND":
-        run_pass(service.passes, service.claim())
+        run_pass(service.reconciler, service.claim())
     asks(service).resume(stack_id)
     service.stack_service.update(stack_id, StackRequest(template({"grp": group(1), "srv": server(flavor="large")})))
     service.rest()
@@ -247,7 +247,7 @@ def left_asleep(service: Service, stack_id: str) -> None:
     """The nested stack hears of the suspension only, since an update overtakes the resumption, and fails."""
     asks(service).suspend(stack_id)
     while service.child().action != "SUSPEND":
-        run_pass(service.passes, service.claim())
+        run_pass(service.reconciler, service.claim())
     asks(service).resume(stack_id)
     environment = {"resource_registry": {"resources": {"srv": {"restricted_actions": ["update", "replace"]}}}}
     wanted = template({"grp": group(1), "srv": server(metadata={"v": "2"})})

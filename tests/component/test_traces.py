@@ -60,7 +60,7 @@ def test_a_pass_tells_what_it_was_about_and_how_it_ended(spans: Spans) -> None:
 
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)], ids=["one thread", "side by side"])
 def test_batches_and_calls_belong_to_their_pass(spans: Spans, executor: ThreadPoolExecutor | None) -> None:
-    Service(executor=executor).create({"a": server(), "b": server(), "c": volume()})
+    Service(pool=executor).create({"a": server(), "b": server(), "c": volume()})
     (passed, *_) = [each for each in spans()["pass"] if any(is_child(one, each) for one in spans()["perform"])]
     batches = [each for each in spans()["perform"] if is_child(each, passed)]
     assert {(told(each, "verb"), told(each, "kind"), told(each, "count")) for each in batches} == {

@@ -24,7 +24,7 @@ from homeostat.cli.doctor import Level, examine
 from homeostat.cli.errors import Problem
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.reconciler import Limits
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.model.status import Status
 from homeostat.store.database import Database

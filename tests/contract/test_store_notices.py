@@ -18,7 +18,7 @@ from tests.waiting import until
 
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.reconciler import Limits
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database
 from homeostat.store.operation import periodic

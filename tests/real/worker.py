@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeostat.clock import Entropy, SystemClock
-from homeostat.convergence.reconciler import Limits
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database
 from tests.real.cloud_server import SharedCloud

@@ -21,13 +21,10 @@ from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.engine import build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.nested_stacks import NestedStacks
-from homeostat.convergence.observer import Observer
-from homeostat.convergence.reconciler import Limits, Reconciler
-from homeostat.convergence.snapshot_gc import SnapshotCollector
+from homeostat.convergence.limits import Limits
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import HandledClouds
 from homeostat.plugins.resource import Resource
@@ -245,24 +242,11 @@ class Process:
         self.deadly = self.flaky = self.frozen_until = self.cut_off_until = 0.0
 
 
-class CountedPasses(Reconciler):
-    """superseded — how many somebody newer has ended."""
-
-    superseded = 0
-
-    def run(self, lease: Lease) -> None:
-        try:
-            super().run(lease)
-        except Superseded:
-            self.superseded += 1
-            raise
-
-
 class Worker(Process):
     """A worker: one or two threads of passes, one that observes and sweeps.
 
     Takes: clouds — by project; handled — classes with handlers, by type. notices — what the cloud has told this worker,
-    and it has not read yet.
+    and it has not read yet; superseded — how many of its passes a newer owner has ended.
     """
 
     def __init__(
@@ -292,15 +276,26 @@ class Worker(Process):
             own = HandledClouds(self.db, handled, views.__getitem__)
             views = {project: JoinedCloud(cloud, own.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
-        children = NestedStacks(self.db, now, entropy, TIMEOUT_S)
-        performer = StepExecutor(views.__getitem__, children, now, entropy)
-        self.passes = CountedPasses(self.db, views.__getitem__, performer, children, now, entropy.keys(), self.limits)
-        self._observer = Observer(self.db, views.__getitem__, now, self.limits.look_steady_s, self.limits.look_busy_s)
-        self._disposer = SnapshotCollector(self.db, views.__getitem__)
-        lost = self.passes.lost
+        self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits)
+        self.reconciler = self._engine.reconciler
+        self.superseded = 0
+        self._count_superseded()
+        lost = self.reconciler.lost
         self._board = ShardBoard("shards", {"database": self.db, "lease_s": self.limits.lease_s, "lost": lost})
         self.actors = [Actor(f"{name}.pass{number}", self._pass) for number in range(rng.randint(1, 2))]
         self.actors.append(Actor(f"{name}.look", self._look))
+
+    def _count_superseded(self) -> None:
+        run = self.reconciler.run
+
+        def count(lease: Lease) -> None:
+            try:
+                run(lease)
+            except Superseded:
+                self.superseded += 1
+                raise
+
+        self.reconciler.run = count  # type: ignore[method-assign]
 
     def wanted(self, *, due: bool) -> bool:
         return due or bool(self.notices)
@@ -312,28 +307,28 @@ class Worker(Process):
                 return
             job = self.rng.choice(due)
             self._board.claim(job, self.name)
-            run_pass(self.passes, job)
+            run_pass(self.reconciler, job)
         except (Transient, JobFailure, UnclaimableJob):
             return
 
     def _look(self) -> None:
         try:
             if self.notices:
-                self._observer.notice([self.notices.popleft()])
+                self._engine.observer.notice([self.notices.popleft()])
             else:
-                self._observer.round()
-                self._observer.sweep()
-                self._disposer.round()
+                self._engine.observer.round()
+                self._engine.observer.sweep()
+                self._engine.snapshot_collector.round()
         except Transient:
             return
 
     def beat(self) -> None:
         """The heartbeat: a transaction of its own, between two calls of the other threads."""
-        if self.passes.leases and self._world.time >= self.cut_off_until:
+        if self.reconciler.leases and self._world.time >= self.cut_off_until:
             with self._plain_db.write() as tx:
-                shards.renew_all(tx, self.passes.leases, self.db.now_of(tx), self.limits.lease_s)
+                shards.renew_all(tx, self.reconciler.leases, self.db.now_of(tx), self.limits.lease_s)
         if self._world.time >= self.cut_off_until:
-            self.passes.lost.acquit(self._plain_db, self.name, self.passes.leases)
+            self.reconciler.lost.acquit(self._plain_db, self.name, self.reconciler.leases)
 
 
 Request = Callable[[StackService], None]

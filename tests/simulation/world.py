@@ -106,12 +106,12 @@ class SimulatedWorld:
     @property
     def superseded(self) -> int:
         """Passes that somebody newer has ended."""
-        return self._superseded + sum(worker.passes.superseded for worker in self.workers)
+        return self._superseded + sum(worker.superseded for worker in self.workers)
 
     def replace_dead(self) -> None:
         for place, worker in enumerate(self.workers):
             if not worker.alive:
-                self._superseded += worker.passes.superseded
+                self._superseded += worker.superseded
                 self.workers[place] = self._worker()
         for place, api in enumerate(self.apis):
             if not api.alive:

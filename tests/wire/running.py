@@ -20,7 +20,7 @@ from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Cloud, Clouds
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.reconciler import Limits
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
-from homeostat.convergence.nested_stacks import STACK, NestedStacks, ShardGuard
+from homeostat.convergence.nested_stacks import NestedStacks, ShardGuard
 from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
@@ -18,47 +18,48 @@ from homeostat.model.world import Resource, World
 from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about, fields, named
 from homeostat.planner.scope import thing_of
+from homeostat.resources.nested import STACK
 from homeostat.resources.registry import type_of
 
 LOG = logging.getLogger(__name__)
 
 
 class StepExecutor:
-    """Performer of steps, against clouds, nested stacks and what lives in the service alone."""
+    """Executor of steps, against clouds, nested stacks and what lives in the service alone."""
 
     def __init__(
         self,
         clouds: Clouds,
-        children: NestedStacks,
+        nested_stacks: NestedStacks,
         clock: Clock,
         entropy: Entropy,
-        executor: Executor | None = None,
+        pool: Executor | None = None,
     ) -> None:
-        """Remember what steps are performed with.
+        """Remember what steps are executed with.
 
         Args:
             clouds: The cloud as each project sees it.
-            children: Performs steps on nested stacks.
+            nested_stacks: Executes steps on nested stacks.
             clock: Clock of the observations that are made here.
             entropy: Randomness for generated values.
-            executor: Runs the batches side by side; None runs them one after the other.
+            pool: Runs the batches side by side; None runs them one after the other.
         """
         self._clouds = clouds
-        self._children = children
+        self._nested_stacks = nested_stacks
         self._clock = clock
         self._entropy = entropy
-        self._executor = executor
+        self._pool = pool
 
-    def perform(
-        self, world: World, steps: Sequence[Step], guard: ShardGuard, told: Redact = str
+    def execute(
+        self, world: World, steps: Sequence[Step], guard: ShardGuard, redact: Redact = str
     ) -> list[tuple[Step, Answer]]:
-        """Perform steps: one call for all steps of the same verb and kind of thing.
+        """Execute steps: one call for all steps of the same verb and kind of thing.
 
         Args:
             world: World of the shard that the steps belong to.
             steps: Steps whose intents are stored, where they need that.
             guard: Ownership of the shard, checked right before each call that acts.
-            told: Redacts the text of an error.
+            redact: Redacts the text of an error.
 
         Returns:
             Each step with its answer, in the order of the batches. Errors of a cloud are answers; they are not raised.
@@ -72,7 +73,7 @@ class StepExecutor:
         for step in steps:
             batches[step.verb, type_of(step.row.type).kind].append(step)
 
-        # Threads of the executor start without the log fields and the trace of this one.
+        # Threads of the pool start without the log fields and the trace of this one.
         here, trace = fields(), tracing.here()
         healing = world.stack.status != Status.IN_PROGRESS
 
@@ -80,25 +81,25 @@ class StepExecutor:
             (verb, kind), members = batch
             started = self._clock.monotonic()
             with about(**here), tracing.span("perform", trace, verb=verb, kind=kind, count=len(members)):
-                answers = self._answers(world, verb, kind, members, guard, told)
+                answers = self._answers(world, verb, kind, members, guard, redact)
                 tracing.answered(answers)
             metrics.acted(verb, kind, answers, self._clock.monotonic() - started, healing=healing)
             return list(zip(members, answers, strict=True))
 
-        outside = self._executor is not None and len(batches) > 1
-        results = self._executor.map(run, batches.items()) if outside and self._executor else map(run, batches.items())
+        outside = self._pool is not None and len(batches) > 1
+        results = self._pool.map(run, batches.items()) if outside and self._pool else map(run, batches.items())
         return [each for batch in results for each in batch]
 
     def _answers(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Redact
+        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, redact: Redact
     ) -> Sequence[Answer]:
         try:
             if kind == "":
-                return [self._embodied(world, verb, step) for step in steps]
+                return [self._execute_builtin(world, verb, step) for step in steps]
             if kind == STACK:
-                return [self._child(world, step, guard, told) for step in steps]
+                return [self._execute_nested(world, step, guard, redact) for step in steps]
             with tracing.span("call", verb=verb, kind=kind, count=len(steps), project=world.stack.project):
-                return self._called(world, verb, kind, steps, guard, told)
+                return self._call_redacted(world, verb, kind, steps, guard, redact)
         except Superseded:
             raise
         except HomeostatError as error:
@@ -131,30 +132,30 @@ class StepExecutor:
             return refusal
         return look if look.present else Uncertain(str(refusal))
 
-    def _child(self, world: World, step: Step, guard: ShardGuard, told: Redact) -> Answer:
-        """Perform a step on one nested stack; its error is the answer, and does not spoil the rest of the batch."""
+    def _execute_nested(self, world: World, step: Step, guard: ShardGuard, redact: Redact) -> Answer:
+        """Execute a step on one nested stack; its error is the answer, and does not spoil the rest of the batch."""
         try:
-            return self._children.perform(world, step, guard)
+            return self._nested_stacks.execute(world, step, guard)
         except Superseded:
             raise
         except HomeostatError as error:
-            return _told(error, told)
+            return _redacted(error, redact)
 
-    def _called(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, told: Redact
+    def _call_redacted(
+        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, redact: Redact
     ) -> Sequence[Answer]:
         """Return the cloud's answers, redacted; an error that the call raises is redacted as well."""
         try:
             answers = self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
         except Exception as error:
-            shown = redacted(error, told)
+            shown = redacted(error, redact)
             if shown is error:
                 raise
             raise shown from None
-        return [_told(each, told) for each in answers]
+        return [_redacted(each, redact) for each in answers]
 
-    def _embodied(self, world: World, verb: Verb, step: Step) -> Answer:
-        """Perform a step on a resource that lives in the service alone, such as a random string.
+    def _execute_builtin(self, world: World, verb: Verb, step: Step) -> Answer:
+        """Execute a step on a resource that lives in the service alone, such as a random string.
 
         It is nothing but its row, so it exists once the answer is stored. An adopted one keeps the id and the data that
         its document gives it.
@@ -220,7 +221,7 @@ def _is_of_the_value(error: Exception) -> bool:
     return isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
 
 
-def _told(answer: Answer, told: Redact) -> Answer:
-    shown = redacted(answer, told) if isinstance(answer, HomeostatError) else answer
+def _redacted(answer: Answer, redact: Redact) -> Answer:
+    shown = redacted(answer, redact) if isinstance(answer, HomeostatError) else answer
     assert isinstance(shown, Observation | HomeostatError)
     return shown

@@ -12,7 +12,6 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.loader import load
-from homeostat.convergence.nested_stacks import STACK
 from homeostat.desired.graphs import DesiredGraphs, numbers_of, shard_of
 from homeostat.model.plan import Waiting
 from homeostat.model.status import Status
@@ -21,6 +20,7 @@ from homeostat.planner.policies import rolling_update
 from homeostat.planner.report.estimate import Chain, Durations, Estimate, critical_path, medians, time_left
 from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatus, explain, explain_stack, with_pause
 from homeostat.resources.groups import Group
+from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.store.stacks import progress, stacks
 from homeostat.store.stacks.progress import Unseen

@@ -14,6 +14,7 @@ from homeostat.builtin.cloud import stack_arn
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer
 from homeostat.convergence import tree_size
+from homeostat.convergence.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
 from homeostat.desired.graphs import (
     MEMBERS_PER_SHARD,
     chain_desired,
@@ -43,7 +44,7 @@ from homeostat.resources.composite import Composed
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
-from homeostat.resources.nested import FACADE, POLICY, FromTemplate, NestedStack, TemplateResource, parameters_of
+from homeostat.resources.nested import FACADE, POLICY, STACK, FromTemplate, NestedStack, TemplateResource, parameters_of
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -54,27 +55,14 @@ from homeostat.templates import Compiled, declared_in, environments, evaluate
 from homeostat.templates.weights import TooHeavy, weight
 from homeostat.transfer import adoption
 
-DEPTH_MAX = 5
-"""Default of the levels of nested stacks below a root stack."""
-STACK = "stack"
-"""Kind of resources whose thing is a child stack."""
 MEMBERS_MAX = 32 * 1024 * 1024
 """Weight (`templates.weights`) of the definitions of those members of a group or chain that are loaded together."""
 TOLD_MAX = 64 * 1024 * 1024
 """Weight of the attributes and outputs that one nested stack, with everything nested in it, may show its parent."""
 
 
-def too_deep(depth_max: int) -> Rejected:
-    """Return the error for a stack that is nested too deeply."""
-    message = (
-        f"Request limit exceeded: Recursion depth exceeds {depth_max}: nest fewer stacks in one another, or raise "
-        "--depth-max of the service"
-    )
-    return Rejected("RequestLimitExceeded", message)
-
-
 class ShardGuard(Protocol):
-    """Ownership of the shard in whose name steps are performed (invariant 4, CONTRIBUTING.md)."""
+    """Ownership of the shard in whose name steps are executed (invariant 4, CONTRIBUTING.md)."""
 
     def check(self) -> None:
         """Make sure that this worker may still act, as far as it can tell by its own clock.
@@ -138,7 +126,7 @@ def _child_of(row: Resource) -> tuple[ColumnElement[bool], ...]:
 
 
 class NestedStacks:
-    """Performer of steps on child stacks."""
+    """Executor of steps on nested stacks."""
 
     def __init__(
         self,
@@ -147,7 +135,7 @@ class NestedStacks:
         entropy: Entropy,
         timeout_s: float,
         depth_max: int = DEPTH_MAX,
-        resources_max: int = tree_size.RESOURCES_MAX,
+        resources_max: int = RESOURCES_MAX,
     ) -> None:
         """Remember what child stacks are made with.
 
@@ -166,11 +154,11 @@ class NestedStacks:
         self._clock = clock
         self._entropy = entropy
         self._timeout_s = timeout_s
-        self._veils = Redactions()
+        self._redactions = Redactions()
         self._parent: tuple[tuple[str, int], stacks.Desired] = (("", 0), stacks.EMPTY)
 
-    def perform(self, world: World, step: Step, guard: ShardGuard) -> Answer:
-        """Perform one step on the child stack of a resource.
+    def execute(self, world: World, step: Step, guard: ShardGuard) -> Answer:
+        """Execute one step on the child stack of a resource.
 
         Raises:
             Superseded: A newer owner has the parent's shard; nothing was done.
@@ -182,7 +170,7 @@ class NestedStacks:
             plan = None if step.verb in PLANLESS else self._plan(world, step)
             try:
                 with self._db.write() as tx:
-                    answer = self._perform(tx, world, step, plan)
+                    answer = self._execute(tx, world, step, plan)
                     # Locks the parent's shard, so it comes last: shards are locked from the deepest stack up (ADR
                     # 0057). Should it fail, the transaction is rolled back.
                     guard.fence(tx)
@@ -246,8 +234,8 @@ class NestedStacks:
         identity = Identity(child_id, _name_of(world, row), world.stack.project)
         return desired, adoption.rows_of(desired, identity, entries, self._entropy.keys(), now)
 
-    def _perform(self, tx: Connection, world: World, step: Step, plan: "ChildPlan | None") -> Answer:
-        """Perform a step within a transaction.
+    def _execute(self, tx: Connection, world: World, step: Step, plan: "ChildPlan | None") -> Answer:
+        """Execute a step within a transaction.
 
         Each act is idempotent: the revision that it makes carries the intent of the parent's row, and one that carries
         it already is not made again. So a worker that died before it stored the answer does no harm.
@@ -413,7 +401,7 @@ class NestedStacks:
     def _hidden_inside(self, tx: Connection, world: World, row: Resource) -> dict[str, Any]:
         """Return the hidden values that reach the child through its resource, as a section of its environment."""
         by_name = isinstance(type_of(row.type), TemplateResource)
-        texts = self._veils.over(tx, world.stack).inside(row.name, row.properties, by_name=by_name).texts
+        texts = self._redactions.over(tx, world.stack).inside(row.name, row.properties, by_name=by_name).texts
         return {environments.INHERITED: sorted(texts)} if texts else {}
 
     def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:

@@ -34,25 +34,25 @@ class PeriodicTask:
     name: str
     run: Callable[[], int]
     idle_s: float
-    wanted: threading.Event = field(default_factory=threading.Event)
+    due: threading.Event = field(default_factory=threading.Event)
     """Set from when something is due until it is done."""
 
 
 class PeriodicTasks:
     """One thread for each task, and one that asks for all of them what is due."""
 
-    def __init__(self, db: Database, chores: Sequence[PeriodicTask]) -> None:
+    def __init__(self, db: Database, tasks: Sequence[PeriodicTask]) -> None:
         self._db = db
-        self._chores = chores
+        self._tasks = tasks
         self._stop = threading.Event()
-        self._news = threading.Event()
-        self.nudge: Callable[[], None] = self._news.set
+        self._changed = threading.Event()
+        self.nudge: Callable[[], None] = self._changed.set
         """Say that something may be due."""
         self._threads = [
-            threading.Thread(target=self._look_out, name="chores", daemon=True),
+            threading.Thread(target=self._look_out, name="periodic-tasks", daemon=True),
             *(
-                threading.Thread(target=self._do, args=(each,), name=f"chore-{each.name}", daemon=True)
-                for each in chores
+                threading.Thread(target=self._do, args=(each,), name=f"periodic-{each.name}", daemon=True)
+                for each in tasks
             ),
         ]
 
@@ -64,22 +64,22 @@ class PeriodicTasks:
         """Stop; tasks that are running are finished, if that does not take long."""
         self._stop.set()
         # Wakes the threads that wait: they see `_stop`, and end.
-        self._news.set()
-        for each in self._chores:
-            each.wanted.set()
+        self._changed.set()
+        for each in self._tasks:
+            each.due.set()
         for thread in self._threads:
             thread.join(timeout=STOP_S)
 
     def _look_out(self) -> None:
         while not self._stop.wait(BREATH_S):
             # Cleared before the query: a notice that comes in during it leads to another one.
-            self._news.clear()
+            self._changed.clear()
             try:
                 pause_s = self.begin_due()
             except Exception:
-                LOG.exception("cannot ask what there is to do beside the passes; it is tried again")
+                LOG.exception("cannot find out which periodic tasks are due; it is tried again")
                 pause_s = AGAIN_S
-            self._news.wait(pause_s)
+            self._changed.wait(pause_s)
 
     def begin_due(self) -> float:
         """Start every task that has something due; return the seconds until the next query."""
@@ -87,19 +87,19 @@ class PeriodicTasks:
         with self._db.glance() as tx:
             waits = periodic.due_in(tx, self._db.agreed_now(), within_s)
         # A task that runs needs no wake-up: it has the database asked again once it is done (see `_do`).
-        resting = [each for each in self._chores if not each.wanted.is_set()]
+        resting = [each for each in self._tasks if not each.due.is_set()]
         for each in resting:
             if waits[each.name] <= 0.0:
-                each.wanted.set()
-        return min((waits[each.name] for each in resting if not each.wanted.is_set()), default=within_s)
+                each.due.set()
+        return min((waits[each.name] for each in resting if not each.due.is_set()), default=within_s)
 
-    def _do(self, chore: PeriodicTask) -> None:
-        while chore.wanted.wait() and not self._stop.is_set():
+    def _do(self, task: PeriodicTask) -> None:
+        while task.due.wait() and not self._stop.is_set():
             try:
-                pause_s = 0.0 if chore.run() else chore.idle_s
+                pause_s = 0.0 if task.run() else task.idle_s
             except Exception:
-                LOG.exception("%s failed; it is tried again", chore.name)
+                LOG.exception("%s failed; it is tried again", task.name)
                 pause_s = AGAIN_S
             self._stop.wait(pause_s)
-            chore.wanted.clear()
-            self._news.set()
+            task.due.clear()
+            self._changed.set()

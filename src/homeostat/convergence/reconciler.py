@@ -7,7 +7,7 @@ CONTRIBUTING.md).
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -16,16 +16,15 @@ from homeostat.clouds.port import Clouds
 from homeostat.convergence import rollout, snapshot_end
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.jobs.lost_shards import LostShards
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.loader import load
-from homeostat.convergence.nested_stacks import DEPTH_MAX, NestedStacks
 from homeostat.convergence.rollout import Batch
-from homeostat.convergence.tree_size import RESOURCES_MAX
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.desired.redaction import Redaction, Redactions, redacted
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Event, Recorded, Step, Verb
 from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Action, Status
-from homeostat.model.world import HEAL_SHARE, Resource, Spares, World, look_interval
+from homeostat.model.world import Resource, Spares, World, look_interval
 from homeostat.observability import tracing
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.actions.check import look_first
@@ -34,7 +33,6 @@ from homeostat.planner.priority import urgency
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.store.database import Database
-from homeostat.store.operation.workers import FORGOTTEN_S
 from homeostat.store.schema import Cell
 from homeostat.store.shards import brakes, look_schedule, orphans, shard_state, shards
 from homeostat.store.shards.orphans import Orphan
@@ -49,40 +47,6 @@ ROUTINE = ("", outcome.CHANGED)
 """Reasons that quote no value, and so need no redaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Time limits and sizes that govern a worker; all times are in seconds.
-
-    Attributes:
-        lease_s: How long an owner that is silent keeps a shard.
-        slice_s: Time after which a pass ends and gives the shard back, so that other shards get their turn.
-        batch: Steps taken at once.
-        hang_s: A pass that has stored nothing for so long counts as hung, for example in a call of a cloud that never
-            answers. Its lease is no longer renewed, so another worker takes the shard over.
-        look_busy_s: Time between observations of things in progress.
-        look_steady_s: Time between observations of things at rest.
-        second_look_s: How long after a thing was not found the owner looks for it once more.
-        heal_share: Share of a stack's things that is healed at a time.
-        stack_timeout_s: Default time limit of a stack's action.
-        depth_max: Levels of nested stacks.
-        resources_max: Resources of a root stack, with everything nested in it.
-        forget_workers_s: How long a dead worker is still listed.
-    """
-
-    lease_s: float = 5.0
-    slice_s: float = 2.0
-    batch: int = 500
-    hang_s: float = 120.0
-    look_busy_s: float = 1.0
-    look_steady_s: float = 60.0
-    second_look_s: float = 0.3
-    heal_share: float = HEAL_SHARE
-    stack_timeout_s: float = 3600.0
-    depth_max: int = DEPTH_MAX
-    resources_max: int = RESOURCES_MAX
-    forget_workers_s: float = FORGOTTEN_S
-
-
 class Reconciler:
     """Runner of passes over one database. One instance serves any number of threads."""
 
@@ -90,21 +54,19 @@ class Reconciler:
         self,
         db: Database,
         clouds: Clouds,
-        performer: StepExecutor,
-        children: NestedStacks,
+        executor: StepExecutor,
         clock: Clock,
         keys: Iterator[str],
         limits: Limits,
     ) -> None:
         self.db = db
         self.clouds = clouds
-        self.performer = performer
-        self.children = children
+        self.executor = executor
         self.clock = clock
         self.keys = keys
         self.limits = limits
         self.definitions = DesiredGraphs()
-        self.veils = Redactions()
+        self.redactions = Redactions()
         self.lost = LostShards()
         self._running: dict[Lease, float] = {}
 
@@ -165,7 +127,7 @@ class Pass:
         self._mine_until = 0.0
         self._made: list[Step] = []
         self._let_go = False
-        self._veil: Redaction | None = None
+        self._redaction: Redaction | None = None
         self._world = self._load()
         self._frontier = Frontier(self._world, passes.keys)
 
@@ -291,7 +253,7 @@ class Pass:
         # Noted before the requests are sent: should this pass turn out to be superseded, `disown` has to know of every
         # creation that may have been sent and is not stored.
         self._made += [step for step in acts if step.verb is Verb.CREATE]
-        for step, answer in self._p.performer.perform(self._world, acts, self, self.told):
+        for step, answer in self._p.executor.execute(self._world, acts, self, self.told):
             record = outcome.conclude(self._world, step, answer, now_of())
             writes.events.extend(record.events)
             if record.removed:
@@ -376,11 +338,11 @@ class Pass:
             return text
         # Built only when a text has to be checked: most passes have none. Rows still carry values of the revisions at
         # which they were last acted on, and an error may quote those.
-        if self._veil is None:
+        if self._redaction is None:
             numbers = {stack.revision - 1, stack.complete_revision, stack.rollback_to, *(row.revision for row in rows)}
             with self._p.db.read() as tx:
-                self._veil = self._p.veils.over(tx, stack, numbers)
-        return self._veil.text(text)
+                self._redaction = self._p.redactions.over(tx, stack, numbers)
+        return self._redaction.text(text)
 
     def _hide(self) -> None:
         """Redact every reason that is about to be stored: whatever is stored is shown to users."""

@@ -29,8 +29,6 @@ from homeostat.templates import declared_in
 from homeostat.templates.environments import nested_environment
 from homeostat.templates.tree import Allowance
 
-RESOURCES_MAX = 1_000_000
-"""Default of the resources of a root stack, with everything nested in it."""
 SIZES_KEPT_MAX, SIZES_KEPT_S = 1000, 2.0
 """Trees whose counts are kept in memory, and for how many seconds."""
 UNSEEN_SHARE = 0.02

@@ -18,16 +18,14 @@ from taskflow.jobs import backends
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Cloud, Clouds
-from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.engine import Engine, build_engine
 from homeostat.convergence.jobs.conductor import ShardConductor
 from homeostat.convergence.jobs.lost_shards import LostShards
-from homeostat.convergence.nested_stacks import NestedStacks
-from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices, Observer
+from homeostat.convergence.limits import Limits
+from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices
 from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
-from homeostat.convergence.reconciler import Limits, Reconciler
-from homeostat.convergence.snapshot_gc import SnapshotCollector
 from homeostat.model.errors import Transient
-from homeostat.notifications.delivery import IDLE_S as TELL_S
+from homeostat.notifications.delivery import IDLE_S as DELIVERY_IDLE_S
 from homeostat.notifications.delivery import SINKS_MAX, Deliverer
 from homeostat.notifications.sinks import Sinks
 from homeostat.store.database import Database
@@ -38,9 +36,9 @@ LOG = logging.getLogger(__name__)
 SQL_BOARD = "homeostat"
 REDIS_BOARD = "homeostat-redis"
 """Names of the job boards among TaskFlow's plug-ins (entry points, see `pyproject.toml`)."""
-TIDYING_S = 1.0
+CLEANUP_S = 1.0
 """Pause between two rounds of tidying up."""
-TIDYING_END_S = 5.0
+CLEANUP_END_S = 5.0
 """Time that stopping waits for a round of tidying up, which may be waiting for a service that does not answer."""
 
 
@@ -49,6 +47,15 @@ def fetch_board(db: Database, lease_s: float, redis_url: str = "", lost: LostSha
     name = REDIS_BOARD if redis_url else SQL_BOARD
     conf = {"board": name, "database": db, "lease_s": lease_s, "url": redis_url, "lost": lost}
     return backends.fetch(name, conf, namespace="taskflow.jobboards")
+
+
+def _tasks(engine: Engine, deliverer: Deliverer) -> list[PeriodicTask]:
+    return [
+        PeriodicTask(periodic.LOOK, engine.observer.round, IDLE_S),
+        PeriodicTask(periodic.LATE, engine.observer.sweep, SWEEP_S),
+        PeriodicTask(periodic.DISPOSE, engine.snapshot_collector.round, SWEEP_S),
+        PeriodicTask(periodic.TELL, deliverer.round, DELIVERY_IDLE_S),
+    ]
 
 
 class Worker:
@@ -88,26 +95,20 @@ class Worker:
         self._started_at = clock.now()
         self._board_name = "redis" if redis_url else "sql"
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
-        children = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
         clouds = clouds or (lambda _project: cloud)
-        performer = StepExecutor(clouds, children, clock, entropy, self._pool)
-        passes = self._passes = Reconciler(db, clouds, performer, children, clock, entropy.keys(), limits)
-        self._board = fetch_board(db, limits.lease_s, redis_url, passes.lost)
-        self._conductor = ShardConductor(self.name, self._board, passes, passes_max, lambda: self._chores.nudge())
-        observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, self._conductor.nudge)
-        self._cloud_notices = CloudNotices(observer, cloud)
-        self._listening = contextlib.ExitStack()
-        self._telling = ThreadPoolExecutor(max_workers=SINKS_MAX, thread_name_prefix="telling")
-        deliverer = Deliverer(db, Sinks(clouds) if sinks is None else sinks, clock, self._telling)
-        self._chores = PeriodicTasks(
-            db,
-            [
-                PeriodicTask(periodic.LOOK, observer.round, IDLE_S),
-                PeriodicTask(periodic.LATE, observer.sweep, SWEEP_S),
-                PeriodicTask(periodic.DISPOSE, SnapshotCollector(db, clouds).round, SWEEP_S),
-                PeriodicTask(periodic.TELL, deliverer.round, TELL_S),
-            ],
+        engine = build_engine(
+            db, clouds, clock, entropy, limits, pool=self._pool, nudge=lambda: self._conductor.nudge()
         )
+        self._reconciler = engine.reconciler
+        self._board = fetch_board(db, limits.lease_s, redis_url, engine.reconciler.lost)
+        self._conductor = ShardConductor(
+            self.name, self._board, engine.reconciler, passes_max, lambda: self._periodic_tasks.nudge()
+        )
+        self._cloud_notices = CloudNotices(engine.observer, cloud)
+        self._notices = contextlib.ExitStack()
+        self._delivery_pool = ThreadPoolExecutor(max_workers=SINKS_MAX, thread_name_prefix="delivery")
+        deliverer = Deliverer(db, Sinks(clouds) if sinks is None else sinks, clock, self._delivery_pool)
+        self._periodic_tasks = PeriodicTasks(db, _tasks(engine, deliverer))
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._conduct, name="conductor", daemon=True),
@@ -125,17 +126,17 @@ class Worker:
             self._conductor.connect()
         except JobFailure as error:
             raise Transient(f"the job board does not answer: {error.__cause__ or error}") from error
-        self._listening.enter_context(self._db.notices.listening(self._something_is_due))
+        self._notices.enter_context(self._db.notices.listening(self._something_is_due))
         for thread in self._threads:
             thread.start()
-        self._chores.start()
+        self._periodic_tasks.start()
         self._cloud_notices.start()
         LOG.info("worker %s started", self.name)
 
     def stop(self) -> None:
         """Finish the passes that run, begin none, and give all shards back."""
         self._conductor.stop()
-        self._chores.stop()
+        self._periodic_tasks.stop()
         self._cloud_notices.stop()
         # The conductor's thread ends with the last pass. Only then may the heartbeat stop (`_stop`): until the end of a
         # pass its lease has to be renewed.
@@ -143,15 +144,15 @@ class Worker:
         self._conductor.close()
         self._stop.set()
         for thread in self._threads[1:]:
-            thread.join(timeout=TIDYING_END_S)
-        self._listening.close()
+            thread.join(timeout=CLEANUP_END_S)
+        self._notices.close()
         self._pool.shutdown()
-        self._telling.shutdown(wait=False, cancel_futures=True)
+        self._delivery_pool.shutdown(wait=False, cancel_futures=True)
         LOG.info("worker %s stopped", self.name)
 
     def _something_is_due(self) -> None:
         self._conductor.nudge()
-        self._chores.nudge()
+        self._periodic_tasks.nudge()
 
     def _conduct(self) -> None:
         while not self._stop.is_set():
@@ -163,7 +164,7 @@ class Worker:
                 self._stop.wait(1.0)
 
     def _tidy(self, tidy: Callable[[], int]) -> None:
-        while not self._stop.wait(TIDYING_S):
+        while not self._stop.wait(CLEANUP_S):
             try:
                 tidy()
             except Exception:
@@ -178,7 +179,7 @@ class Worker:
         # next one. With passes to keep, it beats four times a lease, so that a late beat does no harm.
         pause_s = 0.0
         while not self._stop.wait(pause_s):
-            pause_s = self._limits.lease_s / (4 if self._passes.leases else 2)
+            pause_s = self._limits.lease_s / (4 if self._reconciler.leases else 2)
             try:
                 self._beat()
             except Exception:
@@ -192,12 +193,12 @@ class Worker:
     def _beat(self) -> None:
         # In transactions of their own: leases first, since they are urgent. `_end_frozen` belongs to the first one, as
         # a frozen session may hold the very rows that have to be renewed.
-        leases = self._passes.leases
+        leases = self._reconciler.leases
         if leases:
             with self._db.write() as tx:
                 self._end_frozen(tx)
                 shards.renew_all(tx, leases, self._db.now_of(tx), self._limits.lease_s)
-        self._passes.lost.acquit(self._db, self.name, leases)
+        self._reconciler.lost.acquit(self._db, self.name, leases)
         with self._db.write() as tx:
             if not leases:
                 self._end_frozen(tx)

@@ -12,6 +12,8 @@ from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
 from homeostat.resources.schema import Kind, between, integer, mapping, text
 from homeostat.templates.tree import UNKNOWN, holds, traverse
 
+STACK = "stack"
+"""Kind of resources whose thing is a nested stack."""
 CONTENT = "(content)"
 """Internal property with the fingerprint of the files that a nested stack is made from: an edited file is a change.
 
@@ -100,7 +102,7 @@ class NestedStack(ResourceType):
         member_property: Property with the definition of each member, where all members are alike.
     """
 
-    kind = "stack"
+    kind = STACK
     contents: ClassVar[str] = "group"
     member_property: ClassVar[str] = "resource_def"
     mends_itself = True

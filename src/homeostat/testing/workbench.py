@@ -10,12 +10,10 @@ from homeostat.api.services.stacks import Quotas, StackRequest, StackService
 from homeostat.clock import Entropy
 from homeostat.clouds import port
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Operation
-from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.engine import build_engine
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.nested_stacks import NestedStacks
-from homeostat.convergence.observer import Observer
-from homeostat.convergence.reconciler import Limits, Reconciler
+from homeostat.convergence.limits import Limits
 from homeostat.model.errors import Uncertain
 from homeostat.model.observed import Observation
 from homeostat.model.status import Status, joined
@@ -171,16 +169,9 @@ class Bench:
         numbers = iter(range(1, 1_000_000))
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         limits = Limits(lease_s=LEASE_S, slice_s=1e9)
-        clouds = self._of_project
         self.stack_service = StackService(self.db, entropy, Quotas())
-        children = NestedStacks(self.db, self.clock, entropy, limits.stack_timeout_s)
-        performer = StepExecutor(clouds, children, self.clock, entropy)
-        self._passes = Reconciler(self.db, clouds, performer, children, self.clock, entropy.keys(), limits)
-        self._observer = Observer(self.db, clouds, self.clock, limits.look_steady_s, limits.look_busy_s)
+        self._engine = build_engine(self.db, lambda _project: self.cloud, self.clock, entropy, limits)
         self._board = ShardBoard("shards", {"database": self.db, "lease_s": LEASE_S})
-
-    def _of_project(self, project: str) -> Cloud:
-        return self.cloud
 
     # -- users -------------------------------------------------------------------------------------------------------
 
@@ -207,8 +198,8 @@ class Bench:
         while self.clock.time < end:
             try:
                 self._work()
-                self._observer.round()
-                self._observer.sweep()
+                self._engine.observer.round()
+                self._engine.observer.sweep()
                 self._work()
             except Crash:
                 # The dead worker's lease has to run out before the next one can claim the shard.
@@ -240,7 +231,7 @@ class Bench:
                 return
             job: ShardJob = next(self._board.iterjobs())
             self._board.claim(job, "worker")
-            run_pass(self._passes, job)
+            run_pass(self._engine.reconciler, job)
         raise AssertionError(f"more than {passes_max} passes in one moment: it never comes to rest")
 
     def _next(self) -> float | None:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 from homeostat.api.http.context import RequestContext, quoted
 from homeostat.api.orchestration.views import Wire, at, link
 from homeostat.api.services.graphs import Graph
-from homeostat.convergence.nested_stacks import STACK, show_members
+from homeostat.convergence.nested_stacks import show_members
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
@@ -22,6 +22,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.policies.unhealthy import Mark, mark_of
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
+from homeostat.resources.nested import STACK
 from homeostat.resources.registry import shown_id, type_of
 from homeostat.store.stacks import stacks, views
 

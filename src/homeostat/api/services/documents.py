@@ -6,7 +6,7 @@ from typing import Any
 
 from homeostat.api.services.stacks import StackRequest
 from homeostat.api.services.tags import check_tags
-from homeostat.convergence.nested_stacks import too_deep
+from homeostat.convergence.limits import too_deep
 from homeostat.model.errors import Rejected
 from homeostat.templates import parse_document, parse_environment
 from homeostat.templates.registry import check_registry

@@ -12,12 +12,12 @@ from cachetools import TTLCache
 
 from homeostat.api.services.remote_stacks import Remote, check_remotes
 from homeostat.clouds.port import Cloud, Clouds
-from homeostat.convergence.nested_stacks import STACK
 from homeostat.identity.stack_users import TRANSPORTS
 from homeostat.model.errors import Rejected, Transient, invalid
 from homeostat.resources.base import ResourceType
 from homeostat.resources.constraints import RULES
 from homeostat.resources.custom_constraints import KINDS, Mention, Path, mentions, of_parameter
+from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.templates import Compiled, Parameter
 

@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.http.heavy_requests import GoOn, go_on
-from homeostat.convergence.nested_stacks import DEPTH_MAX, STACK, environment_inside, show_members, wanted_group
+from homeostat.convergence.limits import DEPTH_MAX
+from homeostat.convergence.nested_stacks import environment_inside, show_members, wanted_group
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import (
     Graph,
@@ -32,7 +33,7 @@ from homeostat.model.world import StackFacts, World
 from homeostat.planner.report.preview import Fate, ResourcePreview, ShardPreviewer
 from homeostat.resources.composite import Composed
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
-from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
+from homeostat.resources.nested import FACADE, STACK, FromTemplate, NestedStack, parameters_of
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store.shards import shard_state, shards

@@ -17,7 +17,7 @@ from homeostat.api.services.remote_templates import with_fetched
 from homeostat.api.services.validation import Expansion, ExpansionLimits, check, check_storable, is_secret, missing
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound
-from homeostat.convergence.nested_stacks import DEPTH_MAX
+from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.desired.graphs import compile_desired, graph_of
 from homeostat.identity.trusts import Accept, Requester, StackTrusts, nobodys
 from homeostat.model.desired import Identity

@@ -10,7 +10,7 @@ import orjson
 from homeostat.api.http.heavy_requests import GoOn, go_on
 from homeostat.api.services.prerequisites import Nested, Requirements
 from homeostat.api.services.remote_stacks import remote_of
-from homeostat.convergence.nested_stacks import DEPTH_MAX, STACK, too_deep
+from homeostat.convergence.limits import DEPTH_MAX, too_deep
 from homeostat.desired.graphs import (
     attributes_of,
     compile_desired,
@@ -28,7 +28,7 @@ from homeostat.resources.families.remote import RemoteStack
 from homeostat.resources.families.resource_groups import Membership, ResourceGroup
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import FromTemplate, TemplateResource, facade_problem, parameters_of
+from homeostat.resources.nested import STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.resources.secrets import holds_secrets, makes_secrets

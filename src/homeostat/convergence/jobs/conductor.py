@@ -44,21 +44,21 @@ DEADLY = (
 class PassTask(task.Task):  # type: ignore[misc]
     """One pass over the shard of a job, as TaskFlow runs it."""
 
-    def __init__(self, passes: Reconciler, job: ShardJob, done: Callable[[], None]) -> None:
-        """Prepare a pass; `done` is called at its end, since it may have woken other shards."""
+    def __init__(self, reconciler: Reconciler, job: ShardJob, on_end: Callable[[], None]) -> None:
+        """Prepare a pass; `on_end` is called at its end, since it may have woken other shards."""
         super().__init__(name="pass")
-        self._passes = passes
+        self._reconciler = reconciler
         self._job = job
-        self._done = done
+        self._on_end = on_end
 
     def execute(self) -> None:
         try:
-            run_pass(self._passes, self._job)
+            run_pass(self._reconciler, self._job)
         finally:
-            self._done()
+            self._on_end()
 
 
-def run_pass(passes: Reconciler, job: ShardJob) -> None:
+def run_pass(reconciler: Reconciler, job: ShardJob) -> None:
     """Run a pass over the shard of a claimed job, and handle its errors by who must act.
 
     Only an internal error, or a pass that kills its workers, sets the shard aside. Everything else is tried again soon.
@@ -72,10 +72,10 @@ def run_pass(passes: Reconciler, job: ShardJob) -> None:
     where = tracing.span("pass", stack_id=lease.stack_id, shard=lease.number, epoch=lease.epoch)
     with about(stack=lease.stack_id, shard=lease.number), where:
         try:
-            _run(passes, job, lease)
+            _run(reconciler, job, lease)
         except Transient:
             # Only giving the shard back raises it here. The lease may stand, and the next owner would count a crash.
-            passes.lost.add(lease.stack_id, lease.number)
+            reconciler.lost.add(lease.stack_id, lease.number)
             raise
 
 
@@ -85,28 +85,28 @@ def _ended(outcome: str) -> None:
     tracing.note(outcome=outcome)
 
 
-def _run(passes: Reconciler, job: ShardJob, lease: Lease) -> None:
+def _run(reconciler: Reconciler, job: ShardJob, lease: Lease) -> None:
     # Before anything is loaded: loading may be what ends the worker.
     if lease.is_deadly:
         _ended("deadly")
         LOG.error("passes over %s ended their workers; the shard is set aside", job.name)
-        set_aside_deadly(passes.db, lease)
+        set_aside_deadly(reconciler.db, lease)
         return
     try:
-        passes.run(lease)
+        reconciler.run(lease)
         _ended("done")
     except Superseded as error:
         _ended("superseded")
         LOG.info("pass over %s dropped: %s", job.name, error)
-        give_back(passes.db, lease)
+        give_back(reconciler.db, lease)
     except Transient as error:
         _ended("transient")
         LOG.warning("pass over %s will be tried again: %s", job.name, error)
-        give_back(passes.db, lease)
+        give_back(reconciler.db, lease)
     except Exception as error:
         _ended("bug")
         LOG.exception("pass over %s failed; the shard is set aside for %s s", job.name, SET_ASIDE_S)
-        set_aside(passes.db, lease, error)
+        set_aside(reconciler.db, lease, error)
 
 
 def set_aside(db: Database, lease: Lease, error: Exception) -> None:
@@ -189,30 +189,35 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
     """TaskFlow's non-blocking conductor, with passes as its jobs."""
 
     def __init__(
-        self, name: str, board: ShardBoard, passes: Reconciler, passes_max: int, done: Callable[[], None] = lambda: None
+        self,
+        name: str,
+        board: ShardBoard,
+        reconciler: Reconciler,
+        passes_max: int,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare a conductor.
 
         Args:
             name: Name of the worker, as owner of shards.
             board: Where jobs are.
-            passes: Runs the passes.
+            reconciler: Runs the passes.
             passes_max: Passes that run side by side.
-            done: Called at the end of each.
+            on_end: Called at the end of each.
         """
-        alarm = Alarm(board, passes.db.notices.longest_wait_s)
+        alarm = Alarm(board, reconciler.db.notices.longest_wait_s)
         super().__init__(name, board, engine="serial", wait_timeout=alarm, max_simultaneous_jobs=passes_max)
-        self._passes = passes
-        self._done = done
+        self._reconciler = reconciler
+        self._on_end = on_end
         self.nudge = alarm.nudge
 
     def _engine_from_job(self, job: ShardJob) -> Any:
-        flow = linear_flow.Flow(job.name).add(PassTask(self._passes, job, self._ended))
+        flow = linear_flow.Flow(job.name).add(PassTask(self._reconciler, job, self._ended))
         return engines.load(flow, engine=self._engine)
 
     def _ended(self) -> None:
         self.nudge()
-        self._done()
+        self._on_end()
 
     def _listeners_from_job(self, job: ShardJob, engine: Any) -> list[Any]:
         """Return no listeners: TaskFlow's own only logs, and passes log what matters themselves."""

@@ -1,0 +1,66 @@
+"""The parts of the engine, put together: whoever runs passes builds them here."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+from homeostat.clock import Clock, Entropy
+from homeostat.clouds.port import Clouds
+from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.limits import Limits
+from homeostat.convergence.nested_stacks import NestedStacks
+from homeostat.convergence.observer import Observer
+from homeostat.convergence.reconciler import Reconciler
+from homeostat.convergence.snapshot_gc import SnapshotCollector
+from homeostat.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What converges the stacks of one database. It has no threads of its own.
+
+    Attributes:
+        reconciler: Runs passes over shards.
+        executor: Executes the steps of the passes.
+        nested_stacks: Executes steps on nested stacks.
+        observer: Observes the clouds, and sweeps orphans.
+        snapshot_collector: Deletes snapshots.
+    """
+
+    reconciler: Reconciler
+    executor: StepExecutor
+    nested_stacks: NestedStacks
+    observer: Observer
+    snapshot_collector: SnapshotCollector
+
+
+def build_engine(
+    db: Database,
+    clouds: Clouds,
+    clock: Clock,
+    entropy: Entropy,
+    limits: Limits,
+    *,
+    pool: Executor | None = None,
+    nudge: Callable[[], None] = lambda: None,
+) -> Engine:
+    """Put the parts of the engine together.
+
+    Args:
+        db: The database.
+        clouds: The cloud as each project sees it.
+        clock: Clock of decisions and deadlines.
+        entropy: Randomness for row keys, ids and generated values.
+        limits: Time limits and sizes.
+        pool: Runs the batches of a pass side by side; None runs them one after the other.
+        nudge: Called when the observer may have woken shards.
+    """
+    nested_stacks = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
+    executor = StepExecutor(clouds, nested_stacks, clock, entropy, pool)
+    return Engine(
+        Reconciler(db, clouds, executor, clock, entropy.keys(), limits),
+        executor,
+        nested_stacks,
+        Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge),
+        SnapshotCollector(db, clouds),
+    )

@@ -1,0 +1,55 @@
+"""Time limits and sizes of the engine, and their defaults."""
+
+from dataclasses import dataclass
+
+from homeostat.model.errors import Rejected
+from homeostat.model.world import HEAL_SHARE
+from homeostat.store.operation.workers import FORGOTTEN_S
+
+DEPTH_MAX = 5
+"""Default of the levels of nested stacks below a root stack."""
+RESOURCES_MAX = 1_000_000
+"""Default of the resources of a root stack, with everything nested in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Time limits and sizes that govern a worker; all times are in seconds.
+
+    Attributes:
+        lease_s: How long an owner that is silent keeps a shard.
+        slice_s: Time after which a pass ends and gives the shard back, so that other shards get their turn.
+        batch: Steps taken at once.
+        hang_s: A pass that has stored nothing for so long counts as hung, for example in a call of a cloud that never
+            answers. Its lease is no longer renewed, so another worker takes the shard over.
+        look_busy_s: Time between observations of things in progress.
+        look_steady_s: Time between observations of things at rest.
+        second_look_s: How long after a thing was not found the owner looks for it once more.
+        heal_share: Share of a stack's things that is healed at a time.
+        stack_timeout_s: Default time limit of a stack's action.
+        depth_max: Levels of nested stacks.
+        resources_max: Resources of a root stack, with everything nested in it.
+        forget_workers_s: How long a dead worker is still listed.
+    """
+
+    lease_s: float = 5.0
+    slice_s: float = 2.0
+    batch: int = 500
+    hang_s: float = 120.0
+    look_busy_s: float = 1.0
+    look_steady_s: float = 60.0
+    second_look_s: float = 0.3
+    heal_share: float = HEAL_SHARE
+    stack_timeout_s: float = 3600.0
+    depth_max: int = DEPTH_MAX
+    resources_max: int = RESOURCES_MAX
+    forget_workers_s: float = FORGOTTEN_S
+
+
+def too_deep(depth_max: int) -> Rejected:
+    """Return the error for a stack that is nested too deeply."""
+    message = (
+        f"Request limit exceeded: Recursion depth exceeds {depth_max}: nest fewer stacks in one another, or raise "
+        "--depth-max of the service"
+    )
+    return Rejected("RequestLimitExceeded", message)
