@@ -124,8 +124,8 @@ class ServerAgents:
         if form == SOFTWARE_CONFIG and owner is not None:
             agent = _agent(desk, token, owner, wanted.get(TRANSPORT, ""))
             metadata = {**metadata, "os-collect-config": agent.object["collect"], "deployments": []}
-        given = _content(desk, form, str(wanted.get("user_data") or ""))
-        found = user_data.document(form, given, metadata, f"{desk.url}/v1/")
+        data = _content(desk, form, str(wanted.get("user_data") or ""))
+        found = user_data.document(form, data, metadata, f"{desk.url}/v1/")
         if found:
             spec["user_data"] = found
         return spec
@@ -254,12 +254,12 @@ def _agent_object(desk: RecordTransaction, agent: Record, owner: Owner, transpor
     return {"transport": transport, "collect": desk.collect_config(agent, owner, transport, in_cloud=True)}
 
 
-def _content(desk: RecordTransaction, form: str, given: str) -> str:
+def _content(desk: RecordTransaction, form: str, data: str) -> str:
     """Return user data; the id of a software config is replaced by the content of that."""
-    if form not in (RAW, SOFTWARE_CONFIG) or not UUID.match(given):
-        return given
-    found = records.get(desk.tx, given, CONFIG, desk.project)
-    return str(found.object["config"]) if found is not None else given
+    if form not in (RAW, SOFTWARE_CONFIG) or not UUID.match(data):
+        return data
+    found = records.get(desk.tx, data, CONFIG, desk.project)
+    return str(found.object["config"]) if found is not None else data
 
 
 def _absent(answer: Answer) -> bool:

@@ -281,17 +281,17 @@ def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str
 
     A handle has its signals; a server that reads configs has those that it has to apply, and the settings of its agent.
     """
-    given = dict(row.metadata or {})
+    metadata = dict(row.metadata or {})
     kind = kind_of(row.type)
     if kind == HANDLE:
         record = records.get(tx, row.handle, HANDLE, project)
-        return {**given, **(handle_metadata(tx, record) if record is not None else {})}
+        return {**metadata, **(handle_metadata(tx, record) if record is not None else {})}
     agent = None
     if row.handle and kind == SERVER:
         agent = agents_of(tx, [row.handle]).get(row.handle)
     elif row.handle and kind == DEPLOYED:
         agent = records.get(tx, row.handle, DEPLOYED, project)
     if agent is None:
-        return given
+        return metadata
     shown = [wire_config(each) for each in deployed(tx, project, row.handle)]
-    return {**given, "os-collect-config": agent.object["collect"], "deployments": shown}
+    return {**metadata, "os-collect-config": agent.object["collect"], "deployments": shown}

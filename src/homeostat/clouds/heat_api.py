@@ -526,14 +526,14 @@ def _word(action: str, status: str) -> str:
 REGION = re.compile(r"[A-Za-z0-9_.-]+")
 
 
-def read_regions(given: Sequence[str], logins: Mapping[str, Sequence[Login]]) -> list[Region]:
+def read_regions(arguments: Sequence[str], logins: Mapping[str, Sequence[Login]]) -> list[Region]:
     """Read regions, each given as `NAME=URL`.
 
     Raises:
         ValueError: An entry is wrong; the message names it.
     """
     found = []
-    for each in given:
+    for each in arguments:
         name, equals, url = each.partition("=")
         if not equals or not REGION.fullmatch(name) or not url.startswith(("http://", "https://")):
             raise ValueError(f"{each}: write NAME=URL, such as east=https://east.example.org:8004")

@@ -481,7 +481,7 @@ def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str,
     kind = type_of(row.type)
     assert isinstance(kind, FromTemplate)
     template = template_of(kind.source(row.properties), parent.files)
-    parameters = parameters_of(kind.given(row.properties), declared_in(template, "parameters"))
+    parameters = parameters_of(kind.stack_parameters(row.properties), declared_in(template, "parameters"))
     if FACADE in row.properties:
         environment = {**environment, environments.FACADE: row.properties[FACADE]}
     desired = stacks.Desired("template", template, parameters, environment, parent.files)

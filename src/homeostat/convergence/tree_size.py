@@ -180,7 +180,7 @@ class GroupSize:
 
         A template that is wrong counts as nothing: its error is reported when the nested stack is made.
         """
-        source, given = kind.source(each.properties), kind.given(each.properties)
+        source, given = kind.source(each.properties), kind.stack_parameters(each.properties)
         key = repr((source, given, environment, levels))
         if key not in self._known and len(self._known) < FORECAST_MAX:
             try:

@@ -62,15 +62,15 @@ class Plugins:
         if mapping is None:
             return {}
         try:
-            given = mapping()
+            found = mapping()
         except (Exception, SystemExit) as error:  # a plug-in must not end the service
             LOG.exception("%s of %s failed", mapping.__name__, origin)
             self.problems.append(PluginProblem(origin, f"{mapping.__name__}() failed: {error!r}"))
             return {}
-        if not isinstance(given, Mapping):
-            self._leave_out(origin, f"{mapping.__name__}() gives {given!r}, not a map of names to classes")
+        if not isinstance(found, Mapping):
+            self._leave_out(origin, f"{mapping.__name__}() gives {found!r}, not a map of names to classes")
             return {}
-        return given
+        return found
 
     def _leave_out(self, origin: str, reason: str) -> None:
         LOG.error("left out of %s: %s", origin, reason)

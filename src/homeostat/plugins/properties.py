@@ -136,10 +136,10 @@ def schemata(schemas: Mapping[str, Any]) -> dict[str, Schema]:
     return {name: _schema(each) for name, each in schemas.items()}
 
 
-def _schema(given: Any) -> Schema:
-    if isinstance(given, Schema):
-        return given
-    rest = dict(given)
+def _schema(schema: Any) -> Schema:
+    if isinstance(schema, Schema):
+        return schema
+    rest = dict(schema)
     kind, inner = rest.pop("Type", None), rest.pop("Schema", None)
     least, most = rest.pop("MinValue", None), rest.pop("MaxValue", None)
     shortest, longest = rest.pop("MinLength", None), rest.pop("MaxLength", None)
@@ -160,8 +160,8 @@ def _schema(given: Any) -> Schema:
     return Schema(kind, schema=inner, constraints=rules, **{KEYS_OF_MAPS[key]: each for key, each in rest.items()})
 
 
-def _number(given: Any) -> Any:
-    return given if given is None or isinstance(given, int | float) else float(given) if "." in given else int(given)
+def _number(value: Any) -> Any:
+    return value if value is None or isinstance(value, int | float) else float(value) if "." in value else int(value)
 
 
 class Described:

@@ -333,12 +333,12 @@ class Resource:
                 manager.delete(self.resource_id)
 
     def handle_adopt(self, resource_data: Mapping[str, Any] | None = None) -> Any:
-        given = resource_data or {}
-        for key, value in (given.get("resource_data") or {}).items():
+        adopted = resource_data or {}
+        for key, value in (adopted.get("resource_data") or {}).items():
             self.data_set(key, value)
-        if given.get("metadata"):
-            self.metadata_set(given["metadata"])
-        self.resource_id_set(given.get("resource_id"))
+        if adopted.get("metadata"):
+            self.metadata_set(adopted["metadata"])
+        self.resource_id_set(adopted.get("resource_id"))
 
     def validate(self) -> Any:
         """Check rules that span several properties; those that are not known yet are None.

@@ -117,10 +117,10 @@ def _apply(rule: TranslationRule, holder: dict[str, Any], top: dict[str, Any]) -
     if rule.rule == rule.DELETE:
         holder[name] = None
     elif rule.rule == rule.ADD:
-        given = holder.get(name) or []
-        if not isinstance(given, list):
+        current = holder.get(name) or []
+        if not isinstance(current, list):
             raise StackValidationFailed(message=f"{name} is no list: nothing can be added to it")
-        holder[name] = [*given, *rule.value]
+        holder[name] = [*current, *rule.value]
     else:
         _replace(rule, holder, top, name)
 

@@ -48,10 +48,10 @@ class HandledType(ResourceType):
 
     # -- before anything exists --------------------------------------------------------------------------------------
 
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         schema = self.handled.properties_schema
         return super().check(
-            {name: schema[name].convert(each) if name in schema else each for name, each in given.items()}, path
+            {name: schema[name].convert(each) if name in schema else each for name, each in provided.items()}, path
         )
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -183,11 +183,11 @@ class ResourceType:
 
     # -- before anything exists ------------------------------------------------------------------------------
 
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """Check the given properties, and convert them to the types of the schema.
 
         Args:
-            given: Properties as resolved so far; values may be `schema.UNKNOWN`.
+            provided: Properties as resolved so far; values may be `schema.UNKNOWN`.
             path: Path for errors.
 
         Returns:
@@ -197,14 +197,14 @@ class ResourceType:
             Rejected: A property is wrong; the error has its path.
         """
         if self.open_schema:
-            return dict(given)
-        values = coerce(self._canonical, self._without_twins(given, path) if self.twins else given, path)
+            return dict(provided)
+        values = coerce(self._canonical, self._without_twins(provided, path) if self.twins else provided, path)
         check_name(values.get("name"), (*path, "name"))
         self.validate(values, path)
         return values
 
-    def _without_twins(self, given: Props, path: tuple[str | int, ...]) -> Props:
-        values = dict(given)
+    def _without_twins(self, provided: Props, path: tuple[str | int, ...]) -> Props:
+        values = dict(provided)
         for twin, name in self.twins.items():
             value = values.pop(twin, None)
             if value is None:

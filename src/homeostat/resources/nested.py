@@ -108,10 +108,10 @@ class NestedStack(ResourceType):
     mends_itself = True
     lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
 
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """Check as other types do, but let the internal property `CONTENT` pass, which no schema has."""
-        values = super().check({name: value for name, value in given.items() if name != CONTENT}, path)
-        return {**values, CONTENT: given[CONTENT]} if CONTENT in given else values
+        values = super().check({name: value for name, value in provided.items() if name != CONTENT}, path)
+        return {**values, CONTENT: provided[CONTENT]} if CONTENT in provided else values
 
     def complete(self, values: Props) -> dict[str, Any]:
         return {**super().complete(values), CONTENT: values.get(CONTENT)}
@@ -150,7 +150,7 @@ class FromTemplate(NestedStack):
         """Return the name of the template among the files of the stack; may be None or `UNKNOWN`."""
         raise NotImplementedError
 
-    def given(self, properties: Props) -> Any:
+    def stack_parameters(self, properties: Props) -> Any:
         """Return the values for the parameters of the template, as far as they are known."""
         raise NotImplementedError
 
@@ -176,7 +176,7 @@ class TemplateResource(FromTemplate):
     def source(self, properties: Props) -> Any:
         return self.name
 
-    def given(self, properties: Props) -> Any:
+    def stack_parameters(self, properties: Props) -> Any:
         return as_given(properties)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
@@ -209,7 +209,7 @@ class TemplateStack(FromTemplate):
     def source(self, properties: Props) -> Any:
         return properties.get("TemplateURL")
 
-    def given(self, properties: Props) -> Any:
+    def stack_parameters(self, properties: Props) -> Any:
         return properties.get("Parameters") or {}
 
     def timeout_s(self, properties: Props) -> float | None:

@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.errors import Rejected, invalid
 
 
-def given(values: Mapping[str, Any], name: str) -> bool:
+def is_set(values: Mapping[str, Any], name: str) -> bool:
     """Return whether a property has a value that is neither null nor empty."""
     value = values.get(name)
     return value is not None and value not in ("", [], {})
@@ -27,7 +27,7 @@ def at_most_one(values: Mapping[str, Any], path: Sequence[str | int], *names: st
     Raises:
         Rejected: Several are given; the message names them.
     """
-    found = [name for name in names if given(values, name)]
+    found = [name for name in names if is_set(values, name)]
     if len(found) > 1:
         raise conflict(path, *found)
 
@@ -39,7 +39,7 @@ def exactly_one(values: Mapping[str, Any], path: Sequence[str | int], *names: st
         Rejected: None or several are given.
     """
     at_most_one(values, path, *names)
-    if not any(given(values, name) for name in names):
+    if not any(is_set(values, name) for name in names):
         raise missing(path, *names)
 
 

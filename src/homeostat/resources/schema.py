@@ -215,21 +215,21 @@ class Attribute:
 Schema = Mapping[str, Property]
 
 
-def coerce(schema: Schema, given: Mapping[str, Any], path: Sequence[str | int] = ()) -> dict[str, Any]:
-    """Check `given` against `schema`, and convert each value to its type; absent ones stay absent.
+def coerce(schema: Schema, provided: Mapping[str, Any], path: Sequence[str | int] = ()) -> dict[str, Any]:
+    """Check `provided` against `schema`, and convert each value to its type; absent ones stay absent.
 
     Raises:
         Rejected: StackValidationFailed (`Property error`), with the path of the value below `path`.
     """
-    unknown = [name for name in given if name not in schema]
+    unknown = [name for name in provided if name not in schema]
     if unknown:
         raise invalid(f"Unknown Property {unknown[0]}", *path, error="Property error")
     result = {}
     for name, prop in schema.items():
-        if name in given:
-            if not prop.implemented and given[name] is not None:
+        if name in provided:
+            if not prop.implemented and provided[name] is not None:
                 raise invalid(f"Property {name} not implemented yet", *path, error="Property error")
-            result[name] = coerce_value(prop, given[name], (*path, name))
+            result[name] = coerce_value(prop, provided[name], (*path, name))
         elif prop.required and prop.default is None:
             raise invalid(f"Property {name} not assigned", *path, error="Property error")
     return result

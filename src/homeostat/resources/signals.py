@@ -40,15 +40,15 @@ def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, A
     keys = FORMS[form]
     if form == "aws" and not body:
         return None
-    given = dict(body or {})
-    unknown = sorted(given.keys() - keys.keys())
-    missing = sorted(keys.keys() - given.keys()) if form == "aws" else []
+    values = dict(body or {})
+    unknown = sorted(values.keys() - keys.keys())
+    missing = sorted(keys.keys() - values.keys()) if form == "aws" else []
     if unknown or missing:
         wrong = f"unknown are {', '.join(unknown)}" if unknown else f"missing are {', '.join(missing)}"
         raise Rejected("ValueError", f"Metadata format invalid: {wrong}; the keys are {', '.join(keys)}")
     number = known + 1
     signal = {"id": str(number), "status": SUCCESS, "reason": f"Signal {number} received", "data": None}
-    signal |= {keys[name]: value for name, value in given.items()}
+    signal |= {keys[name]: value for name, value in values.items()}
     if signal["status"] not in (SUCCESS, FAILURE):
         message = f"Metadata format invalid: the status is {SUCCESS} or {FAILURE}, not {signal['status']!r}"
         raise Rejected("ValueError", message)

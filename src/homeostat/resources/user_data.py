@@ -85,23 +85,23 @@ OURS = ("boothook.sh", "part-handler.py", "loguserdata.py", "settings.cfg")
 """File names of the parts that the service adds to process the others."""
 
 
-def document(form: str, given: str, metadata: Mapping[str, Any], metadata_server: str) -> str:
+def document(form: str, data: str, metadata: Mapping[str, Any], metadata_server: str) -> str:
     """Return the user data for a server; "" for none.
 
     Args:
         form: Value of `user_data_format`.
-        given: The user's own data.
+        data: The user's own data.
         metadata: Metadata of the resource.
         metadata_server: URL of the CFN API.
     """
-    if form == RAW or (form == CFNTOOLS and not given and not metadata):
-        return given
+    if form == RAW or (form == CFNTOOLS and not data and not metadata):
+        return data
     parts = [Part(_SETTINGS, "cloud-config", OURS[3]), Part(_HOOK, "cloud-boothook", OURS[0])]
     parts.append(Part(_HANDLER, "part-handler", OURS[1]))
     if form == CFNTOOLS:
-        parts += [Part(given, INIT, USER_SCRIPT), Part(_RUNNER, "x-shellscript", OURS[2])]
-    elif given:
-        parts += mime.split(given) or [Part(given)]
+        parts += [Part(data, INIT, USER_SCRIPT), Part(_RUNNER, "x-shellscript", OURS[2])]
+    elif data:
+        parts += mime.split(data) or [Part(data)]
     if metadata:
         parts.append(Part(json.dumps(metadata), INIT, INIT_DATA))
     if form == CFNTOOLS:

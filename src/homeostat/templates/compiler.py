@@ -17,7 +17,7 @@ from homeostat.templates.definitions import (
 from homeostat.templates.environments import shown_sinks
 from homeostat.templates.functions import condition_functions, ordinary_functions
 from homeostat.templates.hidden_parameters import HiddenValues
-from homeostat.templates.parameters import HIDDEN, GivenParameters, Parameter, resolve
+from homeostat.templates.parameters import HIDDEN, ProvidedParameters, Parameter, resolve
 from homeostat.templates.parser import parse_environment, parse_template
 from homeostat.templates.registry import RESOURCES
 from homeostat.templates.snippets import Conditions, OutputReader, Reader
@@ -39,7 +39,7 @@ class Compiled:
         outputs: All outputs, in template order.
         raw: The parsed template.
         environment: The parsed environment.
-        given: Values of parameters that the caller gave, not redacted.
+        provided: Values of parameters that the caller gave, not redacted.
     """
 
     version: Version
@@ -52,7 +52,7 @@ class Compiled:
     outputs: Mapping[str, Output]
     raw: Mapping[str, Any]
     environment: Mapping[str, Any]
-    given: Mapping[str, Any]
+    provided: Mapping[str, Any]
 
 
 def compile_template(
@@ -88,7 +88,7 @@ def compile_template(
     environment = parse_environment(environment)
     version = version_of(document)
     values = {**environment.get("parameters", {}), **(parameters or {})}
-    given = GivenParameters(
+    provided = ProvidedParameters(
         parse_environment({"parameters": values})["parameters"],
         environment.get("parameter_defaults", {}),
     )
@@ -96,7 +96,7 @@ def compile_template(
     unknown = None if strict else UNKNOWN
     context = Context(files={} if files is None else files, facade=facade, unknown=unknown, allowance=made)
     try:
-        return _compiled(version, document, environment, given, identity, context)
+        return _compiled(version, document, environment, provided, identity, context)
     except Rejected as error:
         raise version.dialect.worded(error) from error
     finally:
@@ -108,7 +108,7 @@ def _compiled(
     version: Version,
     document: Mapping[str, Any],
     environment: Mapping[str, Any],
-    given: GivenParameters,
+    provided: ProvidedParameters,
     identity: Identity,
     context: Context,
 ) -> Compiled:
@@ -120,10 +120,10 @@ def _compiled(
     dialect = version.dialect
     sections = dialect.read(document)
     check_types(sections["resources"], dialect)
-    known = resolve(sections["parameters"], given, identity, version=version, strict=context.unknown is None)
+    known = resolve(sections["parameters"], provided, identity, version=version, strict=context.unknown is None)
     # From here on, errors may quote values of parameters.
     with HiddenValues.of(known).refusals():
-        return _linked(version, document, sections, environment, given, known, context)
+        return _linked(version, document, sections, environment, provided, known, context)
 
 
 def _linked(
@@ -131,7 +131,7 @@ def _linked(
     document: Mapping[str, Any],
     sections: Mapping[str, Any],
     environment: Mapping[str, Any],
-    given: GivenParameters,
+    provided: ProvidedParameters,
     known: Mapping[str, Parameter],
     context: Context,
 ) -> Compiled:
@@ -162,7 +162,7 @@ def _linked(
         },
         raw=document,
         environment=environment,
-        given=given.values,
+        provided=provided.values,
     )
 
 
@@ -238,7 +238,7 @@ def validate_shape(compiled: Compiled) -> dict[str, Any]:
         "Description": compiled.description,
         "Parameters": {name: each.wire() for name, each in compiled.parameters.items() if not each.pseudo},
         "Environment": {
-            "parameters": shown(compiled.given),
+            "parameters": shown(compiled.provided),
             "parameter_defaults": shown(environment.get("parameter_defaults", {})),
             "resource_registry": {RESOURCES: {}, **environment.get("resource_registry", {})},
             "event_sinks": shown_sinks(environment),

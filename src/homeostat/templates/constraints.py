@@ -170,8 +170,8 @@ def _allowed_values(value: Any, description: str, manner: ConstraintContext) -> 
             raise _wrong(f"Invalid allowed value {each!r}: {error}") from error
     shown = ", ".join(map(str, value))
 
-    def check(given: Any) -> str | None:
-        wrong = [item for item in (given if isinstance(given, list) else [given]) if item not in allowed]
+    def check(value: Any) -> str | None:
+        wrong = [item for item in (value if isinstance(value, list) else [value]) if item not in allowed]
         return f'"{wrong[0]}" is not an allowed value [{shown}]' if wrong else None
 
     return Constraint("allowed_values", description, {"AllowedValues": value}, check)

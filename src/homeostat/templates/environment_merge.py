@@ -61,7 +61,7 @@ Strategy = Callable[[str], str]
 """Name of a parameter -> how it is merged."""
 
 
-def _strategies(file: str, given: Mapping[str, Any], chosen: dict[str, tuple[str, str]]) -> Strategy:
+def _strategies(file: str, entries: Mapping[str, Any], chosen: dict[str, tuple[str, str]]) -> Strategy:
     """Check the strategies of one file, and return the lookup of a parameter's strategy.
 
     Args:
@@ -72,7 +72,7 @@ def _strategies(file: str, given: Mapping[str, Any], chosen: dict[str, tuple[str
     Raises:
         Rejected: A strategy is unknown, or contradicts that of a file before.
     """
-    for parameter, strategy in given.items():
+    for parameter, strategy in entries.items():
         path = ("environment_files", file, "parameter_merge_strategies", parameter)
         if strategy not in STRATEGIES:
             raise Rejected("HTTPBadRequest", f"one of {', '.join(STRATEGIES)} is needed, not {strategy!r}", path=path)
@@ -85,7 +85,7 @@ def _strategies(file: str, given: Mapping[str, Any], chosen: dict[str, tuple[str
                 f"it is '{first}' in '{where}'."
             )
             raise Rejected("ConflictingMergeStrategyForParam", message)
-    default = given.get(DEFAULT, "overwrite")
+    default = entries.get(DEFAULT, "overwrite")
     return lambda parameter: chosen[parameter][0] if parameter in chosen else default
 
 

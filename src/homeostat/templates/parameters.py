@@ -182,7 +182,7 @@ class ParameterSchema:
         except ValueError as error:
             raise _schema_error(self.name, f"Invalid default {self.default!r} ({error})") from error
 
-    def value_of(self, given: Any) -> Any:
+    def value_of(self, value: Any) -> Any:
         """Convert a given value to what `get_param` returns.
 
         Of a map or list with `UNKNOWN` within, only the length is checked.
@@ -190,9 +190,9 @@ class ParameterSchema:
         Raises:
             ValueError: The value does not fit; the message does not quote the value of a hidden parameter.
         """
-        partly = isinstance(given, dict | list) and holds(given, UNKNOWN)
+        partly = isinstance(value, dict | list) and holds(value, UNKNOWN)
         try:
-            value = self._partly_known(given) if partly else TYPES[self.type].convert(given)
+            value = self._partly_known(value) if partly else TYPES[self.type].convert(value)
         except ValueError:
             if self.hidden:
                 raise ValueError(f"its value, which is hidden, is not of type {self.type}") from None
@@ -207,13 +207,13 @@ class ParameterSchema:
                 raise ValueError(problem)
         return value
 
-    def _partly_known(self, given: dict[str, Any] | list[Any]) -> Any:
+    def _partly_known(self, value: dict[str, Any] | list[Any]) -> Any:
         """Convert a map or list with `UNKNOWN` anywhere within, as `ParameterType.convert` does for others."""
-        if self.type == "comma_delimited_list" and isinstance(given, list):
-            return [UNKNOWN if holds(item, UNKNOWN) else as_list([item])[0] for item in given]
+        if self.type == "comma_delimited_list" and isinstance(value, list):
+            return [UNKNOWN if holds(item, UNKNOWN) else as_list([item])[0] for item in value]
         if self.type == "json":
-            return as_json(given)
-        return TYPES[self.type].convert(given)
+            return as_json(value)
+        return TYPES[self.type].convert(value)
 
 
 def _schema_error(name: str, message: str) -> Rejected:
@@ -258,7 +258,7 @@ class Parameter:
         schema: Its declaration.
         value: What `get_param` returns. `tree.UNKNOWN` where no value was given and none was needed; it may also hold
             `UNKNOWN` within, where a part is not known yet.
-        given: The value that the caller gave; None for none, and for one that is not fully known.
+        provided: The value that the caller gave; None for none, and for one that is not fully known.
         default: The default as written, of the environment or else of the template; None for none.
         default_local: Whether the default is the template's own.
         pseudo: Whether it is a pseudo parameter: not declared, always there.
@@ -266,7 +266,7 @@ class Parameter:
 
     schema: ParameterSchema
     value: Any
-    given: Any = None
+    provided: Any = None
     default: Any = None
     default_local: bool = True
     pseudo: bool = False
@@ -297,8 +297,8 @@ class Parameter:
         if self.default is not None:
             # The default of the template itself is in a text that its readers have anyway.
             entry["Default"] = HIDDEN if schema.hidden and not self.default_local else self.default
-        if self.given is not None:
-            entry["Value"] = HIDDEN if schema.hidden else self.given
+        if self.provided is not None:
+            entry["Value"] = HIDDEN if schema.hidden else self.provided
         for constraint in schema.constraints:
             entry.update(constraint.wire)
         described = " ".join(each.description for each in schema.constraints if each.description)
@@ -310,7 +310,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenParameters:
+class ProvidedParameters:
     """Parameters that the caller gave.
 
     Attributes:
@@ -323,13 +323,13 @@ class GivenParameters:
 
 
 def resolve(
-    section: Mapping[str, Any], given: GivenParameters, identity: Identity, *, version: Version, strict: bool
+    section: Mapping[str, Any], provided: ProvidedParameters, identity: Identity, *, version: Version, strict: bool
 ) -> dict[str, Parameter]:
     """Return the parameters of a template with their values, by name: pseudo parameters first, then those declared.
 
     Args:
         section: Section `parameters` of the template.
-        given: What the caller gave.
+        provided: What the caller gave.
         identity: Of the stack, for the pseudo parameters.
         version: Version of the template.
         strict: Whether a parameter without a value is an error; else its value is `UNKNOWN`.
@@ -338,7 +338,7 @@ def resolve(
         Rejected: UnknownUserParameter, InvalidSchemaError, UserParameterMissing (only if strict), or
             StackValidationFailed (`Parameter 'p' is invalid: …`).
     """
-    for name in given.values:
+    for name in provided.values:
         if name not in section:
             raise _undeclared(name, section)
     match_s = patterns.match_s(_matches(section))
@@ -347,7 +347,7 @@ def resolve(
     for schema in schemas:
         if schema.name in parameters:
             raise _schema_error(schema.name, "the name is reserved for a parameter that is always there")
-        parameters[schema.name] = _valued(schema, given, strict)
+        parameters[schema.name] = _valued(schema, provided, strict)
     return parameters
 
 
@@ -373,9 +373,9 @@ def _pseudo(always: tuple[Pseudo, ...]) -> list[Parameter]:
     ]
 
 
-def _valued(schema: ParameterSchema, given: GivenParameters, strict: bool) -> Parameter:
-    value = given.values.get(schema.name)
-    common = given.defaults.get(schema.name)
+def _valued(schema: ParameterSchema, provided: ProvidedParameters, strict: bool) -> Parameter:
+    value = provided.values.get(schema.name)
+    common = provided.defaults.get(schema.name)
     default = schema.default if common is None else common
     effective = default if value is None else value
     if effective is None:

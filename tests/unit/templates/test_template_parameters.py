@@ -98,7 +98,7 @@ CONSTRAINTS = [
 def test_constraints(kind: str, constraint: Any, right: list[Any], wrong: Any, message: str) -> None:
     entry = {"type": kind, "constraints": [constraint]}
     for value in right:
-        assert parameter(entry, value).given == value
+        assert parameter(entry, value).provided == value
     with pytest.raises(Rejected, match="Parameter 'p' is invalid: ") as caught:
         parameter(entry, wrong)
     assert message in str(caught.value)

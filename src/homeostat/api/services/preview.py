@@ -294,7 +294,7 @@ class Previewer:
         contents = kind.contents if isinstance(kind, NestedStack) else ""
         environment = environment_inside(parent, note.name, definition.called or definition.type)
         if isinstance(kind, FromTemplate):
-            source, given = kind.source(note.after), kind.given(note.after)
+            source, given = kind.source(note.after), kind.stack_parameters(note.after)
             if not isinstance(source, str) or not isinstance(given, Mapping):
                 return None
             template = template_of(source, parent.files)

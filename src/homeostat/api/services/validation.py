@@ -315,7 +315,7 @@ class Checker:
         if isinstance(kind, RemoteStack):
             self.needs.of_remote(remote_of(values, self.desired.files, path))
         if isinstance(kind, FromTemplate):
-            source, parameters = kind.source(values), kind.given(values)
+            source, parameters = kind.source(values), kind.stack_parameters(values)
             if isinstance(source, str) and isinstance(parameters, Mapping):
                 self._nested(each, source, parameters, path)
         elif kind.kind == STACK:

@@ -10,11 +10,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m homeostat.clouds.local", description=__doc__)
     parser.add_argument("root", type=Path, help="directory of the cloud")
     parser.add_argument("verb", choices=("list", "destroy"), nargs="?", default="list")
-    given = parser.parse_args()
-    if not given.root.is_dir():
-        parser.error(f"there is no directory {given.root}")
-    cloud = LocalCloud(given.root)
-    if given.verb == "destroy":
+    arguments = parser.parse_args()
+    if not arguments.root.is_dir():
+        parser.error(f"there is no directory {arguments.root}")
+    cloud = LocalCloud(arguments.root)
+    if arguments.verb == "destroy":
         cloud.destroy()
         return
     for kind in sorted(cloud.kinds):

@@ -133,12 +133,12 @@ def translate(subnet: Mapping[str, Any], address: str) -> str:
     block = ipaddress.IPv4Network(subnet["loopback_cidr"])
     cidr = parse_network(subnet["cidr"])
     try:
-        given = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError as error:
         raise Terminal(f"{address!r} is not an address") from error
-    if given.version == 4 and given in block:
-        return str(given)
-    offset = int(given) - int(cidr.network_address)
-    if given.version != cidr.version or given not in cidr or offset >= block.num_addresses:
+    if parsed.version == 4 and parsed in block:
+        return str(parsed)
+    offset = int(parsed) - int(cidr.network_address)
+    if parsed.version != cidr.version or parsed not in cidr or offset >= block.num_addresses:
         raise Terminal(f"address {address} is not within {cidr} (reached here as {block})")
     return str(block[offset])

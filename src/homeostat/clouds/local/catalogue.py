@@ -59,21 +59,23 @@ class Catalogue:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def resolve(self, entity: str, given: str) -> str | None:
+    def resolve(self, entity: str, name_or_id: str) -> str | None:
         """Return the id of a known name or id; None if it is not known."""
         ids = {name: catalogue_id(entity, name) for name in self.names(entity)}
-        return ids.get(given) or (given if given in ids.values() else None)
+        return ids.get(name_or_id) or (name_or_id if name_or_id in ids.values() else None)
 
-    def check(self, entity: str, given: str) -> None:
+    def check(self, entity: str, name_or_id: str) -> None:
         """Check that an image or a flavor exists; `entity` is `image` or `flavor`.
 
         Raises:
             Terminal: It does not; the message lists the known ones.
         """
-        if self.resolve(entity, given) is None:
+        if self.resolve(entity, name_or_id) is None:
             added = self._root / f"{entity}s.json"
             known = ", ".join(self.names(entity))
-            raise Terminal(f"There is no {entity} {given!r}; known are: {known}. To add some, list them in {added}")
+            raise Terminal(
+                f"There is no {entity} {name_or_id!r}; known are: {known}. To add some, list them in {added}"
+            )
 
     def names(self, entity: str) -> list[str]:
         built_in = IMAGES if entity == "image" else FLAVORS

@@ -92,10 +92,10 @@ def _target(look: TreeSnapshot, port_id: str | None, wanted: str | None) -> str 
     return None
 
 
-def _id_of(look: TreeSnapshot, given: Any) -> Any:
+def _id_of(look: TreeSnapshot, id_or_address: Any) -> Any:
     """Return the id of the floating IP that has this address, or else the given value."""
-    having = (id for id, each in look.all("floating_ip").items() if each.facts["floating_ip_address"] == given)
-    return next(having, given)
+    having = (id for id, each in look.all("floating_ip").items() if each.facts["floating_ip_address"] == id_or_address)
+    return next(having, id_or_address)
 
 
 def _with_port(look: TreeSnapshot, facts: Facts) -> Facts:

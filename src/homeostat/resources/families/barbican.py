@@ -8,7 +8,7 @@ from typing import Any
 from homeostat.model.observed import Remedy
 from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
 from homeostat.resources.constraints import EXPIRATION
-from homeostat.resources.rules import given, maps, require
+from homeostat.resources.rules import is_set, maps, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -44,7 +44,7 @@ PARTS_OF_ORDERS: Mapping[str, tuple[str, ...]] = {
 
 def _is_told(values: Props, name: str) -> bool:
     """Return whether a property is given; "" and 0 count as not given, since an explicit null becomes one of them."""
-    return given(values, name) and values[name] != 0
+    return is_set(values, name) and values[name] != 0
 
 
 def _is_base64(payload: str) -> bool:
@@ -82,9 +82,9 @@ class Secret(KeyManagerType):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        content, encoding = values.get("payload_content_type"), given(values, "payload_content_encoding")
-        told = given(values, "payload_content_type")
-        require(not told or given(values, "payload"), "payload_content_type needs a payload", path)
+        content, encoding = values.get("payload_content_type"), is_set(values, "payload_content_encoding")
+        told = is_set(values, "payload_content_type")
+        require(not told or is_set(values, "payload"), "payload_content_type needs a payload", path)
         binary = content in (BINARY, UNKNOWN)
         require(binary or not encoding, f"payload_content_encoding needs the payload_content_type {BINARY}", path)
         require(content != BINARY or encoding, f"{BINARY} needs payload_content_encoding", path)
@@ -136,7 +136,7 @@ class Order(KeyManagerType):
         listed = ", ".join(allowed)
         require(not strange, f"{', '.join(strange)} cannot be given for an order of a {ordered}; it has {listed}", path)
         if ordered == "certificate":
-            require(given(values, "ca_id") or not given(values, "profile"), "profile needs ca_id", path)
+            require(is_set(values, "ca_id") or not is_set(values, "profile"), "profile needs ca_id", path)
         else:
             needed = [name for name in ("algorithm", "bit_length") if not _is_told(values, name)]
             require(not needed, f"{' and '.join(needed)} must be given for an order of type {ordered}", path)

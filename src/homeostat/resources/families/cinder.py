@@ -7,7 +7,7 @@ from homeostat.model.errors import Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
-from homeostat.resources.rules import at_most_one, given, require
+from homeostat.resources.rules import at_most_one, is_set, require
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -89,10 +89,10 @@ class Volume(VolumeKind):
     twins = {"imageRef": "image"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        if given(values, "backup_id"):
+        if is_set(values, "backup_id"):
             return
         at_most_one(values, path, "image", "source_volid", "snapshot_id")
-        sized = any(given(values, name) for name in ("size", "source_volid", "snapshot_id"))
+        sized = any(is_set(values, name) for name in ("size", "source_volid", "snapshot_id"))
         require(sized, "size is needed unless source_volid or snapshot_id gives one", path)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

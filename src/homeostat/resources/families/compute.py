@@ -5,7 +5,7 @@ from typing import Any
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.families.neutron import NetworkingType
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -88,7 +88,7 @@ class ServerGroup(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         policies = values.get("policies")
         spread = not isinstance(policies, list) or "anti-affinity" in policies
-        require(not given(values, "rules") or spread, "rules are for the policy anti-affinity only", path)
+        require(not is_set(values, "rules") or spread, "rules are for the policy anti-affinity only", path)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
@@ -126,7 +126,7 @@ class Flavor(ResourceType):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        shared = values.get("is_public", True) is True and given(values, "tenants")
+        shared = values.get("is_public", True) is True and is_set(values, "tenants")
         require(not shared, "tenants may be given only where is_public is false", (*path, "tenants"))
 
 

@@ -62,16 +62,16 @@ _COMMON: Schema = {
 _ATTRIBUTES = {"config": Attribute("The config as it is stored.")}
 
 
-def normal_inputs(given: Any) -> list[dict[str, Any]]:
+def normal_inputs(value: Any) -> list[dict[str, Any]]:
     """Convert inputs to the stored form: `{name, type, description?, default?, replace_on_change?, value?}`.
 
     Raises:
         Rejected: An input is wrong; the error has its path.
     """
     # Derived configs have values in their inputs; the schema, which is the one of templates, does not allow them.
-    listed = given if isinstance(given, list) else []
+    listed = value if isinstance(value, list) else []
     values = {index: each["value"] for index, each in enumerate(listed) if _has_value(each)}
-    plain = [_without_value(each) for each in listed] if listed else given
+    plain = [_without_value(each) for each in listed] if listed else value
     found = _normal("inputs", plain)
     for each in found:
         if not each.get("replace_on_change"):
@@ -79,18 +79,18 @@ def normal_inputs(given: Any) -> list[dict[str, Any]]:
     return [{**each, "value": values[index]} if index in values else each for index, each in enumerate(found)]
 
 
-def normal_outputs(given: Any) -> list[dict[str, Any]]:
+def normal_outputs(value: Any) -> list[dict[str, Any]]:
     """Convert outputs to the stored form: `{name, type, description?, error_output}`.
 
     Raises:
         Rejected: An output is wrong; the error has its path.
     """
-    return _normal("outputs", given)
+    return _normal("outputs", value)
 
 
-def _normal(name: str, given: Any) -> list[dict[str, Any]]:
+def _normal(name: str, value: Any) -> list[dict[str, Any]]:
     prop = INPUTS if name == "inputs" else OUTPUTS
-    values = coerce_value(prop, given, (name,))
+    values = coerce_value(prop, value, (name,))
     fields = prop.items.fields if prop.items is not None and prop.items.fields is not None else {}
     return [{key: value for key, value in with_defaults(fields, each).items() if value is not None} for each in values]
 
@@ -249,22 +249,22 @@ class SoftwareComponent(Config):
         return {"configs": values["configs"]}
 
 
-def from_request(given: Mapping[str, Any]) -> dict[str, Any]:
+def from_request(body: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a config from a request of the API to the stored form.
 
     Raises:
         Rejected: A field is wrong; the error has its path.
     """
-    options = given.get("options") or {}
+    options = body.get("options") or {}
     if not isinstance(options, Mapping):
         raise invalid("it must be a map", "options")
     return {
-        "name": str(given.get("name") or ""),
-        "group": str(given.get("group") or UNGROUPED),
-        "config": given.get("config") if given.get("config") is not None else "",
+        "name": str(body.get("name") or ""),
+        "group": str(body.get("group") or UNGROUPED),
+        "config": body.get("config") if body.get("config") is not None else "",
         "options": dict(options),
-        "inputs": normal_inputs(given.get("inputs") or []),
-        "outputs": normal_outputs(given.get("outputs") or []),
+        "inputs": normal_inputs(body.get("inputs") or []),
+        "outputs": normal_outputs(body.get("outputs") or []),
     }
 
 

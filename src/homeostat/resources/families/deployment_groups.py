@@ -86,8 +86,8 @@ class SoftwareDeploymentGroup(Membership):
         for place, name in enumerate(names):
             batch = place // size
             required = names[(batch - 1) * size : batch * size] if batch else []
-            given = {"type": self.of.name, "properties": {**shared, "server": servers[name]}}
-            resources[name] = {**given, "depends_on": required} if required else given
+            provided = {"type": self.of.name, "properties": {**shared, "server": servers[name]}}
+            resources[name] = {**provided, "depends_on": required} if required else provided
         return {"heat_template_version": "2018-08-31", "resources": resources}
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:

@@ -79,10 +79,12 @@ def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deplo
     Raises:
         Terminal: A strict deployment uses an input without a value.
     """
-    given = spec["input_values"] or {}
-    inputs = [_with_value(each, given) for each in config.get("inputs") or ()]
+    input_values = spec["input_values"] or {}
+    inputs = [_with_value(each, input_values) for each in config.get("inputs") or ()]
     known = {each["name"] for each in inputs}
-    inputs += [{"name": name, "type": "String", "value": value} for name, value in given.items() if name not in known]
+    inputs += [
+        {"name": name, "type": "String", "value": value} for name, value in input_values.items() if name not in known
+    ]
     document = config.get("config", "")
     if spec.get("form") == STRUCTURED:
         document = substituted(document, spec["input_key"], {each["name"]: each["value"] for each in inputs}, spec)
@@ -96,8 +98,8 @@ def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deplo
     }
 
 
-def _with_value(each: Mapping[str, Any], given: Mapping[str, Any]) -> Wire:
-    return {**each, "value": given.get(each["name"], each.get("default"))}
+def _with_value(each: Mapping[str, Any], input_values: Mapping[str, Any]) -> Wire:
+    return {**each, "value": input_values.get(each["name"], each.get("default"))}
 
 
 def _told(deploying: Deploying) -> list[Wire]:
@@ -168,18 +170,18 @@ def outcome(id: str, outputs: Iterable[Mapping[str, Any]], body: Mapping[str, An
         outputs: Outputs that its config declares; every config also has stdout, stderr and the status code.
         body: Body of the signal.
     """
-    given = dict(body or {})
+    signal = dict(body or {})
     found: Wire = {}
     wrong: dict[str, str] = {}
     for each in outputs:
         name = each["name"]
-        if name in given:
-            found[name] = given[name]
+        if name in signal:
+            found[name] = signal[name]
             if each.get("error_output"):
-                wrong[name] = str(given[name])
+                wrong[name] = str(signal[name])
     for name in (STDOUT, STDERR, STATUS_CODE):
-        found[name] = given.get(name)
-    code = str(given.get(STATUS_CODE) or 0)
+        found[name] = signal.get(name)
+    code = str(signal.get(STATUS_CODE) or 0)
     if code != "0":
         wrong[STATUS_CODE] = f"Deployment exited with non-zero status code: {code}"
     if not wrong:
@@ -250,8 +252,8 @@ class SoftwareDeployment(ResourceType):
     def outgrown(self, thing: Thing, after: Props) -> str:
         """Return why a replacement is needed: an input with `replace_on_change` has another value."""
         fixed = thing.seen.properties.get("replace_on_change") or {}
-        given = after.get("input_values") or {}
-        changed = sorted(name for name, (value, default) in fixed.items() if given.get(name, default) != value)
+        input_values = after.get("input_values") or {}
+        changed = sorted(name for name, (value, default) in fixed.items() if input_values.get(name, default) != value)
         return f"inputs {', '.join(changed)} have changed, which are replaced on change" if changed else ""
 
     def fitness(self, thing: Thing, now: float) -> Verdict:

@@ -3,7 +3,7 @@
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, StatusWords
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import Attribute, between, integer, length, link, listing, mapping, one_of, text
 from homeostat.resources.support import Support
 
@@ -37,8 +37,8 @@ class Zone(ResourceType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         kind = values.get("type", "PRIMARY")
-        require(kind != "PRIMARY" or given(values, "email"), "email is needed when type is PRIMARY", path)
-        require(kind != "SECONDARY" or given(values, "primaries"), "primaries is needed when type is SECONDARY", path)
+        require(kind != "PRIMARY" or is_set(values, "email"), "email is needed when type is PRIMARY", path)
+        require(kind != "SECONDARY" or is_set(values, "primaries"), "primaries is needed when type is SECONDARY", path)
 
 
 class RecordSet(ResourceType):

@@ -12,7 +12,7 @@ from homeostat.resources.families.neutron import NetworkingType, link
 from homeostat.resources.families.nova import SERVER_NAME_MAX, ServerType
 from homeostat.resources.families.scaling import BLOCK_DEVICES, HINTS, check_devices
 from homeostat.resources.graph import Graph, of_type
-from homeostat.resources.rules import conflict, exactly_one, given, require
+from homeostat.resources.rules import conflict, exactly_one, is_set, require
 from homeostat.resources.schema import (
     Attribute,
     Property,
@@ -97,7 +97,7 @@ class Instance(ServerType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         check_devices(values, path)
         for name in ("SecurityGroups", "SecurityGroupIds", "SubnetId"):
-            if given(values, "NetworkInterfaces") and given(values, name):
+            if is_set(values, "NetworkInterfaces") and is_set(values, name):
                 raise conflict(path, name, "NetworkInterfaces")
         interfaces = values.get("NetworkInterfaces")
         for index, each in enumerate(interfaces if isinstance(interfaces, list) else ()):
@@ -164,7 +164,7 @@ class Volume(VolumeKind):
     renamed = {"AvailabilityZone": "availability_zone", "Size": "size", "SnapshotId": "backup_id", "Tags": "metadata"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        sized = given(values, "Size") or given(values, "SnapshotId")
+        sized = is_set(values, "Size") or is_set(values, "SnapshotId")
         require(sized, "Size is needed unless SnapshotId gives one", path)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

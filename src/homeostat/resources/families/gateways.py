@@ -5,7 +5,7 @@ from typing import Any
 from homeostat.resources import comparison
 from homeostat.resources.base import Props
 from homeostat.resources.families.neutron import NetworkingType, link
-from homeostat.resources.rules import given, missing, require
+from homeostat.resources.rules import is_set, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -112,7 +112,7 @@ class NetworkGateway(NetworkingType):
 
 
 def _check_connection(values: Props, path: tuple[str | int, ...]) -> None:
-    if not (given(values, "network") or given(values, "network_id")):
+    if not (is_set(values, "network") or is_set(values, "network_id")):
         raise missing(path, "network")
     kind, number = values.get("segmentation_type", "flat"), values.get("segmentation_id")
     require(kind != "vlan" or number is not None, "segmentation_id is needed for type vlan", path)

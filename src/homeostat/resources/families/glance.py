@@ -3,7 +3,7 @@
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
 from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, StatusWords
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     between,
@@ -75,7 +75,7 @@ class WebImage(ResourceType):
         fits = not amazon or disk == container or UNKNOWN in (disk, container)
         require(fits, f"disk_format and container_format must both be {amazon[0] if amazon else ''}", path)
         shared = values.get("visibility") in ("shared", UNKNOWN)
-        require(shared or not given(values, "members"), "members needs the visibility shared", path)
+        require(shared or not is_set(values, "members"), "members needs the visibility shared", path)
 
 
 TYPES: list[type[ResourceType]] = [WebImage]

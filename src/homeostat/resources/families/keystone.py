@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, said
-from homeostat.resources.rules import conflict, given, maps, missing
+from homeostat.resources.rules import conflict, is_set, maps, missing
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -58,9 +58,9 @@ class RolesType(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         for index, each in maps(values, "roles"):
             place = (*path, "roles", index)
-            if given(each, "project") and given(each, "domain"):
+            if is_set(each, "project") and is_set(each, "domain"):
                 raise conflict(place, "project", "domain")
-            if not (given(each, "project") or given(each, "domain")):
+            if not (is_set(each, "project") or is_set(each, "domain")):
                 raise missing(place, "project", "domain")
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from homeostat.resources.base import Props, ResourceType, StatusWords
 from homeostat.resources.families.octavia import BUSY, READY, link
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import UNKNOWN, Attribute, Kind, Schema, between, boolean, number, one_of, text
 
 TARGETS = {"REDIRECT_TO_POOL": "redirect_pool", "REDIRECT_TO_URL": "redirect_url"}
@@ -53,8 +53,8 @@ class L7Policy(ResourceType):
         if action is UNKNOWN:
             return
         for wanted, name in TARGETS.items():
-            require(action != wanted or given(values, name), f"{name} is needed for action {wanted}", path)
-            misplaced = action != wanted and given(values, name)
+            require(action != wanted or is_set(values, name), f"{name} is needed for action {wanted}", path)
+            misplaced = action != wanted and is_set(values, name)
             require(not misplaced, f"{name} must not be given for action {action}", path)
 
 
@@ -67,7 +67,7 @@ class L7Rule(ResourceType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         keyed = values.get("type") in ("HEADER", "COOKIE")
-        require(not keyed or given(values, "key"), f"key is needed for type {values.get('type')}", path)
+        require(not keyed or is_set(values, "key"), f"key is needed for type {values.get('type')}", path)
 
 
 TYPES: list[type[ResourceType]] = [L7Policy, L7Rule]

@@ -14,7 +14,7 @@ from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.families import octavia
 from homeostat.resources.families.neutron import link
 from homeostat.resources.families.octavia import METHODS
-from homeostat.resources.rules import exactly_one, given, require
+from homeostat.resources.rules import exactly_one, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -156,7 +156,7 @@ class Pool(Composed):
         vip = values.get("vip")
         sticky = vip.get("session_persistence") if isinstance(vip, Mapping) else None
         if isinstance(sticky, Mapping):
-            named = sticky.get("type") != "APP_COOKIE" or given(sticky, "cookie_name")
+            named = sticky.get("type") != "APP_COOKIE" or is_set(sticky, "cookie_name")
             require(named, "cookie_name is needed when type is APP_COOKIE", (*path, "vip", "session_persistence"))
 
     def parts(self, values: Props) -> dict[str, Any]:
@@ -303,7 +303,7 @@ class ElasticLoadBalancer(Composed):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        grouped = given(values, "SecurityGroups")
+        grouped = is_set(values, "SecurityGroups")
         require(
             not grouped,
             "security groups of a balancer are not supported: leave them out",

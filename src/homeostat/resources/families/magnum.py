@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from homeostat.model.observed import Remedy
 from homeostat.resources.base import Props, ResourceType, StatusWords
 from homeostat.resources.constraints import IP_ADDRESS
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -67,7 +67,7 @@ class ClusterTemplate(ResourceType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         driver, coe = values.get("volume_driver"), values.get("coe")
-        if given(values, "volume_driver") and UNKNOWN not in (driver, coe):
+        if is_set(values, "volume_driver") and UNKNOWN not in (driver, coe):
             possible = VOLUME_DRIVERS[str(coe)]
             require(driver == possible, f"volume_driver must be {possible} when coe is {coe}", path)
 

@@ -5,7 +5,7 @@ from typing import Any
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, StatusWords, said
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -107,8 +107,8 @@ class ShareNetwork(ResourceType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         gone = "nova_network is not possible any more: use neutron_network and neutron_subnet"
-        require(not given(values, "nova_network"), gone, path)
-        alone = given(values, "neutron_network") and not given(values, "neutron_subnet")
+        require(not is_set(values, "nova_network"), gone, path)
+        alone = is_set(values, "neutron_network") and not is_set(values, "neutron_subnet")
         require(not alone, "neutron_network needs neutron_subnet", path)
 
 

@@ -6,7 +6,7 @@ from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on, said
 from homeostat.resources.constraints import CRON_EXPRESSION
-from homeostat.resources.rules import conflict, given, maps, missing, require
+from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -88,12 +88,12 @@ class Workflow(ResourceType):
         require(kind != "reverse" or named, "task_name is needed when type is reverse", (*path, "params"))
         for index, task in maps(values, "tasks"):
             place = (*path, "tasks", index)
-            if given(task, "workflow") and given(task, "action"):
+            if is_set(task, "workflow") and is_set(task, "action"):
                 raise conflict(place, "workflow", "action")
-            if not (given(task, "workflow") or given(task, "action")):
+            if not (is_set(task, "workflow") or is_set(task, "action")):
                 raise missing(place, "workflow", "action")
             reverse = kind in ("reverse", UNKNOWN)
-            require(reverse or not given(task, "requires"), "requires is for reverse workflows only", place)
+            require(reverse or not is_set(task, "requires"), "requires is for reverse workflows only", place)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
@@ -135,7 +135,7 @@ class CronTrigger(ResourceType):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        if not (given(values, "pattern") or given(values, "first_time")):
+        if not (is_set(values, "pattern") or is_set(values, "first_time")):
             raise missing(path, "pattern", "first_time")
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

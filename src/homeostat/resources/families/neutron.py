@@ -15,7 +15,7 @@ from homeostat.resources.constraints import (
     MAC_ADDRESS,
 )
 from homeostat.resources.graph import Graph, pick, subnets_of
-from homeostat.resources.rules import at_most_one, conflict, exactly_one, given, maps, require
+from homeostat.resources.rules import at_most_one, conflict, exactly_one, is_set, maps, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -183,9 +183,9 @@ class Subnet(NetworkingType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         exactly_one(values, path, "cidr", "subnetpool")
-        pooled = given(values, "subnetpool") or not given(values, "prefixlen")
+        pooled = is_set(values, "subnetpool") or not is_set(values, "prefixlen")
         require(pooled, "prefixlen needs a subnetpool", path)
-        modes = [values[name] for name in ("ipv6_ra_mode", "ipv6_address_mode") if given(values, name)]
+        modes = [values[name] for name in ("ipv6_ra_mode", "ipv6_address_mode") if is_set(values, name)]
         if modes and UNKNOWN not in modes:
             version = values.get("ip_version", 4)
             require(version in (6, UNKNOWN), "ipv6_ra_mode and ipv6_address_mode need ip_version 6", path)
@@ -277,10 +277,10 @@ class Port(NetworkingType):
     twins = {"network_id": "network"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        if given(values, "fixed_ips") and values.get("no_fixed_ips") is True:
+        if is_set(values, "fixed_ips") and values.get("no_fixed_ips") is True:
             raise conflict(path, "fixed_ips", "no_fixed_ips")
         for index, each in maps(values, "fixed_ips"):
-            if given(each, "subnet") and given(each, "subnet_id"):
+            if is_set(each, "subnet") and is_set(each, "subnet_id"):
                 raise conflict((*path, "fixed_ips", index), "subnet", "subnet_id")
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:

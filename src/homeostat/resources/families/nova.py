@@ -11,7 +11,7 @@ from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
 from homeostat.resources.graph import Graph, entries, pick, subnets_of, without_network
-from homeostat.resources.rules import conflict, exactly_one, given, require
+from homeostat.resources.rules import conflict, exactly_one, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -178,12 +178,12 @@ class Server(ServerType):
         "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True, secret=True),
     }
 
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        networks = given.get("networks")
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        networks = provided.get("networks")
         if isinstance(networks, list) and any("uuid" in each for each in entries(networks)):
             named = [_with_network(each, (*path, "networks", place)) for place, each in enumerate(networks)]
-            given = {**given, "networks": named}
-        return super().check(given, path)
+            provided = {**provided, "networks": named}
+        return super().check(provided, path)
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         self._validate_devices(values, path)
@@ -194,12 +194,12 @@ class Server(ServerType):
         for index, item in enumerate(items):
             if item is not UNKNOWN:
                 self._validate_network(item, len(items), (*path, "networks", index))
-        if given(values, "security_groups") and any(item is not UNKNOWN and given(item, "port") for item in items):
+        if is_set(values, "security_groups") and any(item is not UNKNOWN and is_set(item, "port") for item in items):
             raise conflict(path, "security_groups", "networks/port")
 
     def _validate_devices(self, values: Props, path: tuple[str | int, ...]) -> None:
         old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
-        if given(values, "block_device_mapping") and given(values, "block_device_mapping_v2"):
+        if is_set(values, "block_device_mapping") and is_set(values, "block_device_mapping_v2"):
             raise conflict(path, "block_device_mapping", "block_device_mapping_v2")
         for index, device in enumerate(old if isinstance(old, list) else ()):
             if device is not UNKNOWN:
@@ -209,21 +209,21 @@ class Server(ServerType):
             if device is not UNKNOWN:
                 exactly_one(device, (*path, "block_device_mapping_v2", index), *sources)
         require(
-            given(values, "image") or old is UNKNOWN or new is UNKNOWN or any(map(_boots, _devices(values))),
+            is_set(values, "image") or old is UNKNOWN or new is UNKNOWN or any(map(_boots, _devices(values))),
             "Neither image nor a bootable volume is given; set image, or a device with boot_index 0",
             path,
         )
 
     def _validate_network(self, item: Mapping[str, Any], count: int, path: tuple[str | int, ...]) -> None:
-        if given(item, "allocate_network"):
+        if is_set(item, "allocate_network"):
             for other in ("network", "port", "subnet"):
-                if given(item, other):
+                if is_set(item, other):
                     raise conflict(path, "allocate_network", other)
             require(count == 1, "allocate_network must be the only entry of networks", path)
-        elif given(item, "port") and given(item, "fixed_ip"):
+        elif is_set(item, "port") and is_set(item, "fixed_ip"):
             raise conflict(path, "port", "fixed_ip")
         else:
-            named = any(given(item, name) for name in ("network", "port", "subnet"))
+            named = any(is_set(item, name) for name in ("network", "port", "subnet"))
             require(named, "One of network, port, subnet and allocate_network is needed for each network", path)
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
@@ -328,7 +328,7 @@ def _devices(values: Props) -> list[dict[str, Any]]:
     old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
     devices = [{**said(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)]
     for item in _known(new):
-        booting = any(given(item, name) for name in ("volume_id", "image", "snapshot_id"))
+        booting = any(is_set(item, name) for name in ("volume_id", "image", "snapshot_id"))
         devices.append({"boot_index": 0 if booting else -1, **said(item)})
     return devices
 

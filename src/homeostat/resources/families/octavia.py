@@ -6,7 +6,7 @@ from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
 from homeostat.resources.constraints import CIDR, IP_ADDRESS
-from homeostat.resources.rules import given, missing, require
+from homeostat.resources.rules import is_set, missing, require
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -95,7 +95,7 @@ class Listener(ResourceType):
     lifecycle = StatusWords(READY, BUSY | {"stopped"}, broken={"error": Remedy.UPDATE})
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        bare = values.get("protocol") == "TERMINATED_HTTPS" and not given(values, "default_tls_container_ref")
+        bare = values.get("protocol") == "TERMINATED_HTTPS" and not is_set(values, "default_tls_container_ref")
         require(not bare, "default_tls_container_ref is needed when protocol is TERMINATED_HTTPS", path)
 
     def attribute(self, thing: Thing, name: str) -> Any:
@@ -138,12 +138,12 @@ class Pool(ResourceType):
     lifecycle = StatusWords(READY, BUSY, broken={"error": Remedy.UPDATE})
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        if not (given(values, "listener") or given(values, "loadbalancer")):
+        if not (is_set(values, "listener") or is_set(values, "loadbalancer")):
             raise missing(path, "listener", "loadbalancer")
         persistence = values.get("session_persistence")
         if not isinstance(persistence, dict):
             return
-        kind, named = persistence.get("type"), given(persistence, "cookie_name")
+        kind, named = persistence.get("type"), is_set(persistence, "cookie_name")
         place = (*path, "session_persistence")
         require(kind != "APP_COOKIE" or named, "cookie_name is needed when type is APP_COOKIE", place)
         require(kind != "SOURCE_IP" or not named, "cookie_name must not be given when type is SOURCE_IP", place)

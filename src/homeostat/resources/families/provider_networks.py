@@ -7,7 +7,7 @@ from homeostat.resources import comparison
 from homeostat.resources.base import Props
 from homeostat.resources.constraints import DNS_DOMAIN
 from homeostat.resources.families.neutron import PORT_SECURITY, NetworkingType, link, owner, tags
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -66,7 +66,7 @@ class ProviderNet(NetworkingType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         carried = values.get("network_type") in (*PHYSICAL, UNKNOWN)
-        require(carried or not given(values, "physical_network"), _misplaced(values, "physical_network"), path)
+        require(carried or not is_set(values, "physical_network"), _misplaced(values, "physical_network"), path)
 
 
 class Segment(NetworkingType):
@@ -86,11 +86,11 @@ class Segment(NetworkingType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         kind = values.get("network_type")
         if kind in PHYSICAL:
-            require(given(values, "physical_network"), f"physical_network is needed for type {kind}", path)
+            require(is_set(values, "physical_network"), f"physical_network is needed for type {kind}", path)
         if kind in TUNNELS:
-            require(not given(values, "physical_network"), _misplaced(values, "physical_network"), path)
+            require(not is_set(values, "physical_network"), _misplaced(values, "physical_network"), path)
         if kind in ("local", "flat"):
-            require(not given(values, "segmentation_id"), _misplaced(values, "segmentation_id"), path)
+            require(not is_set(values, "segmentation_id"), _misplaced(values, "segmentation_id"), path)
         if kind == "vlan":
             number = values.get("segmentation_id")
             require(number is not None, "segmentation_id is needed for type vlan", path)
@@ -145,7 +145,7 @@ class SubnetPool(NetworkingType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         """Check that the shortest prefix ≤ the default one ≤ the longest."""
         names = ("min_prefixlen", "default_prefixlen", "max_prefixlen")
-        known = [(name, values[name]) for name in names if given(values, name) and values[name] is not UNKNOWN]
+        known = [(name, values[name]) for name in names if is_set(values, name) and values[name] is not UNKNOWN]
         for (low_name, low), (high_name, high) in pairwise(known):
             require(low <= high, f"{low_name} ({low}) is longer than {high_name} ({high})", path)
 

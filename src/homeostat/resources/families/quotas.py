@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from homeostat.resources.base import Props, ResourceType
-from homeostat.resources.rules import given, missing
+from homeostat.resources.rules import is_set, missing
 from homeostat.resources.schema import Property, Schema, between, custom, integer, text
 
 PROJECT = text("Project whose quota it is.", required=True, constraints=(custom("keystone.project"),))
@@ -23,7 +23,7 @@ class Quota(ResourceType):
         super().__init_subclass__()
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        if not any(given(values, name) for name in self.limits):
+        if not any(is_set(values, name) for name in self.limits):
             raise missing(path, *self.limits)
 
 

@@ -48,13 +48,13 @@ class RemoteStack(ResourceType):
         "outputs": Attribute("Values of the outputs by name.", Kind.MAP),
     }
 
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        values = super().check({name: value for name, value in given.items() if name != FILES}, path)
-        return {**values, FILES: given[FILES]} if FILES in given else values
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        values = super().check({name: value for name, value in provided.items() if name != FILES}, path)
+        return {**values, FILES: provided[FILES]} if FILES in provided else values
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        given = values.get("context")
-        context = given if isinstance(given, Mapping) else {}
+        provided = values.get("context")
+        context = provided if isinstance(provided, Mapping) else {}
         for name, instead in NOT_OF_A_TEMPLATE.items():
             if context.get(name) not in (None, "", False, UNKNOWN):
                 raise invalid(f"not supported: {instead}; leave it out", *path, "context", name)

@@ -44,19 +44,19 @@ class Membership(NestedStack):
         """
         return values.get(self.member_property)
 
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        values = super().check({name: value for name, value in given.items() if name != POLICY}, path)
-        if POLICY in given:
-            values[POLICY] = self.check_policy(given[POLICY], path)
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        values = super().check({name: value for name, value in provided.items() if name != POLICY}, path)
+        if POLICY in provided:
+            values[POLICY] = self.check_policy(provided[POLICY], path)
         return values
 
-    def check_policy(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+    def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """Check the section `update_policy`, and convert its values.
 
         Raises:
             Rejected: A value is wrong; the error has its path.
         """
-        return coerce(self.update_policy, {name: value for name, value in given.items() if value is not None}, path)
+        return coerce(self.update_policy, {name: value for name, value in provided.items() if value is not None}, path)
 
     def complete(self, values: Props) -> dict[str, Any]:
         policy = with_defaults(self.update_policy, values.get(POLICY) or {})

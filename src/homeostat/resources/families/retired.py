@@ -13,7 +13,7 @@ class RetiredType(ResourceType):
 
     open_schema = True
 
-    def check(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """Refuse the resource.
 
         Raises:

@@ -8,7 +8,7 @@ from homeostat.resources.base import Props, ResourceType, Thing, said
 from homeostat.resources.constraints import CIDR, DNS_DOMAIN, IP_ADDRESS, RELATIVE_DNS_NAME
 from homeostat.resources.families.neutron import NetworkingType, link, owner, tags, value_specs
 from homeostat.resources.graph import Graph, entries, mentioned, of_type, pick, same, subnets_of
-from homeostat.resources.rules import at_most_one, conflict, exactly_one, given, require
+from homeostat.resources.rules import at_most_one, conflict, exactly_one, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -70,7 +70,7 @@ class Router(NetworkingType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         at_most_one(values, path, "l3_agent_id", "l3_agent_ids")
-        agents = [name for name in ("l3_agent_id", "l3_agent_ids") if given(values, name)]
+        agents = [name for name in ("l3_agent_id", "l3_agent_ids") if is_set(values, name)]
         if values.get("distributed") is True:
             others = [*(["ha"] if values.get("ha") is True else []), *agents]
             if others:

@@ -12,7 +12,7 @@ from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.nested import POLICY, of_member
-from homeostat.resources.rules import exactly_one, given, require
+from homeostat.resources.rules import exactly_one, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -249,14 +249,14 @@ class InstanceGroup(ScalingGroup):
 
     def refuse_balancers(self, values: Props, path: tuple[str | int, ...]) -> None:
         require(
-            not given(values, "LoadBalancerNames"),
+            not is_set(values, "LoadBalancerNames"),
             "load balancers in front of a group are not supported yet: let the members be OS::Octavia::PoolMember "
             "in an OS::Heat::AutoScalingGroup of nested stacks",
             (*path, "LoadBalancerNames"),
         )
 
-    def check_policy(self, given: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        found = super().check_policy(given, path)
+    def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        found = super().check_policy(provided, path)
         section = found.get(self.section)
         try:
             pause_s((section or {}).get("PauseTime", "PT0S"))
@@ -287,10 +287,10 @@ class InstanceGroup(ScalingGroup):
 
         The latter are left out where the template has `metering.` tags of its own.
         """
-        given = list(values["Tags"] or ())
-        if any(str(each.get("Key")).startswith(METERED) for each in given):
-            return given
-        return [*given, *({"Key": METERED + word, "Value": group_id} for word in self.metered)]
+        provided = list(values["Tags"] or ())
+        if any(str(each.get("Key")).startswith(METERED) for each in provided):
+            return provided
+        return [*provided, *({"Key": METERED + word, "Value": group_id} for word in self.metered)]
 
     def rollout(self, values: Props) -> Mapping[str, Any]:
         policy = values[POLICY].get(self.section)
@@ -355,7 +355,7 @@ class AwsAutoScalingGroup(InstanceGroup):
 
 def _refuse_copying(values: Props, path: tuple[str | int, ...]) -> None:
     require(
-        not given(values, "InstanceId"),
+        not is_set(values, "InstanceId"),
         "making servers like another one is not supported: name an image and a type in a launch configuration",
         (*path, "InstanceId"),
     )
@@ -399,8 +399,8 @@ def check_devices(values: Props, path: tuple[str | int, ...]) -> None:
             continue
         place = (*path, "BlockDeviceMappings", index)
         volume = each.get("Ebs")
-        require(given(each, "Ebs"), "Ebs is missing, this is required", place)
-        made = not isinstance(volume, Mapping) or given(volume, "SnapshotId")
+        require(is_set(each, "Ebs"), "Ebs is missing, this is required", place)
+        made = not isinstance(volume, Mapping) or is_set(volume, "SnapshotId")
         require(made, "SnapshotId is missing, this is required when specifying BlockDeviceMappings.", place)
 
 
@@ -426,7 +426,7 @@ class LaunchConfiguration(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         _refuse_copying(values, path)
         for name in ("ImageId", "InstanceType"):
-            require(given(values, name), f"If without InstanceId, {name} is required", path)
+            require(is_set(values, name), f"If without InstanceId, {name} is required", path)
         check_devices(values, path)
 
     def reference(self, thing: Thing) -> Any:

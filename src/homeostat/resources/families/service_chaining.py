@@ -4,7 +4,7 @@ from homeostat.resources import comparison
 from homeostat.resources.base import Props
 from homeostat.resources.constraints import CIDR
 from homeostat.resources.families.neutron import NetworkingType, link
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     Property,
     between,
@@ -63,8 +63,8 @@ class FlowClassifier(NetworkingType):
             low, high = values.get(f"{way}_port_range_min"), values.get(f"{way}_port_range_max")
             if isinstance(low, int) and isinstance(high, int):
                 require(low <= high, f"{way}_port_range_min is more than {way}_port_range_max", path)
-        ranged = any(given(values, name) for name in values if name.endswith(("_min", "_max")))
-        require(not ranged or given(values, "protocol"), "ports need a protocol: set tcp or udp", path)
+        ranged = any(is_set(values, name) for name in values if name.endswith(("_min", "_max")))
+        require(not ranged or is_set(values, "protocol"), "ports need a protocol: set tcp or udp", path)
 
 
 class PortPair(NetworkingType):

@@ -8,7 +8,7 @@ from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS
-from homeostat.resources.rules import conflict, given, maps, missing, require
+from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -54,9 +54,9 @@ def _networks() -> Property:
 def _check_networks(values: Props, path: tuple[str | int, ...]) -> None:
     for index, each in maps(values, "networks"):
         place = (*path, "networks", index)
-        if given(each, "network") and given(each, "port"):
+        if is_set(each, "network") and is_set(each, "port"):
             raise conflict(place, "network", "port")
-        if not (given(each, "network") or given(each, "port")):
+        if not (is_set(each, "network") or is_set(each, "port")):
             raise missing(place, "network", "port")
 
 

@@ -2,7 +2,7 @@
 
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType
-from homeostat.resources.rules import given, require
+from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import Property, boolean, custom, integer, listing, mapping, one_of, text
 
 
@@ -31,7 +31,7 @@ class VolumeType(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         public = values.get("is_public", True) is True
         require(
-            not (public and given(values, "projects")),
+            not (public and is_set(values, "projects")),
             "projects may be given only where is_public is false: a public type is for all",
             (*path, "projects"),
         )

@@ -9,7 +9,7 @@ from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.composite import ID, Composed, part, ref
 from homeostat.resources.families.ec2 import tags
 from homeostat.resources.families.neutron import NetworkingType, link
-from homeostat.resources.rules import given, missing
+from homeostat.resources.rules import is_set, missing
 from homeostat.resources.schema import Attribute, one_of, text
 
 
@@ -73,7 +73,7 @@ class GatewayAttachment(NetworkingType):
     renamed = {"VpcId": "router_id"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        if not given(values, "InternetGatewayId"):
+        if not is_set(values, "InternetGatewayId"):
             raise missing(path, "InternetGatewayId")
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, said
 from homeostat.resources.constraints import IP_ADDRESS
-from homeostat.resources.rules import conflict, given, maps, missing, require
+from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -89,15 +89,15 @@ class Container(ResourceType):
         require(bool(fits), message, (*path, "restart_policy"))
         for index, each in maps(values, "mounts"):
             place = (*path, "mounts", index)
-            if given(each, "volume_id") and given(each, "volume_size"):
+            if is_set(each, "volume_id") and is_set(each, "volume_size"):
                 raise conflict(place, "volume_id", "volume_size")
-            if not (given(each, "volume_id") or given(each, "volume_size")):
+            if not (is_set(each, "volume_id") or is_set(each, "volume_size")):
                 raise missing(place, "volume_id", "volume_size")
         for index, each in maps(values, "networks"):
             place = (*path, "networks", index)
-            if not (given(each, "network") or given(each, "port")):
+            if not (is_set(each, "network") or is_set(each, "port")):
                 raise missing(place, "network", "port")
-            if given(each, "fixed_ip") and given(each, "port"):
+            if is_set(each, "fixed_ip") and is_set(each, "port"):
                 raise conflict(place, "fixed_ip", "port")
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

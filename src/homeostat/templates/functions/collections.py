@@ -30,11 +30,11 @@ class Repeat(Function):
             checked_size(self.name, size)
         return result
 
-    def items(self, variable: str, given: Any) -> list[str]:
+    def items(self, variable: str, value: Any) -> list[str]:
         """Return the items that `variable` runs through."""
-        if given is not None and not isinstance(given, list):
+        if value is not None and not isinstance(value, list):
             raise ValueError(f'The values of "{variable}" in "{self.name}" must be a list')
-        return self.strings(variable, given or ())
+        return self.strings(variable, value or ())
 
     def strings(self, variable: str, items: Iterable[Any]) -> list[str]:
         strings = []
@@ -65,8 +65,8 @@ class Repeat(Function):
 class RepeatMaps(Repeat):
     """A list with the template once for each item of a list or key of a map, or for each combination of several."""
 
-    def items(self, variable: str, given: Any) -> list[str]:
-        return super().items(variable, list(given) if isinstance(given, dict) else given)
+    def items(self, variable: str, value: Any) -> list[str]:
+        return super().items(variable, list(value) if isinstance(value, dict) else value)
 
 
 class RepeatZip(RepeatMaps):
@@ -78,7 +78,7 @@ class RepeatZip(RepeatMaps):
             raise ValueError(f'"permutations" in "{self.name}" must be a boolean')
         if permutations:
             return super().rows(arguments, lists)
-        if any(isinstance(given, dict) for given in arguments["for_each"].values()):
+        if any(isinstance(value, dict) for value in arguments["for_each"].values()):
             raise ValueError(f'"{self.name}" without permutations takes lists, not maps')
         if len(set(map(len, lists))) > 1:
             raise ValueError(f'"{self.name}" without permutations takes lists of the same length')
