@@ -17,7 +17,7 @@ from homeostat.templates.definitions import (
 from homeostat.templates.environments import shown_sinks
 from homeostat.templates.functions import condition_functions, ordinary_functions
 from homeostat.templates.hidden_parameters import HiddenValues
-from homeostat.templates.parameters import HIDDEN, ProvidedParameters, Parameter, resolve
+from homeostat.templates.parameters import HIDDEN, Parameter, ProvidedParameters, resolve
 from homeostat.templates.parser import parse_environment, parse_template
 from homeostat.templates.registry import RESOURCES
 from homeostat.templates.snippets import Conditions, OutputReader, Reader

@@ -66,7 +66,7 @@ def _strategies(file: str, entries: Mapping[str, Any], chosen: dict[str, tuple[s
 
     Args:
         file: Name of the file.
-        given: Section `parameter_merge_strategies`.
+        entries: Section `parameter_merge_strategies`.
         chosen: Parameter -> its strategy and the first file that set it, from the files before. Completed here.
 
     Raises:

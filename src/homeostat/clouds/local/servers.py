@@ -499,12 +499,10 @@ def refuse_if_locked(record: ThingRecord, participle: str) -> None:
         raise Terminal(f"server {record.id} is locked and cannot be {participle}: unlock it first")
 
 
-def _is_made(look: TreeSnapshot, entity: str, name_or_id: str) -> bool:
+def _is_made(look: TreeSnapshot, entity: str, key: str) -> bool:
     """Return whether this is the id or name of a created flavor, besides those of the catalogue."""
     made = look.all("flavor") if entity == "flavor" else {}
-    return name_or_id in made or any(
-        name_or_id in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values()
-    )
+    return key in made or any(key in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())
 
 
 def _furnish_boot(directory: str, user_data: str) -> None:
