@@ -45,8 +45,38 @@ def growing(more: Callable[[Any], Any], first: Any, length: int = 40, **properti
     return found
 
 
-def _at_run_time() -> dict[str, dict[str, Any]]:
-    """What grows from resource to resource."""
+def _made_by_functions() -> dict[str, dict[str, Any]]:
+    """Values that grow from resource to resource."""
+    shouting = growing(lambda one: {"list_join": ["", [one, one]]}, "\U0001f4a5")
+    return {
+        "maps": growing(lambda one: {"a": one, "b": one}, {"a": 1}, type="json"),
+        "lists": growing(lambda one: [one, one], ["text"]),
+        "all attributes": growing(lambda one: [one, one], ["text"]) | {"all": value([{"get_attr": ["v39"]}] * 2)},
+        "list_concat": growing(lambda one: {"list_concat": [one, one]}, ["text"]),
+        "list_join": growing(lambda one: {"list_join": ["", [one, one]]}, "text"),
+        "list_join as JSON": growing(lambda one: {"list_join": ["", [one, [one]]]}, ['"\\']),
+        "str_replace": growing(lambda one: {"str_replace": {"template": "xx", "params": {"x": one}}}, "text"),
+        "str_replace as JSON": growing(lambda one: {"str_replace": {"template": "xx", "params": {"x": [one]}}}, "\\"),
+        "repeat": growing(lambda one: {"repeat": {"template": ["x", "x", "x"], "for_each": {"x": one}}}, ["t"]),
+        "repeat squared": growing(
+            lambda one: {"repeat": {"template": "xy", "for_each": {"x": one, "y": one}}}, ["a", "b"]
+        ),
+        "map_merge": growing(lambda one: {"map_merge": [{"a": one}, {"b": one}]}, {"a": 1}),
+        "map_replace": growing(lambda one: {"map_replace": [{"a": 1, "b": 2}, {"values": {"1": one, "2": one}}]}, {}),
+        "yaql": growing(lambda one: {"yaql": {"expression": "[$.data, $.data]", "data": one}}, ["text"]),
+        "yaql text": growing(lambda one: {"yaql": {"expression": "$.data * 50", "data": one}}, "text"),
+        "make_url": growing(
+            lambda one: {"make_url": {"scheme": "http", "host": "h", "path": one, "query": {"a": one}}}, "/"
+        ),
+        "levels": growing(lambda one: [one], ["text"], 400),
+        "emoji": shouting,
+        "text that is JSON": growing(lambda one: {"list_join": [",", [one, one]]}, "[]", 21)
+        | {"read": value({"list_join": ["", ["[", of("v20"), "]"]]}, type="json")},
+    }
+
+
+def _made_by_resources() -> dict[str, dict[str, Any]]:
+    """What grows in configs, servers, groups and nested stacks."""
     nested = {"s0": {"type": "twice.yaml", "properties": {"given": ["text"]}}}
     for number in range(1, 40):
         given = {"get_attr": [f"s{number - 1}", "twice"]}
@@ -72,36 +102,12 @@ def _at_run_time() -> dict[str, dict[str, Any]]:
     described |= {f"m{number}": {"type": "OS::Heat::Value", "properties": {"value": 1}} for number in range(300)}
     for number in range(300):
         described[f"m{number}"]["metadata"] = {"all": of("v14")}
-    shouting = growing(lambda one: {"list_join": ["", [one, one]]}, "\U0001f4a5")
     grouped = growing(lambda one: [one, one], ["text " * 10], 15)
     grouped["group"] = group(1000, value(of("v14")))
     listed = growing(lambda one: [one, one], ["text " * 10], 14)
     listed["group"] = group(1000, {"type": "holder.yaml", "properties": {"given": of("v13")}})
     listed["reader"] = value({"get_attr": ["group", "kept"]})
     return {
-        "maps": growing(lambda one: {"a": one, "b": one}, {"a": 1}, type="json"),
-        "lists": growing(lambda one: [one, one], ["text"]),
-        "all attributes": growing(lambda one: [one, one], ["text"]) | {"all": value([{"get_attr": ["v39"]}] * 2)},
-        "list_concat": growing(lambda one: {"list_concat": [one, one]}, ["text"]),
-        "list_join": growing(lambda one: {"list_join": ["", [one, one]]}, "text"),
-        "list_join as JSON": growing(lambda one: {"list_join": ["", [one, [one]]]}, ['"\\']),
-        "str_replace": growing(lambda one: {"str_replace": {"template": "xx", "params": {"x": one}}}, "text"),
-        "str_replace as JSON": growing(lambda one: {"str_replace": {"template": "xx", "params": {"x": [one]}}}, "\\"),
-        "repeat": growing(lambda one: {"repeat": {"template": ["x", "x", "x"], "for_each": {"x": one}}}, ["t"]),
-        "repeat squared": growing(
-            lambda one: {"repeat": {"template": "xy", "for_each": {"x": one, "y": one}}}, ["a", "b"]
-        ),
-        "map_merge": growing(lambda one: {"map_merge": [{"a": one}, {"b": one}]}, {"a": 1}),
-        "map_replace": growing(lambda one: {"map_replace": [{"a": 1, "b": 2}, {"values": {"1": one, "2": one}}]}, {}),
-        "yaql": growing(lambda one: {"yaql": {"expression": "[$.data, $.data]", "data": one}}, ["text"]),
-        "yaql text": growing(lambda one: {"yaql": {"expression": "$.data * 50", "data": one}}, "text"),
-        "make_url": growing(
-            lambda one: {"make_url": {"scheme": "http", "host": "h", "path": one, "query": {"a": one}}}, "/"
-        ),
-        "levels": growing(lambda one: [one], ["text"], 400),
-        "emoji": shouting,
-        "text that is JSON": growing(lambda one: {"list_join": [",", [one, one]]}, "[]", 21)
-        | {"read": value({"list_join": ["", ["[", of("v20"), "]"]]}, type="json")},
         "configs": configs,
         "user data and metadata of a server": servers,
         "many that are heavy": wide,
@@ -119,20 +125,13 @@ def group(count: Any, member: dict[str, Any], **properties: Any) -> dict[str, An
 NAME = {"type": "OS::Heat::RandomString"}
 
 
-def _at_the_door() -> list[Bomb]:
-    """What grows while the template is read, and what can be counted before anything is made."""
+def _read() -> list[Bomb]:
+    """What grows while the template is read."""
     read = {"get_param": "big"}
     big = {"big": {"type": "string", "default": "x" * 100_000}}
     tree = {"tree": {"type": "json", "default": {str(number): ["text"] * 10 for number in range(500)}}}
     laughs = ["heat_template_version: 2021-04-16", "x0: &x0 [text, text]"]
     laughs += [f"x{number}: &x{number} [{', '.join([f'*x{number - 1}'] * 9)}]" for number in range(1, 12)]
-    scaling = {"min_size": 10**9, "max_size": 10**9, "resource": NAME}
-    instances = {"LaunchConfigurationName": {"get_resource": "launch"}, "AvailabilityZones": ["nova"]}
-    launch = {
-        "type": "AWS::AutoScaling::LaunchConfiguration",
-        "properties": {"ImageId": "i", "InstanceType": "f"},
-    }
-    sizes = {"MinSize": 10**9, "MaxSize": 10**9}
     return [
         Bomb(
             "a parameter often",
@@ -152,6 +151,19 @@ def _at_the_door() -> list[Bomb]:
         ),
         Bomb("aliases of aliases", "\n".join(laughs), "e"),
         Bomb("a huge name", template({"n" * 400_000: NAME}), "400000 characters"),
+    ]
+
+
+def _counted() -> list[Bomb]:
+    """What can be counted before anything is made."""
+    scaling = {"min_size": 10**9, "max_size": 10**9, "resource": NAME}
+    instances = {"LaunchConfigurationName": {"get_resource": "launch"}, "AvailabilityZones": ["nova"]}
+    launch = {
+        "type": "AWS::AutoScaling::LaunchConfiguration",
+        "properties": {"ImageId": "i", "InstanceType": "f"},
+    }
+    sizes = {"MinSize": 10**9, "MaxSize": 10**9}
+    return [
         Bomb("a huge count", template({"group": group(10**12, NAME)}), RESOURCES),
         Bomb(
             "a count of many digits",
@@ -268,8 +280,11 @@ FILES["surprising.yaml"] = json.dumps(
         {"n": value({"get_param": "given"}), "group": group(of("n"), NAME)}, parameters={"given": {"type": "number"}}
     )
 )
-RUN_TIME = [Bomb(name, template(resources), files=FILES) for name, resources in _at_run_time().items()]
-AT_THE_DOOR = _at_the_door()
+RUN_TIME = [
+    Bomb(name, template(resources), files=FILES)
+    for name, resources in (_made_by_functions() | _made_by_resources()).items()
+]
+AT_THE_DOOR = [*_read(), *_counted()]
 LATER = _counted_later()
 ENDLESS = Bomb("a group that takes hours", template({"group": group(500_000, NAME)}))
 """It is accepted, since a stack may be so large."""

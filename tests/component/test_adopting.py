@@ -199,7 +199,7 @@ def test_a_cloud_that_does_not_answer_makes_it_wait() -> None:
 
 @pytest.mark.parametrize("way", ["rollback", "delete", "abandon"])
 def test_whatever_becomes_of_a_failed_adoption_nothing_that_was_given_is_deleted(way: str) -> None:
-    """engine-semantics.md section 4: the rollback of an adoption abandons. What was made for it goes."""
+    """The rollback of an adoption abandons: what was made for it goes."""
     service = Service()
     disk, later = there(service, "volume", size=1), there(service, "volume", size=3)
     resources = {
@@ -374,7 +374,6 @@ def test_it_is_told_what_comes_next() -> None:
 
 
 def test_parameters_of_the_document_are_overridden_one_by_one() -> None:
-    """engine-semantics.md section 4."""
     service = Service()
     value = {
         "type": "OS::Heat::Value",

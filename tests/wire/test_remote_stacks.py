@@ -2,15 +2,12 @@
 
 import contextlib
 import re
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import bcrypt
 import heatclient.client
 import httpx
 import pytest
@@ -19,7 +16,7 @@ from heatclient.v1.client import Client as HeatClient
 from keystoneauth1.noauth import NoAuth
 from keystoneauth1.session import Session
 
-from homeostat.api.access.auth import BasicAccess, NoAccess
+from homeostat.api.access.auth import NoAccess
 from homeostat.clouds import heat_api
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.heat_api import (
@@ -27,30 +24,18 @@ from homeostat.clouds.heat_api import (
     OUTPUTS_S,
     OWN,
     REGION_KIND,
-    VALIDATE,
-    Login,
-    Refused,
     Region,
     Regions,
     RemoteStacks,
-    read_logins,
-    read_regions,
 )
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
+from homeostat.model.errors import Rejected, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.store.database import Database
 from tests.waiting import until
+from tests.wire.remote_stacks import TEXT, P, intent, stacks_of
 from tests.wire.running import database, serving, settled, working
-
-TEXT = """
-heat_template_version: wallaby
-parameters: {word: {type: string, default: one}}
-resources: {a: {type: OS::Heat::TestResource, properties: {value: {get_param: word}}}}
-outputs: {word: {value: {get_attr: [a, output]}}}
-"""
-P = "p"
 
 
 @dataclass
@@ -246,8 +231,8 @@ def test_the_own_region_by_the_name_of_the_catalogue(tmp_path: Path) -> None:
     ):
         stack_id = create(here, template("RegionOne"))
         made = outputs(settled(here, stack_id, status="CREATE_COMPLETE"))["id"]
-        assert there_is(regions).resolve(KIND, [made, f"RegionOne/{made}"])[0] == made
-        assert there_is(regions).resolve(REGION_KIND, ["RegionOne", "RegionTwo"]) == [OWN, None]
+        assert stacks_of(regions).resolve(KIND, [made, f"RegionOne/{made}"])[0] == made
+        assert stacks_of(regions).resolve(REGION_KIND, ["RegionOne", "RegionTwo"]) == [OWN, None]
         here.put(f"stacks/s/{stack_id}", json={"template": template("RegionOne", "two")})
         assert outputs(settled(here, stack_id, status="UPDATE_COMPLETE")) == {"word": "two", "id": made}
 
@@ -292,20 +277,12 @@ def _reason(http: httpx.Client, stack_id: str, part: str) -> str:
     return str(reason) if part in reason else ""
 
 
-def there_is(regions: Regions) -> RemoteStacks:
-    return regions.of(P)
-
-
-def intent(token: str, name: str, region: str = "") -> Creation:
-    return Creation(token, {"name": name, "region": region, "template": TEXT, "parameters": {}})
-
-
 GONE = Region("gone", "http://127.0.0.1:1")
 
 
 def test_a_silent_region_hides_only_its_own_stacks(east: str) -> None:
     with contextlib.closing(Regions([Region(OWN, east), GONE])) as regions:
-        stacks = there_is(regions)
+        stacks = stacks_of(regions)
         (made,) = stacks.create(KIND, [intent("t-1", "silent")])
         assert isinstance(made, Observation)
         here, away = stacks.observe(KIND, [made.handle, "gone/1"])
@@ -324,7 +301,7 @@ def test_a_silent_region_hides_only_its_own_stacks(east: str) -> None:
 
 def test_a_second_creation_with_the_token_gives_the_first_stack(east: str) -> None:
     with contextlib.closing(Regions([Region(OWN, east)])) as regions:
-        stacks = there_is(regions)
+        stacks = stacks_of(regions)
         first, again, other = stacks.create(KIND, [intent("t", "twice"), intent("t", "twice"), intent("u", "twice")])
         assert isinstance(first, Observation)
         assert isinstance(again, Observation)
@@ -336,7 +313,7 @@ def test_a_second_creation_with_the_token_gives_the_first_stack(east: str) -> No
 
 def test_an_update_keeps_the_token(east: str) -> None:
     with contextlib.closing(Regions([Region(OWN, east)])) as regions:
-        stacks = there_is(regions)
+        stacks = stacks_of(regions)
         (made,) = stacks.create(KIND, [intent("t-9", "kept")])
         assert isinstance(made, Observation)
         stacks.update(KIND, [Change(made.handle, {"template": TEXT, "parameters": {"word": "x"}}, ("parameters",))])
@@ -349,7 +326,7 @@ def test_an_update_keeps_the_token(east: str) -> None:
 def test_all_pages_are_read(east: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heat_api, "PAGE", 2)
     with contextlib.closing(Regions([Region(OWN, east)])) as regions:
-        stacks = there_is(regions)
+        stacks = stacks_of(regions)
         made = stacks.create(KIND, [intent(f"t-{n}", f"page-{n}") for n in range(5)])
         handles = [each.handle for each in made if isinstance(each, Observation)]
         assert [each.handle for each in stacks.observe(KIND, handles) if each.present] == handles
@@ -370,7 +347,7 @@ outputs: {id: {value: {get_resource: s}}}
         contextlib.closing(Regions([Region(OWN, url)], lambda: now[0])) as regions,
         client(url) as http,
     ):
-        stacks = there_is(regions)
+        stacks = stacks_of(regions)
         (made,) = stacks.create(KIND, [Creation("t", {"name": "n", "template": text})])
         assert isinstance(made, Observation)
 
@@ -387,141 +364,3 @@ outputs: {id: {value: {get_resource: s}}}
         assert told() == first
         now[0] += OUTPUTS_S
         assert told() != first
-
-
-# -- who may ask -----------------------------------------------------------------------------------------------------
-
-
-def test_logins(tmp_path: Path) -> None:
-    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
-    (tmp_path / "users").write_text(f"ada:{hashed}:{P}\n")
-    with database(tmp_path) as db, serving(db, BasicAccess(tmp_path / "users")) as url:
-
-        def stacks(*logins: Login) -> RemoteStacks:
-            return Regions([Region("east", url, logins)]).of(P)
-
-        (made,) = stacks(Login("ada", "secret", P)).create(KIND, [intent("t", "n", "east")])
-        assert isinstance(made, Observation)
-        assert made.handle.startswith("east/")
-        (refused,) = stacks(Login("ada", "guess")).create(KIND, [intent("u", "m", "east")])
-        assert isinstance(refused, Terminal)
-        assert f"The operator gives the login for project {P} with --region-logins." in str(refused)
-        with pytest.raises(Transient, match="region-logins"):
-            stacks().observe(KIND, [made.handle])
-
-
-def test_files_of_logins() -> None:
-    found = read_logins("# comment\n\neast ada:lace:2\neast bob:b site\n")
-    region = Region("east", "http://x", found["east"])
-    assert region.login_for("site") == ("bob", "b")
-    assert region.login_for("other") == ("ada", "lace:2")
-    assert "lace" not in repr(found)
-    with pytest.raises(ValueError, match="line 2"):
-        read_logins("east ada:x\neast ada")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["east"], "east: write NAME=URL"),
-        (["east=ftp://x"], "write NAME=URL"),
-        (["a/b=http://x"], "write NAME=URL"),
-        (["west=http://x"], "a region that is not known: east"),
-    ],
-)
-def test_settings_that_do_not_fit(given: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        read_regions(given, {"east": [Login("a", "b")]} if "west" in given[0] else {})
-
-
-def test_addresses_of_regions() -> None:
-    (found,) = read_regions(["east=https://east.example.org:8004/v1/"], {})
-    assert found.url == "https://east.example.org:8004"
-
-
-# -- answers that mean trouble ---------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def answering(act: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """A server that does this with every request."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            act(self)
-
-        def do_GET(self) -> None:
-            act(self)
-
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def code(number: int) -> Callable[[BaseHTTPRequestHandler], None]:
-    def act(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(number)
-        handler.send_header("content-length", "0")
-        handler.end_headers()
-
-    return act
-
-
-def hang_up(handler: BaseHTTPRequestHandler) -> None:
-    handler.close_connection = True
-
-
-@pytest.mark.parametrize(
-    ("act", "made", "reason"),
-    [
-        (code(500), Uncertain, "it may have been made"),
-        (hang_up, Uncertain, "it may have been made"),
-        (code(503), Transient, "it was not"),
-        (code(429), Transient, "it was not"),
-        (code(400), Refused, "only another template helps"),
-        (code(403), Terminal, "only another login helps"),
-    ],
-    ids=["500", "hang up", "503", "429", "400", "403"],
-)
-def test_what_an_answer_means(act: Callable[[BaseHTTPRequestHandler], None], made: type, reason: str) -> None:
-    with answering(act) as url, contextlib.closing(Regions([Region(OWN, url)])) as regions:
-        stacks = there_is(regions)
-        (answer,) = stacks.create(KIND, [intent("t", "n")])
-        assert type(answer) is made, reason
-        with pytest.raises(Transient):
-            stacks.observe(KIND, ["1"])
-        (deleted,) = stacks.delete(KIND, ["1"])
-        assert isinstance(deleted, Transient), "what cannot be looked up is not gone"
-
-
-def test_a_region_that_does_not_answer_is_asked_once_about_all_templates_of_a_request() -> None:
-    asked: list[str] = []
-
-    def busy(handler: BaseHTTPRequestHandler) -> None:
-        asked.append(handler.path)
-        code(503)(handler)
-
-    def spec(region: str, word: str) -> Operation:
-        arguments = {"region": region, "template": TEXT, "parameters": {"word": word}, "files": {}}
-        return Operation("", VALIDATE, arguments)
-
-    with answering(busy) as url, answering(code(400)) as wrong, answering(code(200)) as well:
-        others = [Region("busy", url), Region("wrong", wrong), Region("well", well)]
-        with contextlib.closing(Regions(others)) as regions:
-            regions_asked = ["busy", "busy", "wrong", "well", "mars"]
-            answers = there_is(regions).operate(KIND, [spec(each, str(n)) for n, each in enumerate(regions_asked)])
-            assert [type(each) for each in answers] == [Transient, Transient, Rejected, Observation, Terminal]
-            assert asked == [f"/v1/{P}/validate"]
-        late = iter([0.0, heat_api.VALIDATION_S, heat_api.VALIDATION_S])
-        with contextlib.closing(Regions(others, lambda: next(late))) as regions:
-            assert [type(each) for each in there_is(regions).operate(KIND, [spec("well", "x")])] == [Transient]
