@@ -27,7 +27,9 @@ def started(resources: dict[str, Any] = PAIR, *, converge: bool = False) -> tupl
 
 
 def send_marks(service: Service, stack_id: str, request: MarkRequest, *targets: str) -> list[MarkOutcome]:
-    return Marks(service.db).mark(stack_id, request, {f"resources[{place}]": each for place, each in enumerate(targets)})
+    return Marks(service.db).mark(
+        stack_id, request, {f"resources[{place}]": each for place, each in enumerate(targets)}
+    )
 
 
 def mark(service: Service, stack_id: str, target: str, request: MarkRequest = UNHEALTHY) -> None:
