@@ -152,9 +152,9 @@ def api(arguments: Namespace) -> int:
         traced(settings, "api"),
         clouds(settings, db) as (_, of_project),
     ):
-        known = delegations(settings, db)
+        trusts = delegations(settings, db)
         spare_the_collector()
-        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, known)
+        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, trusts)
     return OK
 
 
@@ -183,7 +183,7 @@ def worker(arguments: Namespace) -> int:
     ):
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
-        known = delegations(settings, db)
+        trusts = delegations(settings, db)
         each = Worker(
             db,
             there,
@@ -198,7 +198,7 @@ def worker(arguments: Namespace) -> int:
             redis_url=settings.redis_url,
             clouds=of_project,
             sinks=Sinks(of_project, Outbound(fetching(settings)), installed_sinks().kinds),
-            tidying=[each.tidy for each in (known, stack_users(settings, db), Memory()) if each is not None],
+            tidying=[each.tidy for each in (trusts, stack_users(settings, db), Memory()) if each is not None],
         )
         spare_the_collector()
         try:
@@ -548,7 +548,7 @@ def check_identity(settings: ServiceSettings) -> None:
         if there is not None:
             there.check()
     except HomeostatError as error:
-        LOG.warning("starting all the same, but nobody can ask for anything until this is mended: %s", error)
+        LOG.warning("starting all the same, but all requests are refused until this works: %s", error)
     finally:
         # Forked processes must not share the connection: each makes its own.
         identity.cache_clear()

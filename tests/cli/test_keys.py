@@ -40,13 +40,13 @@ def test_a_service_encrypts_with_a_key_of_its_own_which_may_change_while_it_runs
     assert stat.S_IMODE(keys.stat().st_mode) == 0o600
     assert holds(service, SECRET) == []
     before = service.run("keys", "status", "--json").json()
-    assert list(before["cells"]) == [before["encrypting"]]
+    assert list(before["cells"]) == [before["newest"]]
 
     changed = service.run("keys", "rotate", "--json")
     assert changed.code == 0, changed.err
     after = service.run("keys", "status", "--json").json()
-    assert after["keys"] == [changed.json()["key"], before["encrypting"]]
-    assert list(after["cells"]) == [after["encrypting"]]
+    assert after["keys"] == [changed.json()["key"], before["newest"]]
+    assert list(after["cells"]) == [after["newest"]]
     keys.write_text(keys.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")  # the old one is not needed
     again = service.run("up", template, "encrypted", "-P", f"password={SECRET}-changed")
     assert again.code == 0, again.err
@@ -70,7 +70,7 @@ def test_a_lost_file_of_keys_is_not_replaced(home: Home) -> None:
     refused = home.run("worker", "--cloud", "simulated")
     assert refused.code == 1
     assert "encrypted with key 0badcafe" in refused.err
-    assert "put the file of keys back" in refused.err
+    assert "put the key file back" in refused.err
     assert not home.state.keys.exists()
     plain = home.run("worker", "--cloud", "simulated", "--encryption-keys", "none")
     assert "encrypted with key 0badcafe" in plain.err

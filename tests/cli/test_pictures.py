@@ -244,7 +244,7 @@ class TestExplained:
                     },
                 },
                 "web is CREATE_IN_PROGRESS: 2 of 3 resources are not at rest, about 1m 15s left\n"
-                "  by a → b, as long as such took before; nobody knows: OS::X CREATE",
+                "  by a → b, as long as such took before; unknown: OS::X CREATE",
             ),
             (
                 {"estimate": {"seconds": 30.0, "by": "rate", "rate": 0.0667}},
@@ -260,7 +260,7 @@ class TestExplained:
                     }
                 },
                 "web is CREATE_IN_PROGRESS: 2 of 3 resources are not at rest\n"
-                "  nobody knows how long it takes: OS::X CREATE",
+                "  unknown how long it takes: OS::X CREATE",
             ),
         ],
     )
@@ -276,7 +276,7 @@ class TestExplained:
 
     def test_a_stack_that_nobody_can_see_says_so(self) -> None:
         told = explanation(unseen={"reason": "connection refused", "since": None})
-        assert "nobody could look at it since it was begun: connection refused" in drawn(snapshot(explanation=told))
+        assert "it could not be observed since it was begun: connection refused" in drawn(snapshot(explanation=told))
 
     def test_every_reason_and_attempt_has_words(self) -> None:
         assert {str(why) for why in Why} == set(WORDS)

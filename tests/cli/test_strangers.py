@@ -31,7 +31,7 @@ OLD = (
 """What a directory may hold that was made without a thought of others."""
 
 
-def furnished(root: Path) -> None:
+def prepare_state(root: Path) -> None:
     root.mkdir(mode=0o755)
     (root / "cloud").mkdir(mode=0o755)
     for name in OLD:
@@ -94,7 +94,7 @@ def test_another_user_of_the_machine_reads_nothing(service: Home) -> None:
 
 def test_what_was_open_to_others_is_closed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     root = tmp_path / "state"
-    furnished(root)
+    prepare_state(root)
     root.chmod(0o775)
     before = os.umask(0o022)
     try:

@@ -146,7 +146,7 @@ def test_a_worker_that_died_is_named(database: Database) -> None:
     register(database, "host:1", silent_s=200.0)
     register(database, "host:2")
     assert troubles(database) == {"workers": Level.WARN}
-    assert checks(database)["workers"].found.startswith("gone without a word: host:1, 2")
+    assert checks(database)["workers"].found.startswith("died: host:1, 2")
 
 
 def test_workers_that_died_are_acknowledged(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +177,7 @@ def test_a_sink_that_cannot_be_told(database: Database) -> None:
         tx.execute(update(schema.event_sink).values(failures=3, failing_since=time.time() - 60, reason="no answer"))
     assert troubles(database) == {"event sinks": Level.WARN}
     found = checks(database)["event sinks"].found
-    assert found.startswith("cannot be told: webhook of web (p-web) for 6")
+    assert found.startswith("not delivered: webhook of web (p-web) for 6")
     assert found.endswith(" s: no answer")
     assert "word" not in found
 

@@ -40,12 +40,12 @@ class Client:
         self._http.close()
 
     def stacks(self) -> list[Wire]:
-        return list(self._ask("GET", "stacks")["stacks"])
+        return list(self._request("GET", "stacks")["stacks"])
 
     def stack(self, name: str, *, outputs: bool = False) -> Wire:
         """Return a stack by name or id; a deleted stack is found by its id."""
         params = {} if outputs else {"resolve_outputs": "false"}
-        return dict(self._ask("GET", f"stacks/{quote(name, safe='/')}", params=params)["stack"])
+        return dict(self._request("GET", f"stacks/{quote(name, safe='/')}", params=params)["stack"])
 
     def find_stack(self, name: str) -> Wire | None:
         """Return a stack by name or id; None when there is none."""
@@ -58,82 +58,82 @@ class Client:
 
     def create(self, body: Mapping[str, Any]) -> str:
         """Create a stack and return its id."""
-        return str(self._ask("POST", "stacks", json=body)["stack"]["id"])
+        return str(self._request("POST", "stacks", json=body)["stack"]["id"])
 
     def update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-        self._ask("PUT", _path(stack), json=body)
+        self._request("PUT", _path(stack), json=body)
 
     def preview(self, body: Mapping[str, Any]) -> Wire:
         """Preview a creation: `{resource_changes, more_members, …}`."""
-        return self._ask("POST", "stacks/preview", json=body)
+        return self._request("POST", "stacks/preview", json=body)
 
     def preview_update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> Wire:
         """Preview an update, nested stacks included."""
-        return self._ask("PUT", f"{_path(stack)}/preview", json=body, params={"show_nested": "true"})
+        return self._request("PUT", f"{_path(stack)}/preview", json=body, params={"show_nested": "true"})
 
     def delete(self, stack: Mapping[str, Any]) -> None:
-        self._ask("DELETE", _path(stack))
+        self._request("DELETE", _path(stack))
 
     def resources(self, stack: Mapping[str, Any]) -> list[Wire]:
         """Return the resources of the stack and of its nested stacks."""
         params = {"nested_depth": NESTED_DEPTH_MAX}
-        return list(self._ask("GET", f"{_path(stack)}/resources", params=params)["resources"])
+        return list(self._request("GET", f"{_path(stack)}/resources", params=params)["resources"])
 
     def resource(self, stack: Mapping[str, Any], name: str) -> Wire:
-        return dict(self._ask("GET", f"{_path(stack)}/resources/{quote(name, safe='')}")["resource"])
+        return dict(self._request("GET", f"{_path(stack)}/resources/{quote(name, safe='')}")["resource"])
 
     def act(
-        self, stack: Mapping[str, Any], action: str, resource: str | None = None, given: Wire | None = None
+        self, stack: Mapping[str, Any], action: str, resource: str | None = None, value: Wire | None = None
     ) -> Wire:
         """Request an action on the stack, or on one of its resources.
 
         Args:
-            given: Value of the action, if it takes one.
+            value: Value of the action, if it takes one.
         """
         below = "" if resource is None else f"/resources/{quote(resource, safe='')}"
-        return self._ask("POST", f"{_path(stack)}{below}/actions", json={action: given})
+        return self._request("POST", f"{_path(stack)}{below}/actions", json={action: value})
 
     def convergence(self, stack: Mapping[str, Any], resource: str | None = None) -> Wire:
         """Return the switches, and when the whole stack, or this resource, was last observed."""
-        given = {} if resource is None else {"resource": resource}
-        return dict(self._ask("GET", f"{_path(stack)}/convergence", params=given)["convergence"])
+        params = {} if resource is None else {"resource": resource}
+        return dict(self._request("GET", f"{_path(stack)}/convergence", params=params)["convergence"])
 
     def switch(self, stack: Mapping[str, Any], change: Mapping[str, Any]) -> Wire:
         """Change the switches of convergence; return the new ones."""
-        return dict(self._ask("PATCH", f"{_path(stack)}/convergence", json={"convergence": change})["convergence"])
+        return dict(self._request("PATCH", f"{_path(stack)}/convergence", json={"convergence": change})["convergence"])
 
-    def revisions(self, stack: Mapping[str, Any], most: int) -> list[Wire]:
-        """Return the newest revisions, newest first, at most `most`."""
-        return list(self._ask("GET", f"{_path(stack)}/revisions", params={"limit": most})["revisions"])
+    def revisions(self, stack: Mapping[str, Any], limit: int) -> list[Wire]:
+        """Return the newest revisions, newest first, at most `limit`."""
+        return list(self._request("GET", f"{_path(stack)}/revisions", params={"limit": limit})["revisions"])
 
     def revision(self, stack: Mapping[str, Any], number: int) -> Wire:
-        return dict(self._ask("GET", f"{_path(stack)}/revisions/{number}")["revision"])
+        return dict(self._request("GET", f"{_path(stack)}/revisions/{number}")["revision"])
 
     def go_back(self, stack: Mapping[str, Any], revision: int) -> None:
         """Update the stack to an earlier revision."""
-        self._ask("PATCH", _path(stack), json={"revision": revision})
+        self._request("PATCH", _path(stack), json={"revision": revision})
 
     def preview_going_back(self, stack: Mapping[str, Any], revision: int) -> Wire:
         params = {"show_nested": "true"}
-        return self._ask("PATCH", f"{_path(stack)}/preview", json={"revision": revision}, params=params)
+        return self._request("PATCH", f"{_path(stack)}/preview", json={"revision": revision}, params=params)
 
     def explain(self, stack: Mapping[str, Any], limit: int) -> Wire:
         """Return the first page of reasons why the stack is not at rest, nested stacks included."""
         params = {"nested_depth": NESTED_DEPTH_MAX, "limit": limit}
-        return dict(self._ask("GET", f"{_path(stack)}/explain", params=params)["explanation"])
+        return dict(self._request("GET", f"{_path(stack)}/explain", params=params)["explanation"])
 
-    def explain_more(self, explanation: Wire, most: int) -> Wire:
-        """Add reasons from the following pages, until there are at least `most`."""
+    def explain_more(self, explanation: Wire, limit: int) -> Wire:
+        """Add reasons from the following pages, until there are at least `limit`."""
         found = explanation
-        while len(found["resources"]) < most and (following := _next_page(found)):
-            page = self._ask("GET", following)["explanation"]
+        while len(found["resources"]) < limit and (following := _next_page(found)):
+            page = self._request("GET", following)["explanation"]
             found = {**found, "links": page["links"], "resources": [*found["resources"], *page["resources"]]}
         return found
 
     def explain_resource(self, stack: Mapping[str, Any], name: str) -> Wire:
         """Return the reasons why a resource is not at rest."""
         address = f"{_path(stack)}/resources/{quote(name, safe='')}/explain"
-        return dict(self._ask("GET", address, params={"nested_depth": NESTED_DEPTH_MAX})["explanation"])
+        return dict(self._request("GET", address, params={"nested_depth": NESTED_DEPTH_MAX})["explanation"])
 
     def events(self, stack: Mapping[str, Any], after: str | None = None) -> Iterator[Wire]:
         """Yield events of the stack and of its nested stacks, oldest first.
@@ -143,7 +143,9 @@ class Client:
         """
         while True:
             params: Wire = {"sort_dir": "asc", "limit": _PAGE, "nested_depth": NESTED_DEPTH_MAX}
-            page = self._ask("GET", f"{_path(stack)}/events", params={**params, "marker": after} if after else params)
+            page = self._request(
+                "GET", f"{_path(stack)}/events", params={**params, "marker": after} if after else params
+            )
             yield from page["events"]
             if len(page["events"]) < _PAGE:
                 return
@@ -151,10 +153,10 @@ class Client:
 
     def newest_event(self, stack: Mapping[str, Any]) -> str | None:
         params = {"sort_dir": "desc", "limit": 1, "nested_depth": NESTED_DEPTH_MAX}
-        found = self._ask("GET", f"{_path(stack)}/events", params=params)["events"]
+        found = self._request("GET", f"{_path(stack)}/events", params=params)["events"]
         return str(found[0]["id"]) if found else None
 
-    def _ask(self, method: str, path: str, **more: Any) -> Wire:
+    def _request(self, method: str, path: str, **more: Any) -> Wire:
         try:
             answer = self._http.request(method, path, **more)
         except httpx.TransportError as error:

@@ -218,7 +218,7 @@ def report(problem: Problem, *, as_json: bool) -> None:
 
 
 def report_interrupt(arguments: Namespace) -> None:
-    """Tell the user, after Ctrl-C, that only the watching ends and the accepted operation continues."""
+    """Print, after Ctrl-C, that only the watching ends and the accepted operation continues."""
     if arguments.command in ("up", "back", "down") and not arguments.json:
         Console(stderr=True).print(
             "interrupted; if the service has accepted it, it goes on: homeostat list", style="dim"
@@ -233,7 +233,7 @@ def console() -> Console:
 
 def _confirm(stack: Wire) -> None:
     if not sys.stdin.isatty():
-        raise Usage(f"deleting {stack['stack_name']} needs a yes: give -y")
+        raise Usage(f"deleting {stack['stack_name']} needs confirmation: add -y")
     answer = input(f"Delete stack {stack['stack_name']} ({stack['id']}) and all it made? [y/N] ")
     if answer.strip().lower() not in ("y", "yes"):
         raise Problem("nothing was deleted")
@@ -278,4 +278,4 @@ def _failure(last: Snapshot) -> list[str]:
     failed = [each for each in last.resources if each.status == views.FAILED]
     lines = [f"{last.name} is {last.stack['stack_status']}: {last.stack['stack_status_reason']}"]
     lines += [f"  {each.name} ({each.type}) {each.action} failed: {each.reason}" for each in failed]
-    return [*lines, f"mend the cause and run the command again; `homeostat explain {last.name}` tells more"]
+    return [*lines, f"repair the cause and run the command again; see `homeostat explain {last.name}`"]

@@ -88,7 +88,7 @@ class Demo:
         with self._client() as client:
             stack = client.stack(STACK)
             newest = client.newest_event(stack)
-            self._say(f"$ kill -9 {pid}")
+            self._print(f"$ kill -9 {pid}")
             killed_at = time.monotonic()
             os.kill(pid, signal.SIGKILL)
             self._until(
@@ -111,7 +111,7 @@ class Demo:
         middle = next(filter(None, (self._kill_in_the_middle(greeting, pids) for greeting in NEW_GREETINGS)), None)
         if middle is None:
             raise Problem("every update was over before it could be interrupted")
-        self._say(f"$ kill -9 {' '.join(map(str, pids))}")
+        self._print(f"$ kill -9 {' '.join(map(str, pids))}")
         moving = ", ".join(each.name for each in middle.resources if not each.at_rest)
         self._check(not middle.at_rest, "the update is half done", f"in progress: {moving}")
         self._until(lambda: self._state.running() is None, "the service to be dead")
@@ -131,9 +131,9 @@ class Demo:
             before = client.newest_event(stack)
 
             def half_done_or_over() -> Snapshot | None:
-                told = client.newest_event(stack) != before
+                reported = client.newest_event(stack) != before
                 seen = look(client, STACK)
-                return seen if half_done(seen) or (told and seen.at_rest) else None
+                return seen if half_done(seen) or (reported and seen.at_rest) else None
 
             with self._started(*changed):
                 seen = self._until(half_done_or_over, "the update to be under way")
@@ -179,13 +179,13 @@ class Demo:
         self._cloud.destroy()
         shutil.rmtree(self._root)
 
-    # -- telling -------------------------------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------------------------------
 
     def _title(self, text: str) -> None:
         self._out.print()
         self._out.print(Text(text, style="bold"))
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._out.print(Text(f"  {text}", style="dim"), soft_wrap=True)
 
     def _check(self, holds: bool, text: str, more: str) -> None:
@@ -193,7 +193,7 @@ class Demo:
             raise Problem(f"this does not hold: {text} ({more})")
         self._out.print(Text.assemble(("  ✓ ", "green"), text, (f"   {more}" if more else "", "dim")), soft_wrap=True)
 
-    # -- doing and looking ---------------------------------------------------------------------------------------------
+    # -- commands and state --------------------------------------------------------------------------------------------
 
     def _homeostat(self, *arguments: str) -> None:
         with self._started(*arguments) as command:
@@ -205,7 +205,7 @@ class Demo:
     def _started(self, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
         """Run a command in parallel; it is terminated at the latest when the context ends."""
         shown = [os.path.relpath(each) if each == str(TEMPLATE) else each for each in arguments]
-        self._say(f"$ homeostat {' '.join(shown)}")
+        self._print(f"$ homeostat {' '.join(shown)}")
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
         environment = {**foreign, "HOMEOSTAT_STATE_DIR": str(self._root)}
         with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=environment) as command:
@@ -248,10 +248,10 @@ class Demo:
         pages = self._pages()
         return pages if len(pages) >= SERVERS and all(page.startswith(greeting) for page in pages) else None
 
-    def _until(self, ask: Callable[[], Found | None], what: str) -> Found:
+    def _until(self, poll: Callable[[], Found | None], what: str) -> Found:
         deadline = time.monotonic() + _WAIT_S
         while time.monotonic() < deadline:
-            if found := ask():
+            if found := poll():
                 return found
             time.sleep(_LOOK_S)
         raise Problem(f"waited {_WAIT_S:.0f} s in vain for {what}")

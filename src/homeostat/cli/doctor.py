@@ -77,7 +77,7 @@ def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
         if cloud is not None:
             yield from _local_cloud(db, cloud)
     except (Transient, SQLAlchemyError) as error:
-        yield Check("database", Level.FAIL, f"a question went wrong: {error}", "look at --database and at its server")
+        yield Check("database", Level.FAIL, f"a query failed: {error}", "look at --database and at its server")
 
 
 def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
@@ -86,7 +86,7 @@ def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: C
         return look(db, tx)
     except Unreadable as error:
         name = look.__name__.strip("_").replace("_", " ")
-        return Check(name, Level.FAIL, f"it cannot be told: {error}", "put the key back into the file of keys")
+        return Check(name, Level.FAIL, f"unknown: {error}", "put the key back into the key file")
 
 
 # -- what others add ---------------------------------------------------------------------------------------------------
@@ -131,9 +131,9 @@ def _writing(db: Database, _tx: Connection) -> Check:
     try:
         health.check_writable(db)
     except (Transient, SQLAlchemyError) as error:
-        remedy = "see whether the disk is full, the file is read-only, or the server is a standby"
+        remedy = "check whether the disk is full, the file is read-only, or the server is a standby"
         return Check("writing", Level.FAIL, f"nothing can be written: {error}", remedy)
-    return Check("writing", Level.OK, "it takes changes")
+    return Check("writing", Level.OK, "it accepts changes")
 
 
 def _clocks(db: Database, tx: Connection) -> Check:
@@ -146,7 +146,7 @@ def _clocks(db: Database, tx: Connection) -> Check:
     found = f"the database is {abs(apart_s):.1f} s {'ahead of' if apart_s > 0 else 'behind'} this machine"
     if abs(apart_s) <= CLOCKS_S + (after - before) / 2:
         return Check("clocks", Level.OK, "the database and this machine agree")
-    return Check("clocks", Level.WARN, found, "let NTP set the clocks: deadlines and pauses are kept by both")
+    return Check("clocks", Level.WARN, found, "let NTP set the clocks: deadlines and pauses depend on both")
 
 
 # -- work --------------------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _board(db: Database, tx: Connection) -> Check:
     if lag_s <= LAG_S:
         return Check("board", Level.OK, f"{backlog.shards} shards wait for a worker")
     found = f"{backlog.shards} shards wait for a worker, one of them for {lag_s:.0f} s"
-    return Check("board", Level.WARN, found, "see that workers run (`homeostat worker`), and start more if they do")
+    return Check("board", Level.WARN, found, "check that workers run (`homeostat worker`); if they do, start more")
 
 
 def _workers(db: Database, tx: Connection) -> Check:
@@ -176,8 +176,9 @@ def _workers(db: Database, tx: Connection) -> Check:
     dead = [f"{each.name}, {now - each.seen_at:.0f} s ago" for each in listed if not each.is_alive(now)]
     if not dead:
         return Check("workers", Level.OK, found or "none runs")
-    remedy = "others take over what they had; see that some run; when you know why these died: doctor --acknowledge"
-    return Check("workers", Level.WARN, f"gone without a word: {_listed(dead)}; running: {found or 'none'}", remedy)
+    remedy = "other workers take over their shards; check that some run; once you know why these died, run "
+    remedy += "homeostat doctor --acknowledge"
+    return Check("workers", Level.WARN, f"died: {_listed(dead)}; running: {found or 'none'}", remedy)
 
 
 def _set_aside(db: Database, tx: Connection) -> Check:
@@ -185,7 +186,7 @@ def _set_aside(db: Database, tx: Connection) -> Check:
     if not rows:
         return Check("bugs", Level.OK, "no shard is set aside")
     found = _listed([f"{row.stack} ({row.stack_id}) shard {row.number}: {row.reason}" for row in rows])
-    remedy = "a mistake of the service: report it with the traceback in the workers' log; it is tried again"
+    remedy = "a bug of the service: report it with the traceback in the workers' log; the shard is tried again"
     return Check("bugs", Level.FAIL, f"set aside: {found}", remedy)
 
 
@@ -195,7 +196,9 @@ def _overdue(db: Database, tx: Connection) -> Check:
     if not rows:
         return Check("deadlines", Level.OK, "no stack is past its deadline")
     found = _listed([f"{row.name} ({row.id}), {now - row.deadline:.0f} s past it" for row in rows])
-    return Check("deadlines", Level.WARN, f"in progress: {found}", "see that workers run: one of them times it out")
+    return Check(
+        "deadlines", Level.WARN, f"in progress: {found}", "check that workers run: one of them will time it out"
+    )
 
 
 def _locks(_: Database, tx: Connection) -> Check:
@@ -208,19 +211,21 @@ def _locks(_: Database, tx: Connection) -> Check:
     if not half:
         held = _listed([f"{row.name} ({row.id}) is locked{locks.told(row.lock)}" for row in rows])
         return Check("locks", Level.OK, held)
-    remedy = "mend what the reasons name, then lock or unlock these stacks once more"
+    remedy = "repair what the reasons name, then lock or unlock these stacks once more"
     return Check("locks", Level.WARN, f"half done: {_listed(half)}", remedy)
 
 
 def _looks(_: Database, tx: Connection) -> Check:
     rows = doubts(tx)
     if not rows:
-        return Check("looks", Level.OK, "none finds everything of a project gone")
+        return Check("looks", Level.OK, "no observation finds everything of a project gone")
     gone = [(f"{row.absent} of kind {row.kind} in project {row.project}", _listed(row.stacks, ", ")) for row in rows]
     found = _listed([f"{what} (stacks {stacks})" for what, stacks in gone])
-    remedy = "see whether the cloud tells the truth; if they are gone: homeostat converge STACK, which makes them anew "
-    remedy += "(by itself it goes on ten minutes later, if something else of that service is seen)"
-    return Check("looks", Level.WARN, f"healing waits, since these are absent at once: {found}", remedy)
+    remedy = (
+        "check whether the cloud is right; if they are gone, run homeostat converge STACK, which creates them again "
+    )
+    remedy += "(healing resumes by itself ten minutes later, if something else of that service is observed)"
+    return Check("looks", Level.WARN, f"healing is paused, because all of these are absent at once: {found}", remedy)
 
 
 def _sinks(db: Database, tx: Connection) -> Check:
@@ -234,17 +239,17 @@ def _sinks(db: Database, tx: Connection) -> Check:
             for row in rows
         ]
     )
-    remedy = "mend what they name, or update these stacks without them; events are given up after a day"
-    return Check("event sinks", Level.WARN, f"cannot be told: {found}", remedy)
+    remedy = "repair what the reasons name, or update these stacks without these sinks; events are dropped after a day"
+    return Check("event sinks", Level.WARN, f"not delivered: {found}", remedy)
 
 
-def _delegations(db: Database, tx: Connection) -> Check:
+def _trusts(db: Database, tx: Connection) -> Check:
     rows = stored_trusts.gone(tx, _SHOWN + 1)
     if not rows:
-        return Check("trusts", Level.OK, "none is gone that a stack goes by")
+        return Check("trusts", Level.OK, "all that stacks use are valid")
     found = _listed([f"{row.stack} ({row.stack_id}), of {row.object['user']}: {row.object['reason']}" for row in rows])
-    remedy = "whoever has a role in the project updates the stack: the service acts for them from then on"
-    return Check("trusts", Level.WARN, f"gone: {found}", remedy)
+    remedy = "let a user with a role in the project update the stack: the service acts for that user from then on"
+    return Check("trusts", Level.WARN, f"no longer valid: {found}", remedy)
 
 
 def _secrets(db: Database, tx: Connection) -> Check:
@@ -253,7 +258,7 @@ def _secrets(db: Database, tx: Connection) -> Check:
     lost = {key: count for key, count in cells.items() if key not in (*ids, key_rotation.PLAIN)}
     if lost:
         found = _listed([f"{count} cells need key {key}" for key, count in sorted(lost.items())])
-        return Check("secrets", Level.FAIL, f"cannot be read: {found}", "put these keys back into the file of keys")
+        return Check("secrets", Level.FAIL, f"cannot be read: {found}", "put these keys back into the key file")
     plain, old = cells.get(key_rotation.PLAIN, 0), sum(cells.get(key, 0) for key in ids if key != newest)
     if not newest and not plain:
         return Check("secrets", Level.OK, "none is stored")
@@ -273,7 +278,7 @@ def _rows(db: Database, tx: Connection) -> Check:
     found = f"{live} stacks, {deleted} deleted ones, {events} events"
     if deleted <= DELETED_MAX and events <= EVENTS_MAX:
         return Check("rows", Level.OK, found)
-    return Check("rows", Level.WARN, found, "remove what nobody needs any more: homeostat purge")
+    return Check("rows", Level.WARN, found, "remove what is no longer needed: homeostat purge")
 
 
 LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
@@ -286,7 +291,7 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
     _locks,
     _looks,
     _sinks,
-    _delegations,
+    _trusts,
     _secrets,
     _rows,
 )
@@ -303,30 +308,30 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
     with db.read() as tx:
         known = cloud_identities.identity(tx, "local")
     if not known and not root.exists():
-        yield Check("local cloud", Level.OK, "nothing was made in it yet")
+        yield Check("local cloud", Level.OK, "nothing was created in it yet")
         return
     try:
         before = inventory.things(root, known)
     except Transient as error:
-        yield Check("local cloud", Level.FAIL, f"nobody can look into it: {error}", "bring back what the text names")
+        yield Check("local cloud", Level.FAIL, f"it cannot be read: {error}", "restore what the message names")
         return
     guarded = "Landlock keeps user data" if landlock.version() else "without Landlock, nothing keeps user data"
     yield Check("local cloud", Level.OK, f"it is in {root}; {guarded} from the files of the service")
     with db.read() as tx:
         candidates = {kind: health.unowned(tx, found) for kind, found in before.items()}
-        kept = {kind: retained.among(tx, kind, handles) for kind, handles in candidates.items()}
+        retained_things = {kind: retained.among(tx, kind, handles) for kind, handles in candidates.items()}
         rows = health.steady(tx, {name for names in of_kind(before).values() for name in names})
     after = inventory.things(root, known)
-    left, let_go = [], []
+    left, retained_lines = [], []
     for kind, handles in candidates.items():
-        why = {each.handle: f"{each.name} of stack {each.stack}: {each.reason}" for each in kept[kind]}
+        why = {each.handle: f"{each.name} of stack {each.stack}: {each.reason}" for each in retained_things[kind]}
         for handle in sorted(handles & set(after[kind])):
             if handle in why:
-                let_go.append(f"{kind} {handle} ({why[handle]})")
+                retained_lines.append(f"{kind} {handle} ({why[handle]})")
             else:
                 left.append(f"{kind} {handle}")
-    yield Check("things that were kept", Level.OK, _listed(let_go) or "none")
-    remedy = f"left by a lost database, or kept by an older version; what nobody needs: remove it below {root}"
+    yield Check("things that were kept", Level.OK, _listed(retained_lines) or "none")
+    remedy = f"left by a lost database, or retained by an older version; if you do not need it, remove it below {root}"
     if left:
         yield Check("things without rows", Level.WARN, _listed(left), remedy)
     else:

@@ -34,7 +34,7 @@ class Fault(Problem):
 
 
 class Usage(Problem):
-    """The command was given input it cannot use."""
+    """The command cannot use its input."""
 
     code = USAGE
     kind = "Usage"

@@ -147,7 +147,7 @@ def read(wire: Mapping[str, Any]) -> Explained:
 def _unseen(unseen: Mapping[str, Any] | None) -> str:
     if unseen is None:
         return ""
-    return f"nobody could look at it since {unseen['since'] or 'it was begun'}: {unseen['reason']}"
+    return f"it could not be observed since {unseen['since'] or 'it was begun'}: {unseen['reason']}"
 
 
 def _waiting(waiting: Mapping[str, Any] | None) -> str:
@@ -214,11 +214,11 @@ def left(outlook: Outlook) -> str:
 def how(outlook: Outlook) -> str:
     """Return the method of the estimate, and what it leaves out."""
     if outlook.left_s is None:
-        return f"nobody knows how long it takes: {', '.join(outlook.unknown)}" if outlook.unknown else ""
+        return f"unknown how long it takes: {', '.join(outlook.unknown)}" if outlook.unknown else ""
     found = f"by {' → '.join(outlook.chain)}, as long as such took before"
     if outlook.by == "rate":
         found = f"by {outlook.rate:.3g} resources a second" if outlook.rate else ""
-    return f"{found}; nobody knows: {', '.join(outlook.unknown)}" if outlook.unknown else found
+    return f"{found}; unknown: {', '.join(outlook.unknown)}" if outlook.unknown else found
 
 
 def since(reason: Reason, now: float) -> str:

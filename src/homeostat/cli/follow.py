@@ -16,9 +16,9 @@ from homeostat.cli.errors import Unreachable
 from homeostat.cli.pictures import Durations, StackPicture, event_line
 from homeostat.cli.views import Snapshot
 
-ASK_S = 0.2
+POLL_S = 0.2
 """Shortest interval between two requests for the state."""
-ASK_SHARE = 0.25
+POLL_SHARE = 0.25
 """Requests take at most this share of the time: large stacks are requested less often."""
 REASONS = 100
 """Reasons that are requested: more do not fit on a screen."""
@@ -94,13 +94,13 @@ class SnapshotLines:
     explains = False
 
     def __init__(self) -> None:
-        self._told: Any = None
+        self._written: Any = None
 
     def show(self, snapshot: Snapshot) -> None:
-        told = {"stack": snapshot.stack, "resources": snapshot.wires}
-        if told != self._told:
-            write_json(told)
-            self._told = told
+        document = {"stack": snapshot.stack, "resources": snapshot.wires}
+        if document != self._written:
+            write_json(document)
+            self._written = document
 
     def silence(self, error: Unreachable) -> None:
         """Do nothing: the next change is written when the service answers again."""
@@ -143,7 +143,7 @@ def follow(client: Client, identity: str, view: View, *, until_rest: bool = True
     """
     answered_at = time.monotonic()
     while True:
-        asked_at = time.monotonic()
+        requested_at = time.monotonic()
         try:
             snapshot = look(client, identity, explained=view.explains)
             view.show(snapshot)
@@ -155,7 +155,7 @@ def follow(client: Client, identity: str, view: View, *, until_rest: bool = True
         else:
             if snapshot.gone or (until_rest and snapshot.at_rest):
                 return snapshot
-        time.sleep(max(ASK_S, (time.monotonic() - asked_at) / ASK_SHARE))
+        time.sleep(max(POLL_S, (time.monotonic() - requested_at) / POLL_SHARE))
 
 
 def look(client: Client, identity: str, *, outputs: bool = False, explained: bool = False) -> Snapshot:

@@ -68,7 +68,7 @@ def back(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
         if arguments.dry_run:
-            return _foreseen(client, stack, arguments)
+            return _print_preview(client, stack, arguments)
         after = client.newest_event(stack)
         client.go_back(stack, arguments.revision)
         if arguments.no_wait:
@@ -76,7 +76,7 @@ def back(arguments: Namespace) -> int:
         return ended(client, followed(client, stack["id"], arguments, after), arguments)
 
 
-def _foreseen(client: Client, stack: Wire, arguments: Namespace) -> int:
+def _print_preview(client: Client, stack: Wire, arguments: Namespace) -> int:
     preview = client.preview_going_back(stack, arguments.revision)
     if arguments.json:
         write_json({"stack_name": stack["stack_name"], "summary": counted(preview), **preview})

@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 def key_file(chosen: str, state: Path) -> Path:
     """Return the path of the key file. Raise Usage when there is to be none."""
     if chosen == NO_KEYS:
-        raise Usage("--encryption-keys none: name the file of keys")
+        raise Usage("--encryption-keys none: name the key file")
     return Path(chosen).expanduser().absolute() if chosen else State(state).keys
 
 
@@ -43,11 +43,11 @@ def use_keys(db: Database, chosen: str, state: Path) -> None:
             _check_plain(db, f"the file {path} is gone")
             _make(path)
     if path is None:
-        _check_plain(db, "no --encryption-keys are given")
+        _check_plain(db, "there are no --encryption-keys")
         if not chosen:
             LOG.warning(
                 "secrets are stored as plain text: give all processes the same --encryption-keys FILE "
-                "(make one with: homeostat keys generate), or say that it is meant so with --encryption-keys none"
+                "(make one with: homeostat keys generate), or confirm that this is intended with --encryption-keys none"
             )
         return
     keys = _read(path)
@@ -63,7 +63,7 @@ def _make(path: Path) -> None:
     except FileExistsError:
         LOG.info("another process has made %s", path)
     except OSError as error:
-        raise Problem(f"the file of keys {path} cannot be made: {error.strerror}") from error
+        raise Problem(f"the key file {path} cannot be made: {error.strerror}") from error
 
 
 def _check_plain(db: Database, why: str) -> None:
@@ -71,8 +71,8 @@ def _check_plain(db: Database, why: str) -> None:
     needed = _key_in_use(db)
     if needed:
         raise Problem(
-            f"the database holds secrets encrypted with key {needed}, and {why}: put the file of keys back; if it is "
-            "lost for good, make another one (homeostat keys generate): all that is not encrypted goes on"
+            f"the database holds secrets encrypted with key {needed}, and {why}: put the key file back; if it is lost "
+            "for good, make another one (homeostat keys generate): everything that is not encrypted goes on"
         )
 
 
@@ -131,7 +131,7 @@ def status(db: Database, path: Path, *, as_json: bool) -> int:
     ids = db.keys.ids
     lost = sorted(set(cells) - set(ids) - {key_rotation.PLAIN})
     if as_json:
-        write_json({"file": str(path), "keys": list(ids), "encrypting": db.keys.newest, "cells": cells, "lost": lost})
+        write_json({"file": str(path), "keys": list(ids), "newest": db.keys.newest, "cells": cells, "lost": lost})
     else:
         rows = [[each, str(cells.get(each, 0)), _role(each, db)] for each in [*ids, *lost, key_rotation.PLAIN]]
         console().print(pictures.table(("key", "cells", ""), rows))
@@ -142,14 +142,14 @@ def _role(key: str, db: Database) -> str:
     if key == key_rotation.PLAIN:
         return "not encrypted"
     if key not in db.keys.ids:
-        return "lost: put it back into the file of keys, or nobody can read these"
+        return "lost: put it back into the key file, or these stay unreadable"
     return "encrypts what is written now" if key == db.keys.newest else "only decrypts"
 
 
 def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
     """Add a key and encrypt all cells with it.
 
-    With `same_key`, only encrypt what is not encrypted with the newest key; where the file begins with `plain`, that
+    With `same_key`, only encrypt what is not encrypted with the newest key; if the file begins with `plain`, that
     decrypts everything for good.
 
     Returns:
@@ -178,15 +178,15 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
     cells = _counts(db)
     old = {each: cells[each] for each in keys.ids if each in cells and each != keys.newest}
     if as_json:
-        told = {"key": keys.newest, "encrypted": done.cells, "lost": dict(done.lost), "left": old}
-        write_json(told)
+        result = {"key": keys.newest, "encrypted": done.cells, "lost": dict(done.lost), "left": old}
+        write_json(result)
     else:
         how = f"Encrypted {done.cells} cells with key {keys.newest}" if keys.newest else f"Decrypted {done.cells} cells"
         console().print(f"{how}.")
         for why, count in done.lost.items():
             console().print(f"{count} times: {why}")
         if not old:
-            console().print("No cell needs an older key any more; backups do that were made before.")
+            console().print("No cell needs an older key any more; older backups do.")
     return FAILED if done.lost or old else OK
 
 

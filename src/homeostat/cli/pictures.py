@@ -112,8 +112,8 @@ class StackPicture:
             "waiting": sum(each.begins for each in resources),
             "on their way out": sum(len(each.leftovers) for each in resources),
         }
-        told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        return [Text(told, style="dim")] if told else []
+        shown_counts = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        return [Text(shown_counts, style="dim")] if shown_counts else []
 
 
 def _most_telling(lines: Sequence[Line], room: int) -> tuple[list[Line], int]:

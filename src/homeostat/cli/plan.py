@@ -125,25 +125,25 @@ def _fold(
     Args:
         more: (parent, change) -> number of members that are not listed.
     """
-    children = below[parent]
-    alike = Counter(nodes[place].change for place in children)
+    members = below[parent]
+    alike = Counter(nodes[place].change for place in members)
     left: Counter[str] = Counter()
-    kept = []
-    for place in children:
+    shown = []
+    for place in members:
         change = nodes[place].change
         left[change] += 1
         if not change or alike[change] <= ALIKE_MAX or left[change] < ALIKE_MAX or below.get(place):
-            kept.append(place)
+            shown.append(place)
     for change in SYMBOLS:
-        hidden = sum(nodes[place].change == change for place in children) - sum(
-            nodes[place].change == change for place in kept
+        hidden = sum(nodes[place].change == change for place in members) - sum(
+            nodes[place].change == change for place in shown
         )
         hidden += more.get((parent, change), 0)
         if hidden:
             folded = (*parent, f"({change})")
             nodes[folded] = Node(f"… and {hidden} more", change=change, folded=hidden)
-            kept.append(folded)
-    below[parent] = kept
+            shown.append(folded)
+    below[parent] = shown
 
 
 def _node(change: str, entry: Wire) -> Node:

@@ -19,11 +19,11 @@ from homeostat.cli.supervisor import Run, Supervisor
 LOG = logging.getLogger(__name__)
 START_S = 60.0
 """Time within which a detached service must answer."""
-_ASK_S = 0.1
+_POLL_S = 0.1
 
 
 def supervise(settings: ServiceSettings, run: Run, load: Callable[[], None]) -> None:
-    """Run API and workers until told to stop. The caller has claimed the state directory.
+    """Run API and workers until a signal stops it. The caller has claimed the state directory.
 
     The supervisor owns the listening socket: while an API process is replaced, connections wait, and none is refused.
 
@@ -102,8 +102,8 @@ def start_detached(settings: ServiceSettings) -> Service:
         if there is not None and answers(there.url):
             return there
         if child.poll() is not None and state.running() is None:
-            raise Problem(f"the service did not start:\n{_said(state, begin)}")
-        time.sleep(_ASK_S)
+            raise Problem(f"the service did not start:\n{_log_since(state, begin)}")
+        time.sleep(_POLL_S)
     raise Unreachable(f"the service does not answer after {START_S:.0f} s; see {state.log}")
 
 
@@ -123,7 +123,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def _said(state: State, begin: int) -> str:
+def _log_since(state: State, begin: int) -> str:
     """Return what the service has logged since its start, at most the last 2000 characters."""
     with open(state.log, "rb") as log:
         log.seek(begin)

@@ -14,7 +14,7 @@ from homeostat.cli import pictures
 from homeostat.cli.client import Client, Wire
 from homeostat.cli.commands import connect, console, ended, followed
 from homeostat.cli.errors import FAILED, OK, Problem, Usage
-from homeostat.cli.follow import ASK_S, write_json
+from homeostat.cli.follow import POLL_S, write_json
 
 LOOK_PATIENCE_S = 120.0
 """Longest wait for an observation: the observers may be busy, or the cloud may not answer."""
@@ -24,10 +24,10 @@ Found = TypeVar("Found")
 def observe(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
-        asked_at = client.act(stack, "observe", arguments.resource)["observe"]["asked_at"]
+        requested_at = client.act(stack, "observe", arguments.resource)["observe"]["asked_at"]
         if arguments.no_wait:
-            return _told({"asked_at": asked_at}, "it is looked at soon", arguments)
-        state = _looked(client, stack, arguments.resource, asked_at)
+            return _print({"asked_at": requested_at}, "it is looked at soon", arguments)
+        state = _looked(client, stack, arguments.resource, requested_at)
         resources = [each for each in client.resources(stack) if arguments.resource in (None, each["resource_name"])]
     if arguments.json:
         write_json({"convergence": state, "resources": resources})
@@ -45,7 +45,7 @@ def converge(arguments: Namespace) -> int:
         after = client.newest_event(stack)
         client.act(stack, "converge", arguments.resource)
         if arguments.no_wait:
-            return _told({"stack": stack["id"]}, f"accepted: homeostat watch {stack['stack_name']}", arguments)
+            return _print({"stack": stack["id"]}, f"accepted: homeostat watch {stack['stack_name']}", arguments)
         if arguments.resource is None:
             return ended(client, followed(client, stack["id"], arguments, after), arguments)
         resource = _until(lambda: _at_rest(client, stack, arguments.resource), "it to be converged")
@@ -72,34 +72,34 @@ def resume(arguments: Namespace) -> int:
 
 
 def lock(arguments: Namespace) -> int:
-    given = {"level": arguments.level, "reason": arguments.reason, "expires_in": arguments.expires_in}
-    return _done(arguments, "lock", given)
+    value = {"level": arguments.level, "reason": arguments.reason, "expires_in": arguments.expires_in}
+    return _done(arguments, "lock", value)
 
 
 def unlock(arguments: Namespace) -> int:
     return _done(arguments, "unlock")
 
 
-def _done(arguments: Namespace, action: str, given: Wire | None = None) -> int:
+def _done(arguments: Namespace, action: str, value: Wire | None = None) -> int:
     """Request an action on the whole stack, and follow it to its end."""
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
         after = client.newest_event(stack)
-        client.act(stack, action, given=given)
+        client.act(stack, action, value=value)
         if arguments.no_wait:
-            return _told({"stack": stack["id"]}, f"accepted: homeostat watch {stack['stack_name']}", arguments)
+            return _print({"stack": stack["id"]}, f"accepted: homeostat watch {stack['stack_name']}", arguments)
         return ended(client, followed(client, stack["id"], arguments, after), arguments)
 
 
 def convergence(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
-        given = _given(arguments)
-        if given is None:
+        change = _requested_change(arguments)
+        if change is None:
             state = client.convergence(stack)
         else:
-            change = given if arguments.resource is None else {"resources": {arguments.resource: given or None}}
-            state = client.switch(stack, change)
+            whole = arguments.resource is None
+            state = client.switch(stack, change if whole else {"resources": {arguments.resource: change or None}})
     if arguments.json:
         write_json({"convergence": state})
         return OK
@@ -118,22 +118,22 @@ def convergence(arguments: Namespace) -> int:
     return OK
 
 
-def _given(arguments: Namespace) -> Wire | None:
+def _requested_change(arguments: Namespace) -> Wire | None:
     """Return the requested changes: None for none, {} to remove the resource's own switches."""
     if arguments.same:
         return {}
-    given: Wire = {}
+    change: Wire = {}
     if arguments.enabled is not None:
-        given["enabled"] = arguments.enabled
+        change["enabled"] = arguments.enabled
     if arguments.look_every is not None:
-        given["observe_interval"] = arguments.look_every.seconds
+        change["observe_interval"] = arguments.look_every.seconds
     if arguments.healing is not None:
-        given["healing"] = None if arguments.healing == "default" else arguments.healing
+        change["healing"] = None if arguments.healing == "default" else arguments.healing
     if "healing_share" in arguments:
         if arguments.resource is not None:
             raise Usage("--healing-share is of a stack: leave out the resource")
-        given["healing_share"] = arguments.healing_share
-    return given or None
+        change["healing_share"] = arguments.healing_share
+    return change or None
 
 
 def _enabled(state: Wire) -> str:
@@ -144,17 +144,17 @@ def _interval(state: Wire) -> str:
     seconds = state.get("observe_interval")
     if seconds is None:
         return "as usual"
-    return f"every {seconds:g} s" if seconds else "only when asked"
+    return f"every {seconds:g} s" if seconds else "only on request"
 
 
-def _looked(client: Client, stack: Wire, resource: str | None, asked_at: str) -> Wire:
+def _looked(client: Client, stack: Wire, resource: str | None, requested_at: str) -> Wire:
     """Wait until the stack, or the resource, has been observed since `asked_at`; return the switches' state."""
 
     def since() -> Wire | None:
         state = client.convergence(stack, resource)
-        if state["blind"] and (state["looked_at"] or "") < asked_at:
+        if state["blind"] and (state["looked_at"] or "") < requested_at:
             raise Problem(f"it cannot be looked at now: {state['blind']}; the service tries again by itself")
-        return state if (state["looked_at"] or "") >= asked_at else None
+        return state if (state["looked_at"] or "") >= requested_at else None
 
     return _until(since, "a look; see `homeostat doctor`")
 
@@ -165,13 +165,13 @@ def _at_rest(client: Client, stack: Wire, name: str) -> Wire | None:
     return None if busy else resource
 
 
-def _until(ask: Callable[[], Found | None], what: str) -> Found:
+def _until(poll: Callable[[], Found | None], what: str) -> Found:
     deadline = time.monotonic() + LOOK_PATIENCE_S
     while time.monotonic() < deadline:
-        found = ask()
+        found = poll()
         if found is not None:
             return found
-        time.sleep(ASK_S)
+        time.sleep(POLL_S)
     raise Problem(f"waited {LOOK_PATIENCE_S:.0f} s in vain for {what}")
 
 
@@ -199,7 +199,7 @@ def _drift(resources: list[Wire]) -> list[list[str]]:
     return rows
 
 
-def _told(answer: Wire, words: str, arguments: Namespace) -> int:
+def _print(answer: Wire, words: str, arguments: Namespace) -> int:
     if arguments.json:
         write_json(answer)
     else:

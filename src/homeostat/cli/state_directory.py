@@ -1,7 +1,7 @@
 """The state directory: the files of a service, and the lock that tells which service has it.
 
 service.json   process ids and address of the running service     service.lock   held for as long as it lives
-service.log    log of a detached service                          homeostat.db   SQLite, unless a URL is given
+service.log    log of a detached service                          homeostat.db   SQLite, unless there is a URL
 cloud/         the local cloud                                    keys           encrypt the secrets in homeostat.db
 """
 
@@ -95,7 +95,7 @@ class State:
     def _check_others(self) -> None:
         if self.root.stat().st_mode & stat.S_ISVTX:
             remedy = "choose a directory of your own with --state-dir"
-            raise Problem(f"the state directory {self.root} is one for everybody's files: {remedy}")
+            raise Problem(f"the state directory {self.root} is shared by all users: {remedy}")
         _take_from_others(self.root, _CHANGING)
 
     def _files(self) -> Iterator[Path]:

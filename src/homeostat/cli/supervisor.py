@@ -2,7 +2,7 @@
 
 A child is a fork of this process and has all modules in memory already: a fresh interpreter takes seconds of CPU time
 to load them, in which no work would be done after all workers died. It has a process name of its own
-(`homeostat-worker`), and inherits no open files but the given sockets.
+(`homeostat-worker`), and inherits no open files but the sockets of `sockets`.
 """
 
 import contextlib
@@ -114,10 +114,10 @@ class Supervisor:
         self._sockets = tuple(sockets)
 
     def run(self) -> None:
-        """Run until told to stop.
+        """Run until a signal stops it.
 
         Raises:
-            Problem: A child rejects the settings, which a restart would not mend.
+            Problem: A child rejects the settings, which a restart would not help.
         """
         watched = STOPPING | {signal.SIGCHLD}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
@@ -191,7 +191,7 @@ class Supervisor:
             pid = child.running.pid
             child.running = None
             if code == USAGE:
-                raise Problem(f"{child.name} cannot run with these settings; what it said is above")
+                raise Problem(f"{child.name} cannot run with these settings; its message is above")
             steady = time.monotonic() - child.started_at >= STEADY_S
             child.deaths = 0 if steady else child.deaths + 1
             delay_s = min(DELAY_S_MAX, 0.1 * 2**child.deaths) if child.deaths > 1 else 0.0
@@ -199,7 +199,7 @@ class Supervisor:
             LOG.warning("%s (process %s) %s; it starts again in %.1f s", child.name, pid, _ended(code), delay_s)
 
     def _stop(self) -> None:
-        """Ask all children to stop, wait, and kill those that do not."""
+        """Send SIGTERM to all children, wait, and kill those that do not."""
         running = [child.running for child in self._children if child.running is not None]
         for each in running:
             each.signal(signal.SIGTERM)
@@ -211,9 +211,9 @@ class Supervisor:
                 each.ends_before(math.inf)
 
 
-def _close_all_but(kept: set[int]) -> None:
+def _close_all_but(open_: set[int]) -> None:
     begin = 0
-    for descriptor in sorted(kept):
+    for descriptor in sorted(open_):
         if begin < descriptor:  # an empty range means everything to some kernels
             os.closerange(begin, descriptor)
         begin = descriptor + 1

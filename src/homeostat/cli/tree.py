@@ -73,7 +73,7 @@ def branches(below: Mapping[Any, Sequence[Any]]) -> Iterator[tuple[str, Any]]:
         key, branch, stem = pending.pop()
         yield branch, key
         inner = stem if len(stem) < 2 * INDENT_MAX else stem[: 2 * INDENT_MAX]
-        children = below.get(key, ())
-        for number, child in reversed(list(enumerate(children))):
-            last = number == len(children) - 1
-            pending.append((child, inner + ("└ " if last else "├ "), inner + ("  " if last else "│ ")))
+        items = below.get(key, ())
+        for number, item in reversed(list(enumerate(items))):
+            last = number == len(items) - 1
+            pending.append((item, inner + ("└ " if last else "├ "), inner + ("  " if last else "│ ")))

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 IN_PROGRESS = "IN_PROGRESS"
 COMPLETE = "COMPLETE"
 FAILED = "FAILED"
-UNTOLD = "state changed"
-"""Reason in the API's format when there is none to give."""
+NO_REASON = "state changed"
+"""What the API shows where there is no reason."""
 
 Key = tuple[str, str]
 """Stack id and resource name."""
@@ -25,7 +25,7 @@ class ResourceView:
         parent: Name of the owning resource in the parent stack.
         nested: Id of its nested stack.
         waiting: What it waits for, in the service's words.
-        presence: By the last observation that brought news.
+        presence: By the last observation that found a change.
         seen: Reason of that observation.
         seen_at: Time of that observation, in seconds since the epoch.
         leftovers: Things of the same name that are being removed.
@@ -135,7 +135,7 @@ def read_resource(wire: Mapping[str, Any]) -> ResourceView:
         since=seconds(wire.get("updated_time") or wire.get("creation_time")),
         parent=wire.get("parent_resource") or "",
         nested=last_part(links.get("nested", "")),
-        waiting="" if waiting == UNTOLD else waiting,
+        waiting="" if waiting == NO_REASON else waiting,
         presence=observed.get("presence") or "",
         seen=observed.get("reason") or "",
         seen_at=seconds(observed.get("seen_at")),

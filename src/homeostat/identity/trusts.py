@@ -38,7 +38,7 @@ Accept = Callable[[Connection], None]
 
 
 def nobodys(tx: Connection) -> None:
-    """Accept nothing: for requests that need no trust, or have one already."""
+    """Do nothing: for requests that need no trust, or have one already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,88 +69,90 @@ class StackTrusts:
     """
 
     def __init__(self, db: Database, trusts: "Trusts", entropy: Entropy, roles: frozenset[str] = frozenset()) -> None:
-        """Remember where trusts are kept.
+        """Store the parts.
 
         Args:
             db: The database.
             trusts: Trusts in Keystone.
             entropy: Randomness for ids, and for the ends of trusts.
-            roles: Roles that a trust delegates; empty for all roles of the user who requests the stack.
+            roles: Roles that a trust carries; empty for all roles of the user who requests the stack.
         """
         self._db = db
         self._trusts = trusts
         self._entropy = entropy
         self._roles = roles
-        self._given: dict[str, str] = {}
+        self._tokens: dict[str, str] = {}
 
-    # -- asking ------------------------------------------------------------------------------------------------------
+    # -- getting trusts ------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def entrusted(self, stack_id: str, asker: Requester) -> Iterator[Accept]:
+    def entrusted(self, stack_id: str, requester: Requester) -> Iterator[Accept]:
         """Get a trust of the user who requests a root stack, unless the stack has a good one of this user already.
 
-        If the block raises, the trust is given up and deleted later.
+        If the block raises, the trust is deleted later.
 
         Yields:
             A function to be called in the transaction that stores the stack: it makes the trust the stack's own.
 
         Raises:
-            Rejected: Forbidden, when the user cannot delegate.
+            Rejected: Forbidden, when the user cannot create a trust.
             Transient: Keystone does not answer.
         """
         with self._db.read() as tx:
             there = stored_trusts.current(tx, stack_id)
-        if there is not None and (there.state, there.user_id) == (GOOD, asker.user_id):
+        if there is not None and (there.state, there.user_id) == (GOOD, requester.user_id):
             yield nobodys
             return
-        asked = self._intend(stack_id, asker)
+        requested = self._intend(stack_id, requester)
         try:
-            trust_id = self._ask(asked, asker)
-            yield lambda tx: stored_trusts.accept(tx, asked, trust_id)
+            trust_id = self._create(requested, requester)
+            yield lambda tx: stored_trusts.accept(tx, requested, trust_id)
         except BaseException:  # also where the request is cancelled
             with self._db.write() as tx:
-                stored_trusts.give_up(tx, asked.id)
+                stored_trusts.give_up(tx, requested.id)
             raise
 
-    def _intend(self, stack_id: str, asker: Requester) -> StoredTrust:
+    def _intend(self, stack_id: str, requester: Requester) -> StoredTrust:
         """Store that a trust will be requested, with the random end by which it can be found again."""
         end = self._trusts.end_of(int.from_bytes(self._entropy.read(8), "big"))
-        asked = StoredTrust(
+        requested = StoredTrust(
             self._entropy.stack_id(),
             stack_id,
-            asker.project,
-            asker.user_id,
+            requester.project,
+            requester.user_id,
             stored_trusts.ASKED,
-            object={"end": end, "user": asker.user},
+            object={"end": end, "user": requester.user},
         )
         with self._db.write() as tx:
-            asked.created_at = self._db.now_of(tx)
-            asked.due_at = asked.created_at + stored_trusts.ASKING_S
-            stored_trusts.add(tx, asked)
-        return asked
+            requested.created_at = self._db.now_of(tx)
+            requested.due_at = requested.created_at + stored_trusts.ASKING_S
+            stored_trusts.add(tx, requested)
+        return requested
 
-    def _ask(self, asked: StoredTrust, asker: Requester) -> str:
+    def _create(self, requested: StoredTrust, requester: Requester) -> str:
         """Return the id of the trust to use; a request that was itself made with a trust in the service keeps that."""
-        if asker.trust is not None and (self._goes_by(asker.trust) or self._trusts.is_ours(asker.trust)):
-            return asker.trust
-        roles = sorted(self._roles or asker.roles)
+        if requester.trust is not None and (self._is_used(requester.trust) or self._trusts.is_ours(requester.trust)):
+            return requester.trust
+        roles = sorted(self._roles or requester.roles)
         try:
-            return self._trusts.make(asker.user_id, asker.project, roles, asker.token, asked.object["end"])
+            return self._trusts.make(
+                requester.user_id, requester.project, roles, requester.token, requested.object["end"]
+            )
         except Transient:
             raise
         except HomeostatError as error:
             message = (
-                f"The service cannot act for {asker.user} when it is alone: {error}. Ask with a token of a password, "
-                f"or of an application credential that is unrestricted; the roles that are needed: {', '.join(roles)}."
+                f"The service could not act for {requester.user} later: {error}. Use a token of a password, "
+                f"or of an unrestricted application credential; needed roles: {', '.join(roles)}."
             )
             raise Rejected("Forbidden", message) from error
 
-    def _goes_by(self, trust_id: str) -> bool:
-        """Whether a stack of this service uses this trust: then Keystone need not be asked whom it trusts."""
+    def _is_used(self, trust_id: str) -> bool:
+        """Whether a stack of this service uses this trust: then there is no need to look it up in Keystone."""
         with self._db.read() as tx:
             return stored_trusts.is_good(tx, trust_id)
 
-    # -- acting ------------------------------------------------------------------------------------------------------
+    # -- using them ----------------------------------------------------------------------------------------------------
 
     def token(self, project: str, of: str = "") -> str:
         """Return a token for calls of a cloud.
@@ -174,9 +176,9 @@ class StackTrusts:
             except Denied as error:
                 self._lose(each, str(error))
                 continue
-            self._given[each.trust_id] = token
+            self._tokens[each.trust_id] = token
             return token
-        raise Denied(_nobody(project, tried))
+        raise Denied(_no_trust(project, tried))
 
     def _of(self, tx: Connection, of: str) -> StoredTrust | None:
         """Return the trust of the stack that a creation (by its token) or a thing (by its handle) belongs to."""
@@ -193,10 +195,10 @@ class StackTrusts:
 
     def refused(self, token: str) -> None:
         """Note that a cloud has refused a token, so that the next call gets a new one."""
-        for trust_id in [each for each, given in self._given.items() if given == token]:
+        for trust_id in [each for each, used in self._tokens.items() if used == token]:
             self._trusts.refused(trust_id)
 
-    # -- tidying up --------------------------------------------------------------------------------------------------
+    # -- tidying up ----------------------------------------------------------------------------------------------------
 
     def tidy(self) -> int:
         """Delete trusts that are not needed any more; return how many rows are done with."""
@@ -229,10 +231,12 @@ class StackTrusts:
         return True
 
 
-def _nobody(project: str, tried: list[StoredTrust]) -> str:
-    told = "; ".join(f"{each.object.get('user')}: {each.object['reason']}" for each in tried if "reason" in each.object)
-    reason = f" ({told})" if told else ""
+def _no_trust(project: str, tried: list[StoredTrust]) -> str:
+    refusals = "; ".join(
+        f"{each.object.get('user')}: {each.object['reason']}" for each in tried if "reason" in each.object
+    )
+    reason = f" ({refusals})" if refusals else ""
     return (
-        f"the service has nobody's trust any more to act in project {project}{reason}; whoever has a role there "
-        "updates the stack, and it goes on"
+        f"the service has no valid trust to act in project {project}{reason}: let a user with a role there update "
+        "the stack, then it goes on"
     )

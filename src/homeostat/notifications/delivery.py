@@ -32,15 +32,15 @@ SINKS_MAX = 8
 """Sinks served side by side."""
 EVENTS_MAX = 100
 """Events delivered to a sink before its cursor is stored."""
-GIVEN_UP_S = 86_400.0
-"""Age at which an event is given up that could not be delivered."""
+DROP_S = 86_400.0
+"""Age at which an undelivered event is dropped."""
 
 
 class Deliverer:
     """Deliverer of events to the sinks that this worker takes. Several workers may deliver on one database."""
 
     def __init__(self, db: Database, to: Sinks, clock: Clock, executor: Executor | None = None) -> None:
-        """Remember where events go.
+        """Store the parts.
 
         Args:
             db: The database.
@@ -53,7 +53,7 @@ class Deliverer:
         self._clock = clock
         self._executor = executor
         self._horizon = EventHorizon()
-        self._veils = Redactions()
+        self._redactions = Redactions()
 
     def round(self) -> int:
         """Deliver to sinks that are due; return how many this worker served."""
@@ -66,7 +66,7 @@ class Deliverer:
             return 0
         with self._db.write() as tx:
             taken = event_sinks.take(tx, due, self._db.now_of(tx))
-        # The loop merely waits for all of them: `map` is lazy, and errors are handled by `_serve`.
+        # The loop merely waits for all of them: `map` is lazy, and `_serve` catches errors.
         side_by_side = map if self._executor is None else self._executor.map
         for _ in side_by_side(lambda sink: self._serve(sink, horizon), taken):
             pass
@@ -75,11 +75,11 @@ class Deliverer:
     def _serve(self, sink: Sink, horizon: int) -> None:
         with about(stack=sink.stack_id):
             try:
-                self._keep(*self._tell(sink, horizon), horizon)
+                self._store_cursor(*self._deliver(sink, horizon), horizon)
             except Exception:
-                LOG.exception("the sink %s is told again in %.0f s", sink.settings["type"], TAKEN_S)
+                LOG.exception("the sink %s is served again in %.0f s", sink.settings["type"], TAKEN_S)
 
-    def _tell(self, sink: Sink, horizon: int) -> tuple[Sink, str]:
+    def _deliver(self, sink: Sink, horizon: int) -> tuple[Sink, str]:
         """Deliver some events to a sink.
 
         Args:
@@ -92,7 +92,7 @@ class Deliverer:
         kind = sink.settings["type"]
         with self._db.read() as tx:
             events = event_sinks.untold(tx, sink, horizon, EVENTS_MAX)
-            veils = self._veils_over(tx, events)
+            redactions = self._redactions_of(tx, events)
         # Half of the time for which the sink is taken: the cursor has to be stored before another worker takes it.
         until = self._clock.monotonic() + TAKEN_S / 2
         cursor, count, reason = sink.cursor, 0, ""
@@ -100,11 +100,11 @@ class Deliverer:
             if count and self._clock.monotonic() >= until:
                 break
             try:
-                self._to.post(sink.project, sink.settings, body_of(event, veils[event.stack_id]))
+                self._to.post(sink.project, sink.settings, body_of(event, redactions[event.stack_id]))
             except Exception as error:
                 reason = str(error) or repr(error)
                 LOG.warning(
-                    "event %d cannot be told to the sink %s: %s",
+                    "event %d cannot be delivered to the sink %s: %s",
                     event.seq,
                     kind,
                     reason,
@@ -115,7 +115,7 @@ class Deliverer:
         metrics.told(kind, count)
         return replace(sink, cursor=cursor), reason
 
-    def _veils_over(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Redaction]:
+    def _redactions_of(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Redaction]:
         """Return what redacts these events, by stack.
 
         An event carries the properties that its resource has now, which may be those of an older revision.
@@ -124,16 +124,18 @@ class Deliverer:
         for each in events:
             revisions[each.stack_id].add(each.revision)
         owners = ((stacks.get(tx, stack_id), numbers) for stack_id, numbers in revisions.items())
-        return {row.id: self._veils.over(tx, stacks.facts(row), numbers) for row, numbers in owners if row is not None}
+        return {
+            row.id: self._redactions.over(tx, stacks.facts(row), numbers) for row, numbers in owners if row is not None
+        }
 
-    def _keep(self, sink: Sink, reason: str, horizon: int) -> None:
+    def _store_cursor(self, sink: Sink, reason: str, horizon: int) -> None:
         """Store the cursor of a sink, and after a failure when it is tried again; give it back."""
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             after = replace(sink, due_at=now, failures=0, failing_since=None, reason="")
             lost = 0
             if reason:
-                lost, last = event_sinks.older(tx, sink, horizon, now - GIVEN_UP_S)
+                lost, last = event_sinks.older(tx, sink, horizon, now - DROP_S)
                 after = replace(
                     sink,
                     cursor=max(sink.cursor, last),
@@ -142,9 +144,9 @@ class Deliverer:
                     failing_since=now if sink.failing_since is None else sink.failing_since,
                     reason=reason,
                 )
-            kept = event_sinks.give_back(tx, after)
+            still_owned = event_sinks.give_back(tx, after)
         kind = sink.settings["type"]
-        if kept and lost:
-            LOG.error("%d events are given up: the sink %s could not be told for a day: %s", lost, kind, reason)
-        if kept and reason:
+        if still_owned and lost:
+            LOG.error("%d events are dropped: the sink %s failed for a day: %s", lost, kind, reason)
+        if still_owned and reason:
             metrics.not_told(kind, lost)

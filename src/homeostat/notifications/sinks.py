@@ -58,7 +58,7 @@ class SinkKind(Protocol):
         """
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Deliver one event. Whatever this raises, it is called again later with the same event."""
+        """Deliver one event. If it raises anything, it is called again later with the same event."""
 
 
 class QueueSink:
@@ -114,7 +114,7 @@ class WebHook:
         except ValueError as error:
             raise ValueError(f"url: {error}") from error
         if "secret" in settings and _text(settings, "secret") == HIDDEN:
-            raise ValueError("secret: what is shown stands for the secret; give the secret itself")
+            raise ValueError("secret: this is the placeholder that is shown for the secret; enter the secret itself")
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
         """Post one event.
@@ -183,7 +183,7 @@ class Sinks:
 
         Raises:
             Transient: The kind is not installed (any more).
-            Exception: Whatever the kind raises.
+            Exception: What the kind raises.
         """
         kind = self._kinds.get(settings["type"])
         if kind is None:
@@ -191,12 +191,12 @@ class Sinks:
         kind.post(project, settings, body)
 
 
-def body_of(event: Row[Any], veil: Redaction) -> dict[str, Any]:
+def body_of(event: Row[Any], redaction: Redaction) -> dict[str, Any]:
     """Return the body that a sink gets, in the form of Heat's.
 
     Args:
         event: Row of table `event`, with the `properties` of the resource as they are now.
-        veil: What has to be redacted for its stack.
+        redaction: What is secret in its stack.
     """
     return {
         "timestamp": datetime.fromtimestamp(int(event.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -212,7 +212,8 @@ def body_of(event: Row[Any], veil: Redaction) -> dict[str, Any]:
             "resource_status_reason": event.reason,
             "resource_type": event.type,
             "resource_properties": {
-                name: veil.shown(event.name, name, value) for name, value in as_given(event.properties or {}).items()
+                name: redaction.shown(event.name, name, value)
+                for name, value in as_given(event.properties or {}).items()
             },
             "version": "0.1",
         },

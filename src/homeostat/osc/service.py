@@ -10,7 +10,7 @@ from osc_lib.command.command import Command
 from osc_lib.exceptions import CommandError
 
 Wire = dict[str, Any]
-ASK_S = 0.5
+POLL_S = 0.5
 """Interval between two requests while a command waits."""
 Found = TypeVar("Found")
 
@@ -87,7 +87,7 @@ def until(condition: Callable[[], Found | None], within_s: float, otherwise: str
             return found
         if time.monotonic() >= end:
             raise CommandError(f"{otherwise} after {within_s:g} s; it goes on. --timeout says how long to wait")
-        time.sleep(ASK_S)
+        time.sleep(POLL_S)
 
 
 def _below(address: str) -> str:

@@ -1,7 +1,7 @@
-"""Rows for the things that an adopted stack is given by its document, each to be taken over in its turn.
+"""Rows of an adopted stack, made from its document.
 
-No cloud is asked here. From now on a row with a handle keeps other stacks from adopting that thing; the pass that comes
-to the row looks at the thing first (see `planner.lifecycle.adoption`).
+This calls no cloud. From now on a row with a handle keeps other stacks from adopting that thing; the pass that comes
+to the row observes the thing first (see `planner.lifecycle.adoption`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ def arranged(desired: Desired, document: Document, *, sized: bool) -> tuple[Desi
     Args:
         desired: The revision as the resource describes it.
         document: Document of the nested stack.
-        sized: Whether the group keeps the size of the document, whatever its definition says.
+        sized: Whether the group keeps the size of the document instead of the one that its definition states.
 
     Returns:
         The revision, and the entries by name of the resource here.
@@ -136,16 +136,16 @@ def rows_among(
         row = Resource(next(keys), stack_id, shard, name, definition.type, revision=1, born=born + len(rows) + 1)
         row.called, row.deletion_policy = definition.called or None, definition.deletion_policy
         row.created_at = row.updated_at = now
-        # Only things of a cloud have their handle already. What the service keeps itself is made anew from the entry.
+        # Only things of a cloud have their handle already. The service's own records are created from the entry.
         if is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS:
             row.handle = entry["resource_id"]
-        adoption_data.remember(row, _given(entry))
+        adoption_data.remember(row, _adoption_data(entry))
         rows.append(row)
     return rows
 
 
-def _given(entry: Document) -> adoption_data.AdoptionData:
-    """Return what a row remembers of its entry until it is adopted."""
+def _adoption_data(entry: Document) -> adoption_data.AdoptionData:
+    """Return what a row stores of its entry until it is adopted."""
     if is_document(entry):
         return {"document": entry}
     names = {"id": "resource_id", "action": "action", "status": "status"}
@@ -160,9 +160,9 @@ def _check(definition: Definition, entry: Document) -> None:
         Rejected: It does not; the error names the place.
     """
     path = ("resources", definition.name)
-    called, told = definition.called or definition.type, entry.get("type")
-    if told is not None and told not in (called, definition.type):
-        message = f"it is of type {told} in the document, and of type {called} in the template"
+    called, exported = definition.called or definition.type, entry.get("type")
+    if exported is not None and exported not in (called, definition.type):
+        message = f"it is of type {exported} in the document, and of type {called} in the template"
         raise Rejected("StackValidationFailed", message, path=(*path, "type"))
     kind = type_of(definition.type)
     is_stack = kind.kind == NestedStack.kind

@@ -35,12 +35,12 @@ def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs) -> Document
         stack: Row of the stack.
         graphs: Cache of compiled graphs.
     """
-    said = views.described_revision(tx, stack.id) or stack.revision
-    desired = stacks.desired_of(tx, stack.id, said)
+    revision = views.described_revision(tx, stack.id) or stack.revision
+    desired = stacks.desired_of(tx, stack.id, revision)
     identity = Identity(stack.id, stack.name, stack.project)
     graph: dict[str, Definition] = {}
     for number in range(stack.shards):
-        graph |= graphs.get(identity, said, number, lambda: desired)
+        graph |= graphs.get(identity, revision, number, lambda: desired)
     shown = environments.as_said(desired.environment)
     return {
         "name": stack.name,
@@ -96,10 +96,10 @@ def _unmade(definition: Definition) -> Document:
 
 
 def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs) -> Document:
-    # What is still to be adopted is exported as it was given.
-    told = adoption_data.of(row) if row.action == Action.INIT else None
-    if told is not None and "document" in told:
-        return dict(told["document"])
+    # What is still to be adopted is exported as its document had it.
+    adopted = adoption_data.of(row) if row.action == Action.INIT else None
+    if adopted is not None and "document" in adopted:
+        return dict(adopted["document"])
     child = stacks.get(tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
     if child is not None:
         return document(tx, child, graphs)
@@ -109,13 +109,13 @@ def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graph
         "type": row.shown_type,
         "action": row.action,
         "status": row.status,
-        "metadata": told["metadata"] if told is not None else _metadata(tx, project, row),
-        "resource_data": dict(told["data"]) if told is not None else _data(tx, project, row, seen),
+        "metadata": adopted["metadata"] if adopted is not None else _metadata(tx, project, row),
+        "resource_data": dict(adopted["data"]) if adopted is not None else _data(tx, project, row, seen),
     }
 
 
 def _metadata(tx: Connection, project: str, row: Resource) -> Document:
-    """Return the metadata that the template says, and the signals of a handle."""
+    """Return the metadata of the template, and the signals of a handle."""
     record = records.get(tx, row.handle, project=project) if kind_of(row.type) in builtin_kinds.KINDS else None
     return {**(row.metadata or {}), **(handle_metadata(tx, record) if record is not None else {})}
 
@@ -136,5 +136,5 @@ def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Doc
 
 def _record_data(tx: Connection, record: records.Record) -> Document:
     signals = [{**each.object, "at": each.at} for each in records.told(tx, [record.id]).get(record.id, ())]
-    kept = {"object": record.object, "secret": record.secret, "link": record.link}
-    return {RECORD: kept, SIGNALS: signals} if signals else {RECORD: kept}
+    record_data = {"object": record.object, "secret": record.secret, "link": record.link}
+    return {RECORD: record_data, SIGNALS: signals} if signals else {RECORD: record_data}

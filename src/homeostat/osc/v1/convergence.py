@@ -112,8 +112,8 @@ def _look(service: Service, place: str, looks: str, timeout_s: float) -> None:
     Raises:
         CommandError: It cannot be observed, or that takes too long.
     """
-    asked_at = service.act(place, "observe")["observe"]["asked_at"]
-    until(lambda: _looked(service, looks, asked_at), timeout_s, "nobody has looked")
+    requested_at = service.act(place, "observe")["observe"]["asked_at"]
+    until(lambda: _looked(service, looks, requested_at), timeout_s, "no observation was made")
 
 
 def _seen(resource: Wire) -> Row:
@@ -123,9 +123,9 @@ def _seen(resource: Wire) -> Row:
     return resource["resource_name"], resource["resource_status"], seen.get("presence", ""), looked_at, differs
 
 
-def _looked(service: Service, looks: str, asked_at: str) -> Wire | None:
+def _looked(service: Service, looks: str, requested_at: str) -> Wire | None:
     state: Wire = service.get(looks)["convergence"]
-    if (state["looked_at"] or "") >= asked_at:
+    if (state["looked_at"] or "") >= requested_at:
         return state
     if state["blind"]:
         raise CommandError(f"it cannot be looked at now: {state['blind']}")

@@ -49,10 +49,12 @@ class Explain(_Explain):
         place = service.stack(parsed_args.stack)
         page = max(1, min(parsed_args.limit, 1000))
         query = f"nested_depth={parsed_args.nested_depth}&limit={page}"
-        told, reasons = service.pages(f"{place}/explain?{query}", "explanation", parsed_args.limit)
-        if told.get("waiting"):
-            waiting = told["waiting"]
-            self.app.stderr.write(f"{told['stack_name']} waits for {waiting['released_by']}: {waiting['reason']}\n")
+        explanation, reasons = service.pages(f"{place}/explain?{query}", "explanation", parsed_args.limit)
+        if explanation.get("waiting"):
+            waiting = explanation["waiting"]
+            self.app.stderr.write(
+                f"{explanation['stack_name']} waits for {waiting['released_by']}: {waiting['reason']}\n"
+            )
         return COLUMNS, map(_row, reasons)
 
 

@@ -78,7 +78,7 @@ class Back(ShowOne):
         parser = super().get_parser(prog_name)
         add_stack(parser)
         _add_revision(parser, "revision")
-        parser.add_argument("--dry-run", action="store_true", help="Say what would happen; nothing is changed")
+        parser.add_argument("--dry-run", action="store_true", help="Show what would change; change nothing")
         add_wait(parser, "the stack is at rest")
         return teach(parser, "openstack stack back web 3 --dry-run", "openstack stack back --wait web 3")
 
@@ -86,7 +86,7 @@ class Back(ShowOne):
         service = service_of(self)
         place, body = service.stack(parsed_args.stack), {"revision": parsed_args.revision}
         if parsed_args.dry_run:
-            return _foreseen(service.change(f"{place}/preview?show_nested=true", body))
+            return _preview_columns(service.change(f"{place}/preview?show_nested=true", body))
         service.change(place, body)
         if parsed_args.wait:
             until(lambda: stack_ended(service, place), parsed_args.timeout, f"{parsed_args.stack} is in progress")
@@ -97,10 +97,10 @@ class Back(ShowOne):
 
 
 def _add_revision(parser: ArgumentParser, name: str) -> None:
-    parser.add_argument(name, metavar=f"<{name}>", type=int, help="Number; `stack history list` tells them")
+    parser.add_argument(name, metavar=f"<{name}>", type=int, help="Number; see `stack history list`")
 
 
-def _foreseen(preview: Wire) -> tuple[Any, Any]:
+def _preview_columns(preview: Wire) -> tuple[Any, Any]:
     """Return changes and the names of their resources, each with the names of the resources above it."""
     changes: dict[str, list[Wire]] = preview["resource_changes"]
     named = {change: [_name(each) for each in entries] for change, entries in changes.items()}

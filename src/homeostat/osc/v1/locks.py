@@ -20,11 +20,11 @@ class _OnStacks(Lister):
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("stack", metavar="<stack>", nargs="+", help="Name or id; several may be given")
+        parser.add_argument("stack", metavar="<stack>", nargs="+", help="Name or id; may be repeated")
         add_wait(parser, "it is done")
         return parser
 
-    def asked(self, parsed_args: Namespace) -> Any:
+    def value(self, parsed_args: Namespace) -> Any:
         """Return the value of the action."""
         return None
 
@@ -32,7 +32,7 @@ class _OnStacks(Lister):
         service = service_of(self)
         places = [service.stack(name) for name in parsed_args.stack]
         for place in places:
-            service.act(place, self.action, self.asked(parsed_args))
+            service.act(place, self.action, self.value(parsed_args))
         shown = [self._shown(service, place, parsed_args) for place in places]
         return COLUMNS, iter(shown)
 
@@ -61,7 +61,7 @@ class Lock(_OnStacks):
             default="all",
             help="all: protect resources that can be protected, too (servers, images); stacks: only the stacks",
         )
-        parser.add_argument("--reason", metavar="<text>", help="Why; shown to whoever is refused")
+        parser.add_argument("--reason", metavar="<text>", help="Why; shown to users who are refused")
         parser.add_argument(
             "--expires-in", metavar="<time>", type=lasting, help="Unlock by itself after this time, like 90s, 15m or 2h"
         )
@@ -71,9 +71,9 @@ class Lock(_OnStacks):
             "openstack stack lock --level stacks --wait web data",
         )
 
-    def asked(self, parsed_args: Namespace) -> Any:
-        given = {"level": parsed_args.level, "reason": parsed_args.reason, "expires_in": parsed_args.expires_in}
-        return {name: value for name, value in given.items() if value is not None}
+    def value(self, parsed_args: Namespace) -> Any:
+        value = {"level": parsed_args.level, "reason": parsed_args.reason, "expires_in": parsed_args.expires_in}
+        return {name: each for name, each in value.items() if each is not None}
 
 
 class Unlock(_OnStacks):

@@ -44,25 +44,25 @@ class SetConvergence(ShowOne):
             "--on", dest="enabled", action="store_true", default=None, help="Bring back what drifts or dies"
         )
         switch.add_argument("--off", dest="enabled", action="store_false", default=None, help="Leave it as it is")
-        switch.add_argument("--same", action="store_true", help="The resource goes with its stack again")
+        switch.add_argument("--same", action="store_true", help="Use the stack's switches for the resource again")
         parser.add_argument(
             "--look-every",
             metavar="<time>",
             type=interval,
             default=SUPPRESS,
-            help="Between looks at rest: 10s, 5m, 12h, never, default",
+            help="Interval of observations at rest: 10s, 5m, 12h, never, default",
         )
         parser.add_argument(
             "--healing",
             choices=("replace", "ask", DEFAULT),
-            help="Make anew what is gone or broken for good, or ask first",
+            help="Replace what is gone or broken for good, or wait for your consent",
         )
         parser.add_argument(
             "--healing-share",
             metavar="<share>",
             type=share,
             default=SUPPRESS,
-            help="Of the stack's things that is healed at a time, like 0.2, or default",
+            help="Share of the stack's resources that are healed at a time, like 0.2, or default",
         )
         return teach(
             parser,
@@ -80,22 +80,22 @@ class SetConvergence(ShowOne):
 
 def _change(parsed_args: Namespace) -> Wire:
     """Return the requested changes. Raise CommandError for none, and for a switch that only a stack has."""
-    given: Wire = {}
+    change: Wire = {}
     if parsed_args.enabled is not None:
-        given["enabled"] = parsed_args.enabled
+        change["enabled"] = parsed_args.enabled
     if "look_every" in parsed_args:
-        given["observe_interval"] = parsed_args.look_every
+        change["observe_interval"] = parsed_args.look_every
     if parsed_args.healing is not None:
-        given["healing"] = None if parsed_args.healing == DEFAULT else parsed_args.healing
+        change["healing"] = None if parsed_args.healing == DEFAULT else parsed_args.healing
     if "healing_share" in parsed_args:
-        given["healing_share"] = parsed_args.healing_share
-    if parsed_args.same and (parsed_args.resource is None or given):
-        raise CommandError("--same is of a resource, and goes with no other switch")
-    if parsed_args.resource is not None and "healing_share" in given:
-        raise CommandError("--healing-share is of a stack: leave out the resource")
-    if not given and not parsed_args.same:
-        raise CommandError("nothing to change: say --on, --off, --same, --look-every, --healing or --healing-share")
-    return given if parsed_args.resource is None else {"resources": {parsed_args.resource: given or None}}
+        change["healing_share"] = parsed_args.healing_share
+    if parsed_args.same and (parsed_args.resource is None or change):
+        raise CommandError("--same is for a resource, and excludes the other switches")
+    if parsed_args.resource is not None and "healing_share" in change:
+        raise CommandError("--healing-share is for a whole stack: leave out the resource")
+    if not change and not parsed_args.same:
+        raise CommandError("nothing to change: add --on, --off, --same, --look-every, --healing or --healing-share")
+    return change if parsed_args.resource is None else {"resources": {parsed_args.resource: change or None}}
 
 
 def _shown(answer: Wire) -> tuple[Any, Any]:
