@@ -388,7 +388,7 @@ def migrate(settings: ServiceSettings) -> None:
     try:
         with contextlib.closing(database(settings)) as db:
             # Services of the version before may run on a shared database: contracting it would break them (ADR 0015).
-            alone = db.is_sqlite or not db.standing().heads
+            alone = db.is_sqlite or not db.schema_status().heads
             db.migrate(Phase.ALL if alone else Phase.EXPAND)
             use_keys(db, settings.encryption_keys, settings.state)
     except (Outdated, Transient, SQLAlchemyError, ImportError) as error:
@@ -423,7 +423,7 @@ def check_schema(db: "Database") -> None:
     from homeostat.model.errors import Transient
 
     try:
-        usable = db.standing().usable
+        usable = db.schema_status().usable
     except Transient as error:
         LOG.warning("starting all the same: %s", error)
         return

@@ -53,7 +53,7 @@ def copy_of(service: Service, stack_id: str, id: str, *path: str) -> str:
 
 def orphans(service: Service) -> list[str]:
     with service.db.read() as tx:
-        return list(tx.execute(select(schema.forsaken.c.token)).scalars())
+        return list(tx.execute(select(schema.orphan.c.token)).scalars())
 
 
 def sweep(service: Service) -> None:

@@ -164,14 +164,14 @@ def test_an_outage_makes_things_unknown_and_nothing_is_recreated() -> None:
     asked_at = asks(service).observe(stack_id)
     service.live(200.0)
     with service.db.read() as tx:
-        at, blind = look_schedule.looked_at(tx, stacks.below(stack_id))
+        at, blind = look_schedule.looked_at(tx, stacks.tree_of(stack_id))
     assert at is None or at < asked_at
     assert blind
     assert service.servers() == [handle]
     service.cloud.weather.faults = Faults()
     service.live(100.0)
     with service.db.read() as tx:
-        at, blind = look_schedule.looked_at(tx, stacks.below(stack_id))
+        at, blind = look_schedule.looked_at(tx, stacks.tree_of(stack_id))
     assert at is not None
     assert at > asked_at
     assert blind == ""
@@ -399,7 +399,7 @@ def loaded(service: Service, stack_id: str) -> Rows:
 
 def looked_at(service: Service, stack_id: str) -> float:
     with service.db.read() as tx:
-        at, _ = look_schedule.looked_at(tx, stacks.below(stack_id))
+        at, _ = look_schedule.looked_at(tx, stacks.tree_of(stack_id))
     assert at is not None
     return at
 

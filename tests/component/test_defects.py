@@ -98,7 +98,7 @@ def test_a_superseded_pass_tells_of_all_it_has_made_since_its_last_transaction()
         run_pass(service.reconciler, job)
     (made,) = service.rows(job.stack_id)
     with service.db.read() as tx:
-        assert made.token in set(tx.execute(select(schema.forsaken.c.token)).scalars())
+        assert made.token in set(tx.execute(select(schema.orphan.c.token)).scalars())
 
 
 def test_news_in_the_middle_of_an_update_reach_dependants() -> None:

@@ -144,7 +144,7 @@ def make(service: Service, token: str) -> None:
 
 def forsaken_tokens(service: Service) -> list[str]:
     with service.db.read() as tx:
-        return [row.token for row in tx.execute(select(schema.forsaken))]
+        return [row.token for row in tx.execute(select(schema.orphan))]
 
 
 def test_what_a_request_given_up_has_made_late_is_removed() -> None:

@@ -171,7 +171,9 @@ def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:
 def test_a_sink_that_cannot_be_told(database: Database) -> None:
     stack_id = asleep(database)
     with database.write() as tx:
-        event_sinks.follow(tx, stack_id, [{"type": "webhook", "url": "https://hooks.example.com/", "secret": "word"}])
+        event_sinks.set_sinks(
+            tx, stack_id, [{"type": "webhook", "url": "https://hooks.example.com/", "secret": "word"}]
+        )
     assert troubles(database) == {}
     with database.write() as tx:
         tx.execute(update(schema.event_sink).values(failures=3, failing_since=time.time() - 60, reason="no answer"))

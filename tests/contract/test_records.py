@@ -112,7 +112,7 @@ def test_deleting_is_done_once_and_takes_signals_along(database: Database) -> No
         for _ in range(2):
             assert here.delete(kind, [each.handle])[0].presence is Presence.ABSENT
     with database.read() as tx:
-        assert records.told(tx, [handle.handle]) == {}
+        assert records.signals_of(tx, [handle.handle]) == {}
 
 
 def test_signals_that_come_at_once_are_all_counted(database: Database) -> None:

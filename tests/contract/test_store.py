@@ -124,7 +124,7 @@ def test_a_stack_has_changed_when_something_was_stored_or_it_was_woken(database:
 
 
 def test_more_stacks_are_asked_about_than_one_query_takes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stacks, "ASKED_MAX", 2)
+    monkeypatch.setattr(stacks, "STACKS_PER_QUERY", 2)
     ids = [add_stack(database, name) for name in "abcde"]
     with database.read() as tx:
         assert nested_status.of(tx, ids).keys() == set(ids)

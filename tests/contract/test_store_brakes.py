@@ -28,7 +28,7 @@ def stack_of(db: Database, name: str, looked_at: float, *rows: tuple[str, Presen
         writes.seen[key] = (row, Seen(Observation(presence, row.handle, {}, NOW), 1))
     with db.write() as tx:
         shard_state.record(db, tx, stack_id, writes, NOW)
-        look_schedule.looked(tx, [(stack_id, 0)], looked_at)
+        look_schedule.record_look(tx, [(stack_id, 0)], looked_at)
     return stack_id
 
 
@@ -71,7 +71,7 @@ def test_what_was_made_since_counts_once_there_was_patience(database: Database) 
     stack_of(database, "young", NOW + 60, ("OS::Cinder::Volume", PRESENT, NOW + 10))
     assert is_doubted(database)
     with database.write() as tx:
-        look_schedule.looked(tx, [("p-young", 0)], NOW + PATIENCE_S)
+        look_schedule.record_look(tx, [("p-young", 0)], NOW + PATIENCE_S)
     assert not is_doubted(database)
 
 

@@ -94,7 +94,7 @@ def test_two_observers_never_take_the_same_shard(database: Database) -> None:
 
     with database.write() as tx:
         for number in range(60):
-            look_schedule.observe_at(tx, stack_id, number, NOW - number)
+            look_schedule.schedule_look(tx, stack_id, number, NOW - number)
     first, second = at_once([take_all, take_all])
     assert sorted(first + second) == list(range(60))
 
@@ -111,7 +111,7 @@ def test_what_several_workers_look_for_late_is_watched_for_so_much_longer_once(d
             orphans.add(database, tx, [Orphan(f"key-{number}", "server", "p")], NOW)
         at_once([take, take, take, take])
     with database.read() as tx:
-        untils = tx.execute(select(schema.forsaken.c.until)).scalars().all()
+        untils = tx.execute(select(schema.orphan.c.until)).scalars().all()
     assert untils == [NOW + orphans.PATIENCE_S + 60.0] * ROUNDS
 
 

@@ -24,7 +24,7 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
             stacks.revise(database, tx, locked(database, tx, each), Action.DELETE, stacks.EMPTY, NOW, TIMEOUT_S)
         tx.execute(update(schema.shard).values(wake_at=None))
         assert deletion.newest_policies(tx, root, below) is None
-        deletion.go_on(database, tx, locked(database, tx, root), SAID, {"a": "Retain"}, NOW + 1, TIMEOUT_S)
+        deletion.continue_deletion(database, tx, locked(database, tx, root), SAID, {"a": "Retain"}, NOW + 1, TIMEOUT_S)
     assert [shard_row(database, each).wake_at for each in (root, going, below, still)] == [
         NOW + 1,
         NOW + 1,
@@ -36,7 +36,7 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
         assert [deletion.newest_policies(tx, root, each) for each in (going, below, still)] == [3, 3, 3]
         assert deletion.file_of(tx, root, 3, "inner.yaml") == "new"
         assert deletion.file_of(tx, root, 3, "other.yaml") is None
-        deletion.go_on(
+        deletion.continue_deletion(
             database, tx, locked(database, tx, going), replace(SAID, files={}), {"a": "Delete"}, NOW + 2, TIMEOUT_S
         )
         assert [deletion.newest_policies(tx, root, each) for each in (going, below)] == [None, 3]

@@ -178,7 +178,7 @@ def test_observers_encrypt_what_they_see_of_encrypted_rows(db: Database) -> None
         (each, Observation(Presence.PRESENT, each.handle, {"value": f"other {SECRET}"}, NOW + 1)) for each in watched
     ]
     with db.write() as tx:
-        observations.record(tx, observations.write_out(db, looks))
+        observations.record(tx, observations.encode(db, looks))
     with db.read() as tx:
         found = tx.execute(text("SELECT stack_id, object FROM resource_observed"))
         cells = {row.stack_id: row.object for row in found}

@@ -82,7 +82,7 @@ def test_a_file_that_is_gone_is_an_error(database: Database) -> None:
 
 
 def test_texts_that_are_too_long_are_not_remembered(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "REMEMBERED_MAX", 50)
+    monkeypatch.setattr(files, "CACHE_MAX", 50)
     first = add(database, "first", {"a.yaml": "x" * 200, "b.yaml": "y"})
     for _ in range(2):
         with database.read() as tx:

@@ -124,4 +124,4 @@ def test_who_is_slow_to_take_a_signal_takes_no_later_one(database: Database) -> 
 
 def tell(database: Database, record_id: str, said: str, at: float) -> None:
     with database.write() as tx:
-        records.tell(tx, record_id, records.Signal({"said": said}, at))
+        records.add_signal(tx, record_id, records.Signal({"said": said}, at))

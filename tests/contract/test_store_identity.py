@@ -8,13 +8,13 @@ from homeostat.store import schema
 from homeostat.store.builtin import records, stack_users, stored_trusts
 from homeostat.store.builtin.records import Record
 from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
-from homeostat.store.builtin.stored_trusts import ASKED, GONE, GOOD, LEAVING, StoredTrust
+from homeostat.store.builtin.stored_trusts import GONE, GOOD, LEAVING, REQUESTED, StoredTrust
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 
 
 def asked(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> StoredTrust:
-    row = StoredTrust(id, stack_id, "p", "alice", ASKED, object={"end": id}, created_at=created_at, due_at=100.0)
+    row = StoredTrust(id, stack_id, "p", "alice", REQUESTED, object={"end": id}, created_at=created_at, due_at=100.0)
     with db.write() as tx:
         stored_trusts.add(tx, row)
     return row
@@ -22,7 +22,7 @@ def asked(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> Stor
 
 def states(db: Database) -> dict[str, str]:
     with db.read() as tx:
-        return {row.id: row.state for row in tx.execute(select(schema.delegation.c.id, schema.delegation.c.state))}
+        return {row.id: row.state for row in tx.execute(select(schema.trust.c.id, schema.trust.c.state))}
 
 
 def test_a_stack_goes_by_the_last_one_that_was_accepted(database: Database) -> None:
@@ -47,7 +47,7 @@ def test_what_is_due_is_taken_once_in_a_while(database: Database) -> None:
         assert stored_trusts.any_due(tx, 100.0)
         assert [each.id for each in stored_trusts.take_due(tx, 100.0, 60.0, 10)] == ["d1"]
         assert stored_trusts.take_due(tx, 159.0, 60.0, 10) == []
-        stored_trusts.leave(tx, "s")
+        stored_trusts.release(tx, "s")
         assert [each.id for each in stored_trusts.take_due(tx, 160.0, 60.0, 10)] == ["d2", "d1"]
 
 
@@ -67,7 +67,7 @@ def test_one_that_is_gone_is_told_with_its_stack_and_serves_nobody(database: Dat
     with database.write() as tx:
         stored_trusts.accept(tx, row, "t")
         assert [each.id for each in stored_trusts.of_project(tx, "p", 5)] == ["d1"]
-        stored_trusts.lose(tx, row, "no role")
+        stored_trusts.mark_gone(tx, row, "no role")
         assert stored_trusts.of_project(tx, "p", 5) == []
         now = stored_trusts.current(tx, stack_id)
         (told,) = stored_trusts.gone(tx, 5)
@@ -90,7 +90,7 @@ def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(dat
     with database.write() as tx:
         stored_trusts.accept(tx, row, "t")
         records.add(database, tx, [project, user, other])
-        stack_users.keep_project(tx, project, stack_id, 1.0)
+        stack_users.save_project(tx, project, stack_id, 1.0)
         found = stacks.get(tx, stack_id)
         assert found is not None
         assert found.user_project == "there"
@@ -111,8 +111,8 @@ def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(dat
 def test_the_user_of_a_resource_departs_with_it(database: Database) -> None:
     with database.write() as tx:
         records.add(database, tx, [Record("r1", STACK_USER, "there", "key-1", {"name": "u"})])
-        stack_users.leave(tx, "key-2")
+        stack_users.mark_departed(tx, "key-2")
     assert kinds(database) == {STACK_USER}
     with database.write() as tx:
-        stack_users.leave(tx, "key-1")
+        stack_users.mark_departed(tx, "key-1")
     assert kinds(database) == {DEPARTED_USER}

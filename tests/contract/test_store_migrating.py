@@ -175,7 +175,7 @@ def test_an_empty_database_gets_everything(empty: Database, migrations: Path) ->
 def test_expanding_takes_nothing_away(empty: Database, migrations: Path) -> None:
     go_to(empty, "0001")
     add_revision(migrations, "c9001", CONTRACTING)
-    assert not empty.standing().usable
+    assert not empty.schema_status().usable
     assert schema_check(empty) is Level.FAIL
     done = empty.migrate(Phase.EXPAND)
     assert (done.missing, done.pending, done.usable) == ((), ("c9001",), True)
@@ -184,7 +184,7 @@ def test_expanding_takes_nothing_away(empty: Database, migrations: Path) -> None
 
     assert operator_commands.migrate(empty, Phase.CONTRACT, as_json=True) == 0
     assert "tags" not in columns_of(empty)
-    assert empty.standing().pending == ()
+    assert empty.schema_status().pending == ()
 
 
 def test_contracting_waits_for_workers_of_other_versions(empty: Database, migrations: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_program_does_not_start_on_a_schema_that_a_newer_one_has_contracted(
     forget(migrations, "c9001")
     with pytest.raises(Outdated, match="c9001"):
         empty.migrate()
-    assert not empty.standing().usable
+    assert not empty.schema_status().usable
     assert schema_check(empty) is Level.FAIL
 
 

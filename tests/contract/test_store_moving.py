@@ -64,7 +64,7 @@ def test_of_two_who_adopt_the_same_thing_at_once_one_gets_it(database: Database)
     assert len(refused) == 2
     assert all("server-1 is r0 of stack" in each for each in refused)
     with database.read() as tx:
-        assert len(shard_state.held(tx, ["server-1", "server-2"])) == 2
+        assert len(shard_state.owners_of(tx, ["server-1", "server-2"])) == 2
 
 
 def test_another_project_may_have_a_thing_of_that_name_but_not_the_thing_itself(database: Database) -> None:

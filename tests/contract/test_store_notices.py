@@ -40,7 +40,7 @@ import sys, time
 from homeostat.store.database import Database
 db = Database(sys.argv[1], time.time)
 with db.notices.listening(lambda: None):
-    while not db.notices.heard:
+    while not db.notices.connected:
         time.sleep(0.01)
     print("listening", flush=True)
     sys.stdin.read()
@@ -51,7 +51,7 @@ with db.notices.listening(lambda: None):
 def hearing(database: Database) -> Iterator[threading.Event]:
     news = threading.Event()
     with database.notices.listening(news.set):
-        until(lambda: database.notices.heard, "notices to come in")
+        until(lambda: database.notices.connected, "notices to come in")
         while news.wait(0.3):  # what was told before may still be on its way
             news.clear()
         yield news
@@ -109,7 +109,7 @@ def test_a_look_that_becomes_due_later_is_waited_for_until_then(database: Databa
     with database.read() as tx:
         assert periodic.due_in(tx, NOW, 20.0)[periodic.LOOK] == 20.0
     with database.write() as tx:
-        look_schedule.observe_at(tx, stack_id, 0, NOW + 30)
+        look_schedule.schedule_look(tx, stack_id, 0, NOW + 30)
     with database.read() as tx:
         waits = [periodic.due_in(tx, now, 20.0)[periodic.LOOK] for now in (NOW, NOW + 20, NOW + 40)]
     assert waits == [20.0, 10.0, 0.0]
@@ -161,11 +161,11 @@ def test_a_connection_that_breaks_is_listened_to_anew(database: Database) -> Non
         with database.write() as tx:
             ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
             assert tx.execute(text(ended)).all()
-        until(lambda: not database.notices.heard, "the connection to be missed")
+        until(lambda: not database.notices.connected, "the connection to be missed")
         assert database.notices.longest_wait_s() == notices.LOOK_S, "until then it looks often"
-        until(lambda: database.notices.heard, "a new connection")
+        until(lambda: database.notices.connected, "a new connection")
         news.clear()
-        database.notices.tell()
+        database.notices.notify()
         until(news.is_set, "a notice")
 
 
@@ -182,7 +182,7 @@ def test_an_idle_worker_asks_seldom(database: Database) -> None:
     )
     worker.start()
     try:
-        until(lambda: database.notices.heard, "notices to come in")
+        until(lambda: database.notices.connected, "notices to come in")
         time.sleep(0.5)
         event.listen(database.engine, "before_cursor_execute", count)
         began = time.monotonic()
@@ -216,8 +216,8 @@ def test_a_pipe_that_is_taken_away_is_made_anew(
     directory = tmp_path / "notices-db"
     with contextlib.closing(Database(f"sqlite:///{tmp_path}/db", time.time)) as database, hearing(database) as news:
         go(directory)
-        until(lambda: not database.notices.heard, "the pipe to be missed")
-        until(lambda: database.notices.heard, "a new pipe")
+        until(lambda: not database.notices.connected, "the pipe to be missed")
+        until(lambda: database.notices.connected, "a new pipe")
         news.clear()
         notices.Pipes(str(directory)).send()
         until(news.is_set, "a notice")
@@ -298,7 +298,7 @@ def test_a_notice_has_many_idle_workers_ask_little(database: Database) -> None:
         for worker in workers:
             worker.start()
             context.callback(worker.stop)
-        until(lambda: database.notices.heard, "notices to come in")
+        until(lambda: database.notices.connected, "notices to come in")
         time.sleep(0.5)
         event.listen(database.engine, "before_cursor_execute", count)
         began = time.monotonic()

@@ -26,16 +26,16 @@ BLOCKED = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_da
 def unlocking(db: Database, tx: Connection) -> None:
     """The end of a pass over a root stack that is unlocked."""
     locked(db, tx, ROOT)
-    lock_order.take_tree(tx, stacks.below(ROOT))
+    lock_order.take_tree(tx, stacks.tree_of(ROOT))
     tx.execute(text("UPDATE shard SET lease_until = lease_until WHERE stack_id = 'p-a'"))
-    shards.wake_all(tx, stacks.below(ROOT), NOW, HEAL)
+    shards.wake_all(tx, stacks.tree_of(ROOT), NOW, HEAL)
 
 
 ACTS: dict[str, Callable[[Database, Connection], None]] = {
-    "waking a tree": lambda db, tx: shards.wake_all(tx, stacks.below(ROOT), NOW, HEAL),
-    "asking to look at a tree": lambda db, tx: look_schedule.ask_to_look(tx, stacks.below(ROOT), NOW),
-    "having looked": lambda db, tx: look_schedule.looked(tx, [(ROOT, 0), (CHILD, 0)], NOW),
-    "not having seen": lambda db, tx: look_schedule.not_seen(tx, [(ROOT, 0), (CHILD, 0)], "away"),
+    "waking a tree": lambda db, tx: shards.wake_all(tx, stacks.tree_of(ROOT), NOW, HEAL),
+    "asking to look at a tree": lambda db, tx: look_schedule.request_look(tx, stacks.tree_of(ROOT), NOW),
+    "having looked": lambda db, tx: look_schedule.record_look(tx, [(ROOT, 0), (CHILD, 0)], NOW),
+    "not having seen": lambda db, tx: look_schedule.record_blind(tx, [(ROOT, 0), (CHILD, 0)], "away"),
     "unlocking a tree": unlocking,
 }
 

@@ -45,7 +45,7 @@ def test_stacks_below_are_found_level_by_level(database: Database, monkeypatch: 
 
     def found(depth: int) -> Any:
         with database.read() as tx:
-            below = progress.below(tx, top, depth)
+            below = progress.nested_stacks(tx, top, depth)
         return None if below is None else {row.id for row in below}
 
     assert [found(depth) for depth in (0, 1, 5)] == [set(), {one, two}, {one, two, three}]
@@ -77,8 +77,8 @@ def test_only_shards_in_which_something_moves_are_looked_at(
     put(database, stack_id, 1, **values)
     stack = stack_row(database, stack_id)
     with database.read() as tx:
-        assert [row.number for row in progress.moving(tx, stack, NOW, 0, 9)] == ([1] if expected else [])
-        assert list(progress.moving(tx, stack, NOW, 2, 9)) == []
+        assert [row.number for row in progress.shards_to_explain(tx, stack, NOW, 0, 9)] == ([1] if expected else [])
+        assert list(progress.shards_to_explain(tx, stack, NOW, 2, 9)) == []
 
 
 @pytest.mark.parametrize("values", [{"converge": False}, {"lock": {"level": "all"}}, {"suspended": True}])
@@ -89,8 +89,11 @@ def test_where_drift_is_left_alone_every_shard_is_looked_at(database: Database, 
     for number in range(3):
         put(database, stack_id, number, settled_revision=1, wake_at=None)
     with database.read() as tx:
-        assert [row.number for row in progress.moving(tx, stack_row(database, stack_id), NOW, 1, 9)] == [1, 2]
-        assert [row.number for row in progress.moving(tx, stack_row(database, stack_id), NOW, 0, 1)] == [0]
+        assert [row.number for row in progress.shards_to_explain(tx, stack_row(database, stack_id), NOW, 1, 9)] == [
+            1,
+            2,
+        ]
+        assert [row.number for row in progress.shards_to_explain(tx, stack_row(database, stack_id), NOW, 0, 1)] == [0]
 
 
 def test_what_was_not_seen_for_longest_is_told(database: Database) -> None:
@@ -127,8 +130,8 @@ def test_the_newest_events_of_resources_come_in_their_order(
 
     expected = [told("a", "IN_PROGRESS"), told("b", "IN_PROGRESS"), told("a", at=NOW + 2)]
     with database.read() as tx:
-        assert progress.happened(tx, mine) == expected
-        assert progress.happened_in(tx, "p") == [
+        assert progress.resource_events(tx, mine) == expected
+        assert progress.project_events(tx, "p") == [
             (mine, expected[0]),
             (mine, expected[1]),
             (other, told("o")),
@@ -136,8 +139,8 @@ def test_the_newest_events_of_resources_come_in_their_order(
         ]
         monkeypatch.setattr(progress, "EVENTS_MAX", 2)
         monkeypatch.setattr(progress, "PROJECT_EVENTS_MAX", 3)
-        assert progress.happened(tx, mine) == expected[1:]
-        assert [each.key for _, each in progress.happened_in(tx, "p")] == ["o", "a"]
+        assert progress.resource_events(tx, mine) == expected[1:]
+        assert [each.key for _, each in progress.project_events(tx, "p")] == ["o", "a"]
 
 
 def test_a_sign_of_life(database: Database) -> None:
@@ -145,7 +148,7 @@ def test_a_sign_of_life(database: Database) -> None:
 
     def manned(at: float) -> bool:
         with database.read() as tx:
-            return progress.manned(tx, at)
+            return progress.has_workers(tx, at)
 
     assert not manned(NOW)
     claim(database, stack_id)

@@ -40,7 +40,7 @@ def tell(db: Database, stack_id: str, failures: int, *, at_rest: bool = True) ->
     with db.write() as tx:
         locked(db, tx, stack_id)
         shards.count_failures(tx, stack_id, 0, 1 if failures else -1)
-        return status_at_rest.tell(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest)
+        return status_at_rest.correct(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest)
 
 
 def test_a_failure_is_told_and_that_it_is_over(database: Database) -> None:
@@ -92,7 +92,9 @@ def test_a_deletion_goes_on_with_the_policies_it_is_given(database: Database) ->
         shard_state.encode_new(database, [resource("k1", stack_id), resource("k2", stack_id, "b")]).store(tx)
     revise(database, stack_id, action=Action.DELETE)
     with database.write() as tx:
-        number = deletion.go_on(database, tx, locked(database, tx, stack_id), TEMPLATE, {"a": "Retain"}, NOW, TIMEOUT_S)
+        number = deletion.continue_deletion(
+            database, tx, locked(database, tx, stack_id), TEMPLATE, {"a": "Retain"}, NOW, TIMEOUT_S
+        )
     assert (state(database, stack_id), stack_row(database, stack_id).revision) == ("DELETE_IN_PROGRESS", number)
     with database.read() as tx:
         rows, _ = shard_state.load_rows(tx, stack_id, 0)

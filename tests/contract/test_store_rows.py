@@ -164,7 +164,7 @@ def test_the_newest_look_stays(database: Database, seen_at: float, status: str, 
     watched = observed(database, stack_id)
     look = Observation(Presence.PRESENT, "h", {"status": "stopped"}, seen_at)
     with database.write() as tx:
-        observations.record(tx, observations.write_out(database, [(watched, look)]))
+        observations.record(tx, observations.encode(database, [(watched, look)]))
     seen = load(database, stack_id)[1]["key1"]
     assert (seen.observation.properties, seen.number) == ({"status": status}, number)
 
@@ -180,7 +180,7 @@ def test_a_look_at_a_thing_that_was_replaced_meanwhile_is_dropped(database: Data
     record(database, stack_id, writes)
     with database.write() as tx:
         observations.record(
-            tx, observations.write_out(database, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 9))])
+            tx, observations.encode(database, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 9))])
         )
     assert load(database, stack_id)[1]["key1"].observation.presence is Presence.PRESENT
 
@@ -191,7 +191,7 @@ def test_an_absent_thing_is_remembered_as_it_last_was(database: Database) -> Non
     with database.write() as tx:
         observations.record(
             tx,
-            observations.write_out(
+            observations.encode(
                 database, [(watched, Observation(Presence.ABSENT, "h", seen_at=NOW + 1, reason="gone"))]
             ),
         )

@@ -141,10 +141,10 @@ def test_leases_that_still_stand(database: Database) -> None:
         shards.renew_all(tx, [stands, taken], NOW + 1, LEASE_S)
     release(database, over)
     with database.read() as tx:
-        assert shards.held(tx, [stands, over, taken], NOW + 2) == {stands, taken}
+        assert shards.unexpired(tx, [stands, over, taken], NOW + 2) == {stands, taken}
     again = claim(database, stack_id, 2, at=LATER)
     with database.read() as tx:
-        assert shards.held(tx, [stands, taken, again], LATER) == {again}
+        assert shards.unexpired(tx, [stands, taken, again], LATER) == {again}
 
 
 def test_a_shard_that_met_a_bug_rests_and_keeps_the_reason(database: Database) -> None:
@@ -278,7 +278,7 @@ def test_a_shard_is_taken_for_observation_when_it_is_due_and_held_for_a_while(da
     """Whoever took it may die: then another one looks."""
     stack_id = add_stack(database)
     with database.write() as tx:
-        look_schedule.observe_at(tx, stack_id, 0, NOW)
+        look_schedule.schedule_look(tx, stack_id, 0, NOW)
         assert upcoming.next_observation(tx) == NOW
         assert look_schedule.take_for_observation(tx, NOW - 1, 10, 60.0) == {}
         assert look_schedule.take_for_observation(tx, NOW, 10, 60.0) == {(stack_id, 0): 60.0}
@@ -291,9 +291,9 @@ def test_whoever_looked_says_when_to_look_again(database: Database, again_at: fl
     stack_id = add_stack(database, shard_count=2)
     with database.write() as tx:
         for number in (0, 1):
-            look_schedule.observe_at(tx, stack_id, number, NOW)
+            look_schedule.schedule_look(tx, stack_id, number, NOW)
         taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
-        look_schedule.observe_at(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
+        look_schedule.schedule_look(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
         look_schedule.look_again(tx, taken, NOW, again_at)
     assert [shard_row(database, stack_id, number).observe_at for number in (0, 1)] == [again_at, NOW + 1]
 
@@ -301,7 +301,7 @@ def test_whoever_looked_says_when_to_look_again(database: Database, again_at: fl
 def test_who_comes_back_late_changes_no_look(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        look_schedule.observe_at(tx, stack_id, 0, NOW)
+        look_schedule.schedule_look(tx, stack_id, 0, NOW)
         taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
         assert look_schedule.take_for_observation(tx, NOW + TAKEN_S, 10, 60.0) == taken
         look_schedule.look_again(tx, taken, NOW, NOW + 60)
@@ -312,15 +312,15 @@ def test_the_longest_due_are_observed_first(database: Database) -> None:
     stack_id = add_stack(database, shard_count=3)
     with database.write() as tx:
         for number, at in enumerate((NOW - 1, NOW - 9, NOW - 5)):
-            look_schedule.observe_at(tx, stack_id, number, at)
+            look_schedule.schedule_look(tx, stack_id, number, at)
         assert sorted(look_schedule.take_for_observation(tx, NOW, 2, 60.0)) == [(stack_id, 1), (stack_id, 2)]
 
 
 def test_what_has_nothing_to_look_at_is_not_observed(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        look_schedule.observe_at(tx, stack_id, 0, NOW)
-        look_schedule.observe_at(tx, stack_id, 0, None)
+        look_schedule.schedule_look(tx, stack_id, 0, NOW)
+        look_schedule.schedule_look(tx, stack_id, 0, None)
         assert look_schedule.take_for_observation(tx, NOW, 10, 60.0) == {}
 
 

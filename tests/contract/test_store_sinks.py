@@ -45,14 +45,14 @@ def take(db: Database, at: float = NOW, horizon: int = FOR_EVER, limit: int = 10
 
 def untold(db: Database, sink: Sink) -> list[Any]:
     with db.read() as tx:
-        return event_sinks.untold(tx, sink, FOR_EVER, 100)
+        return event_sinks.undelivered(tx, sink, FOR_EVER, 100)
 
 
 def told(db: Database, sink: Sink) -> list[str]:
     """Tell it everything. Gives what was told."""
     rows = untold(db, sink)
     with db.write() as tx:
-        assert event_sinks.give_back(tx, replace(sink, cursor=rows[-1].seq, due_at=0.0))
+        assert event_sinks.release(tx, replace(sink, cursor=rows[-1].seq, due_at=0.0))
     return [row.name for row in rows]
 
 
@@ -82,7 +82,7 @@ def test_who_takes_a_sink_has_it_until_its_time_is_over(database: Database) -> N
     (second,) = take(database, NOW + TAKEN_S)
     assert [row.name for row in untold(database, second)] == ["web"], "what was not said to be told is told again"
     with database.write() as tx:
-        assert not event_sinks.give_back(tx, replace(first, cursor=99, due_at=0.0)), "somebody else has it"
+        assert not event_sinks.release(tx, replace(first, cursor=99, due_at=0.0)), "somebody else has it"
     assert [each.cursor for each in kept(database)] == [0]
     assert told(database, second) == ["web"]
 
@@ -114,7 +114,7 @@ def test_those_that_fail_come_last(database: Database) -> None:
         add(database, ONE, name=name)
     (first,) = take(database, limit=1)
     with database.write() as tx:
-        event_sinks.give_back(tx, replace(first, due_at=0.0, failures=1, failing_since=NOW, reason="no answer"))
+        event_sinks.release(tx, replace(first, due_at=0.0, failures=1, failing_since=NOW, reason="no answer"))
     assert [each.stack_id for each in take(database, limit=1)] == ["b"]
     with database.read() as tx:
         (row,) = event_sinks.failing(tx)
@@ -175,8 +175,8 @@ def test_what_is_too_old_is_counted(database: Database) -> None:
     (sink,) = take(database)
     rows = untold(database, sink)
     with database.read() as tx:
-        assert event_sinks.older(tx, sink, FOR_EVER, NOW + 15) == (2, rows[1].seq)
-        assert event_sinks.older(tx, sink, FOR_EVER, NOW) == (0, 0)
+        assert event_sinks.undelivered_before(tx, sink, FOR_EVER, NOW + 15) == (2, rows[1].seq)
+        assert event_sinks.undelivered_before(tx, sink, FOR_EVER, NOW) == (0, 0)
 
 
 def test_without_sinks_nothing_is_due(database: Database) -> None:

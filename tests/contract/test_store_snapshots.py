@@ -28,7 +28,7 @@ def taken(db: Database, name: str = "web", id: str = "s1") -> str:
 
 def keep(db: Database, *parts: Part, id: str = "s1", place: Sequence[str] = ()) -> None:
     with db.write() as tx:
-        snapshots.keep(db, tx, id, "p", place, parts, NOW)
+        snapshots.save_parts(db, tx, id, "p", place, parts, NOW)
 
 
 def one(db: Database, stack_id: str, id: str = "s1") -> Any:
@@ -37,7 +37,7 @@ def one(db: Database, stack_id: str, id: str = "s1") -> Any:
 
 
 def forsaken(db: Database) -> set[tuple[str, str]]:
-    table = schema.forsaken
+    table = schema.orphan
     with db.read() as tx:
         return {(row.token, row.kind) for row in tx.execute(select(table.c.token, table.c.kind))}
 
@@ -48,9 +48,9 @@ def test_parts_are_told_by_place_once_they_are_made(database: Database) -> None:
     keep(database, Part("a-r2", "a", "volume", "made-a"))
     keep(database, Part("c-r2", "a", "volume", "made-c"), place=["inner"])
     with database.read() as tx:
-        assert snapshots.restored(tx, "s1", []) == {"a": "made-a"}
-        assert snapshots.restored(tx, "s1", ["inner"]) == {"a": "made-c"}
-        assert snapshots.restored(tx, "s1", ["other"]) == {}
+        assert snapshots.complete_parts(tx, "s1", []) == {"a": "made-a"}
+        assert snapshots.complete_parts(tx, "s1", ["inner"]) == {"a": "made-c"}
+        assert snapshots.complete_parts(tx, "s1", ["other"]) == {}
         assert [each.token for each in snapshots.parts(tx, "s1")] == ["a-r2", "b-r2", "c-r2"]
 
 

@@ -14,7 +14,7 @@ from homeostat.identity import trusts
 from homeostat.identity.trusts import Requester
 from homeostat.store import schema
 from homeostat.store.builtin import stored_trusts
-from homeostat.store.builtin.stored_trusts import ASKED, GONE, GOOD, StoredTrust
+from homeostat.store.builtin.stored_trusts import GONE, GOOD, REQUESTED, StoredTrust
 from homeostat.store.database import Database
 from tests.identity.conftest import Entrusted, Person
 from tests.keystone_server import Admin, KeystoneServer
@@ -48,7 +48,7 @@ def create(http: httpx.Client, template: Any = TEXT, name: str = "s") -> str:
 
 def rows(db: Database) -> list[StoredTrust]:
     with db.read() as tx:
-        found = tx.execute(select(schema.delegation).order_by(schema.delegation.c.created_at))
+        found = tx.execute(select(schema.trust).order_by(schema.trust.c.created_at))
         names = StoredTrust.__dataclass_fields__
         return [StoredTrust(**{name: getattr(row, name) for name in names}) for row in found]
 
@@ -171,7 +171,7 @@ def test_the_user_is_deleted_and_another_one_deletes_the_stack(
 
 def unfinished_trust(service: Entrusted, person: Person, stack_id: str = "nowhere") -> StoredTrust:
     """What is left of a service that has died while it asked."""
-    row = StoredTrust("d", stack_id, person.project_id, person.id, ASKED, object={"end": service.trusts.end_of(7)})
+    row = StoredTrust("d", stack_id, person.project_id, person.id, REQUESTED, object={"end": service.trusts.end_of(7)})
     row.due_at = 0.0
     with service.db.write() as tx:
         stored_trusts.add(tx, row)

@@ -14,7 +14,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import ASK, HEAL_SHARE
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.resources.registry import kind_of
-from homeostat.store.stacks.cancellation import MAKING
+from homeostat.store.stacks.cancellation import CREATING
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld
@@ -209,7 +209,7 @@ class HealingLaws:
 
 def _is_made(stack: "Stack") -> bool:
     """Is it being made or changed?"""
-    return stack.status == Status.IN_PROGRESS and stack.action in MAKING
+    return stack.status == Status.IN_PROGRESS and stack.action in CREATING
 
 
 def asks_first(stack: "Stack", name: str) -> bool:

@@ -96,7 +96,7 @@ class RecordTransaction:
 
     def keep(self, changed: Record) -> None:
         """Store the new content of a record, which is locked."""
-        records.keep(self.tx, changed, self.now)
+        records.save(self.tx, changed, self.now)
         self.load.put([changed])
 
     def id(self) -> str:
@@ -275,7 +275,7 @@ class RecordKind:
         """Remove a record, which is locked; return whether it is gone, or else being removed."""
         records.remove(desk.tx, [record.id])
         if self.kind == USER or needed(record.object):
-            stack_users.leave(desk.tx, record.token)
+            stack_users.mark_departed(desk.tx, record.token)
         return True
 
     def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
@@ -323,7 +323,7 @@ class Handles(RecordKind):
         kept = told["data"].get(SIGNALS) or signals.of_metadata(record.object["form"], told["metadata"])
         for each in kept:
             signal = {name: each.get(name) for name in ("id", "status", "reason", "data")}
-            records.tell(desk.tx, record.id, records.Signal(signal, float(each.get("at") or desk.now)))
+            records.add_signal(desk.tx, record.id, records.Signal(signal, float(each.get("at") or desk.now)))
 
 
 class Policies(RecordKind):
@@ -365,11 +365,11 @@ class Conditions(RecordKind):
     def end(self, desk: RecordTransaction, record: Record) -> bool:
         """Remove a condition, and the signals of its handle unless another condition waits for them."""
         if len(records.linked(desk.tx, [record.link], CONDITION)) == 1:
-            records.forget(desk.tx, record.link)
+            records.delete_signals(desk.tx, record.link)
         return super().end(desk, record)
 
     def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
-        told = records.told(tx, {each.link for each in found})
+        told = records.signals_of(tx, {each.link for each in found})
         shown = {}
         for each in found:
             came = [{**signal.object, "at": signal.at} for signal in told.get(each.link, ())]
@@ -576,7 +576,7 @@ def end_deployment(tx: Connection, record: Record) -> None:
     """Remove a deployment with the config that was derived for it."""
     records.remove(tx, [record.id, *_derived_of(record)])
     if needed(record.object.get("spec") or {}):
-        stack_users.leave(tx, record.token)
+        stack_users.mark_departed(tx, record.token)
 
 
 # -- the port ----------------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ class ServerAgents:
         for agent in agents:
             if owner is not None and transport and agent.object["transport"] != transport:
                 agent.object = _agent_object(desk, agent, owner, transport)
-                records.keep(desk.tx, agent, desk.now)
+                records.save(desk.tx, agent, desk.now)
         token = agents[0].token if agents else ""
         spec = _without_own(change.spec)
         if "user_data" in change.changed:
@@ -179,7 +179,7 @@ class ServerAgents:
                     _remove(tx, [agent])
                 elif agent.link != there[token]:
                     agent.link = there[token]
-                    records.keep(tx, agent, now)
+                    records.save(tx, agent, now)
 
     def _forget(self, handles: Sequence[str]) -> None:
         """Remove the keys of servers that are gone."""
@@ -210,7 +210,7 @@ def _remove(tx: Connection, agents: Sequence[Record]) -> None:
     records.remove(tx, [each.id for each in agents])
     for each in agents:
         if needed(each.object):
-            stack_users.leave(tx, each.token)
+            stack_users.mark_departed(tx, each.token)
 
 
 def _has_more_to_get(spec: Mapping[str, Any]) -> bool:

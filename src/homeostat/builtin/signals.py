@@ -117,8 +117,8 @@ class Signals:
             (mine,) = owner.values()
             if self._ignored(tx, mine, now):
                 return SignalOutcome(mine.name, {})
-            records.tell(tx, record.id, records.Signal(dict(body or {}), now))
-            look_schedule.ask_to_look(tx, [mine.stack_id], now, [mine.shard])
+            records.add_signal(tx, record.id, records.Signal(dict(body or {}), now))
+            look_schedule.request_look(tx, [mine.stack_id], now, [mine.shard])
         return SignalOutcome(mine.name, {})
 
     def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:
@@ -130,7 +130,7 @@ class Signals:
         _check_awake(owner)
         if owner.lock is None:
             return False
-        reason = f"Signal ignored: the stack is locked{locks.told(owner.lock)}"
+        reason = f"Signal ignored: the stack is locked{locks.describe(owner.lock)}"
         event = Event(owner.name, SIGNAL, owner.status, reason, owner.type, owner.key, owner.handle)
         events.append(tx, owner.stack_id, [event], now)
         return True
@@ -183,14 +183,14 @@ class Signals:
 
     def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
         """Store a signal for a handle; return what happened in words, "" when nothing did."""
-        before = records.told(tx, [record.id]).get(record.id, [])
+        before = records.signals_of(tx, [record.id]).get(record.id, [])
         if len(before) >= SIGNALS_MAX:
             message = f"Request limit exceeded: a handle takes at most {SIGNALS_MAX} signals"
             raise Rejected("RequestLimitExceeded", message)
         signal = signals.normal(record.object["form"], body, len({each.object["id"] for each in before}))
         if signal is None:
             return ""
-        records.tell(tx, record.id, records.Signal(signal, now))
+        records.add_signal(tx, record.id, records.Signal(signal, now))
         return f"status:{signal['status']} reason:{signal['reason']}"
 
     def _outputs(self, tx: Connection, record: Record, body: Body, part: str, now: float) -> str:
@@ -207,7 +207,7 @@ class Signals:
         if record.object["action"] == Action.DELETE and came.status == deployments.COMPLETE:
             end_deployment(tx, record)
         else:
-            records.keep(tx, record, now)
+            records.save(tx, record, now)
         return came.event
 
     def _spread(self, tx: Connection, record: Record, now: float) -> None:
@@ -230,7 +230,7 @@ class Signals:
                 if thing.key == key
             ]
             looks = observed(tx, each.project, each.kind, [each.id], now)
-            observations.record(tx, observations.write_out(self._db, [(thing, looks[0]) for thing in watched]))
+            observations.record(tx, observations.encode(self._db, [(thing, looks[0]) for thing in watched]))
 
 
 def _check_awake(owner: Owner) -> None:
@@ -272,7 +272,7 @@ def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
     """Return the signals of a handle as its metadata; {} for a record of another kind."""
     if record.kind != HANDLE:
         return {}
-    told = records.told(tx, [record.id]).get(record.id, [])
+    told = records.signals_of(tx, [record.id]).get(record.id, [])
     return signals.as_metadata(record.object["form"], [each.object for each in told])
 
 

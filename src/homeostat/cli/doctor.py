@@ -110,7 +110,7 @@ def _schema(db: Database) -> Iterator[Check]:
         remedy = "start the service once, or name the database with --database"
         yield Check("database", Level.FAIL, f"there is no file {db.missing_file}", remedy)
         return
-    found = db.standing()
+    found = db.schema_status()
     yield Check("database", Level.OK, "it answers")
     there = ", ".join(found.heads) or "nothing"
     if found.outdating:
@@ -209,7 +209,7 @@ def _locks(_: Database, tx: Connection) -> Check:
         f"{row.name} ({row.id}), {row.action}_{row.status}: {row.reason}" for row in rows if row.status == Status.FAILED
     ]
     if not half:
-        held = _listed([f"{row.name} ({row.id}) is locked{locks.told(row.lock)}" for row in rows])
+        held = _listed([f"{row.name} ({row.id}) is locked{locks.describe(row.lock)}" for row in rows])
         return Check("locks", Level.OK, held)
     remedy = "repair what the reasons name, then lock or unlock these stacks once more"
     return Check("locks", Level.WARN, f"half done: {_listed(half)}", remedy)

@@ -195,7 +195,7 @@ def _counts(db: Database) -> dict[str, int]:
     if db.missing_file:
         raise Problem(f"there is no database {db.missing_file}: name it with --database, or its --state-dir")
     try:
-        if not db.standing().usable:
+        if not db.schema_status().usable:
             raise Problem("the database is of another version: `homeostat doctor` says more")
         with db.read() as tx:
             return key_rotation.counts(tx)

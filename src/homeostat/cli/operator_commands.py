@@ -32,7 +32,7 @@ def doctor(db: Database, cloud: Path | None, *, as_json: bool, acknowledge: bool
     Returns:
         Exit code; 1 when a check fails.
     """
-    if acknowledge and not db.missing_file and db.standing().usable:
+    if acknowledge and not db.missing_file and db.schema_status().usable:
         with db.write() as tx:
             workers.forget_dead(tx, db.now_of(tx))
     checks = list(examine(db, cloud))
@@ -93,7 +93,7 @@ def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
         Problem: An older program would break, or a newer one has changed the schema irreversibly.
     """
     try:
-        if phase is Phase.CONTRACT and db.standing().missing:
+        if phase is Phase.CONTRACT and db.schema_status().missing:
             raise Problem("the schema lacks what this version needs: run `homeostat migrate --phase expand` first")
         done = db.migrate(Phase.EXPAND)
         if phase is not Phase.EXPAND and done.pending:
@@ -134,7 +134,7 @@ def _purge(db: Database, rules: Rules, dry_run: bool) -> PurgeCounts:
     if db.missing_file:
         raise Problem(f"there is no database {db.missing_file}: name it with --database, or its --state-dir")
     try:
-        if not db.standing().usable:
+        if not db.schema_status().usable:
             raise Problem("the database is of another version: `homeostat doctor` says more")
         if not dry_run:
             return purging.purge(db, rules)

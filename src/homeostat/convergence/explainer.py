@@ -174,7 +174,7 @@ class Explainer:
             wanted: Number of resources that should exist by the newest revision.
             depth: Levels of nested stacks to count.
         """
-        below = progress.below(self._tx, stack.id, depth)
+        below = progress.nested_stacks(self._tx, stack.id, depth)
         mine = progress.counted(self._tx, [stack.id])
         # Before the first pass over a new revision the shards do not know yet how many more it has.
         planned = max(mine.planned, wanted)
@@ -212,7 +212,7 @@ class Explainer:
             shard.wake_at,
             shard.lease_until > self._now,
             shard.reason,
-            not late or progress.manned(self._tx, self._now),
+            not late or progress.has_workers(self._tx, self._now),
             shard.observe_at,
         )
 
@@ -234,7 +234,7 @@ class Explainer:
         """
         begin = after or (0, BEFORE_ALL, "")
         # One shard more than may be visited: its presence says that there is another page.
-        for turn, shard in enumerate(progress.moving(self._tx, stack, self._now, begin[0], SHARDS_MAX + 1)):
+        for turn, shard in enumerate(progress.shards_to_explain(self._tx, stack, self._now, begin[0], SHARDS_MAX + 1)):
             passed = max(begin, (shard.number, BEFORE_ALL, ""))
             if turn == SHARDS_MAX or self._left <= 0:
                 return passed
@@ -258,8 +258,8 @@ class Explainer:
 
     def _inside(self, stack: Row[Any], found: list[ExplainedResource], limit: int, depth: int) -> None:
         """Add explanations of nested stacks that are not at rest though the resources above them are."""
-        below = progress.below(self._tx, stack.id, depth) or []
-        untold = progress.unrested(self._tx, [each.id for each in below]) - {each.stack.id for each in found}
+        below = progress.nested_stacks(self._tx, stack.id, depth) or []
+        untold = progress.in_motion(self._tx, [each.id for each in below]) - {each.stack.id for each in found}
         paths: dict[str, tuple[str, ...]] = {stack.id: ()}
         for each in below:
             paths[each.id] = (*paths[each.parent_id], each.parent_name)
@@ -299,7 +299,7 @@ class Explainer:
 
     def _first(self, stack: Row[Any]) -> Explanation | None:
         """Return the first explanation of a stack: what it waits for before all else; None where it is at rest."""
-        for shard in progress.moving(self._tx, stack, self._now, 0, 1):
+        for shard in progress.shards_to_explain(self._tx, stack, self._now, 0, 1):
             for each in self._shard(stack, shard.number):
                 return each
         return None
@@ -363,8 +363,8 @@ class Explainer:
 
         The times are those of this stack, or else of the project; the rate is None where nothing came to rest.
         """
-        mine = progress.happened(self._tx, stack.id)
-        around = progress.happened_in(self._tx, stack.project)
+        mine = progress.resource_events(self._tx, stack.id)
+        around = progress.project_events(self._tx, stack.project)
         took = {**medians(each for _, each in around), **medians(mine)}
         sample = mine if len(tree) == 1 else [each for stack_id, each in around if stack_id in tree]
         begun_at = stack.updated_at or stack.created_at

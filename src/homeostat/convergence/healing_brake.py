@@ -61,7 +61,7 @@ def _policy(tx: Connection, stack: StackFacts) -> str | None:
     """
     policy, key = (stack.healing or {}).get("policy"), stack.parent_key
     # From the innermost stack outwards: the nearest word counts.
-    while key is not None and (outer := brakes.around(tx, key)) is not None:
+    while key is not None and (outer := brakes.parent_brake(tx, key)) is not None:
         above = (outer.healing or {}).get("policy")
         switched = (outer.exceptions or {}).get(outer.name, {}).get("healing")
         # A policy that differs from the one above was set for this stack, not copied.

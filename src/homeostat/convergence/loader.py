@@ -75,7 +75,7 @@ def load(
     # The stamps are the shard's logical clock: new ones are greater than any that a row carries.
     world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
     if facts.restoring and facts.snapshot is not None:
-        world.restored = snapshots.restored(tx, facts.snapshot["id"], facts.snapshot["place"])
+        world.restored = snapshots.complete_parts(tx, facts.snapshot["id"], facts.snapshot["place"])
     # `look` first: it replaces observations, which `show_members` completes. Only what other resources read is
     # completed, since a group may have a million members.
     looks = look(tx, world, now)
@@ -83,7 +83,7 @@ def load(
     world.brake = brake_of(tx, world, share)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:
-        world.patience_s = stacks.seconds(stacks.timeout_mins_of(tx, row), timeout_s)
+        world.patience_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
     return Loaded(world, shard, looks)
 
 

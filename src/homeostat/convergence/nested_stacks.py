@@ -209,7 +209,7 @@ class NestedStacks:
         return ChildPlan(
             child_id,
             _state(child),
-            stacks.write_out(self._db, desired),
+            stacks.encode(self._db, desired),
             tree_size.least_size(desired),
             touched_shards(before, desired),
             adoption.write_out(self._db, rows, secret=world.stack.secret is not False),
@@ -257,7 +257,7 @@ class NestedStacks:
             return self._pass_on(tx, world, step, child, now)
         if step.verb is Verb.DELETE:
             action, desired = Action.DELETE, stacks.EMPTY
-            changes: dict[str, Any] = dict(stacks.FREE)
+            changes: dict[str, Any] = dict(stacks.UNHELD)
             # A deletion under way is left to itself, unless the parent has been abandoned since: what is not to be
             # touched is another deletion.
             done = child.action == Action.DELETE and child.status == Status.IN_PROGRESS
@@ -299,7 +299,7 @@ class NestedStacks:
             ask = stacks.check if step.operation == CHECK else stacks.converge
             ask(self._db, tx, child, now, timeout_s, intent)
         else:
-            action, lock = step.operation.upper(), locks.kept(world.stack.lock, child)
+            action, lock = step.operation.upper(), locks.stored_lock(world.stack.lock, child)
             stacks.maintain(self._db, tx, child, action, now, timeout_s, lock=lock, intent=intent)
         return Observation(Presence.PRESENT, child.id, {"status": "in_progress"}, now)
 
@@ -340,7 +340,7 @@ class NestedStacks:
             observe_s=stack.observe_s,
             healing=stack.healing_inside(row.name),
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
-            lock=locks.plain(stack.lock),
+            lock=locks.without_previous_state(stack.lock),
         )
         desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
         if step.arguments.get("document") is not None:

@@ -110,9 +110,9 @@ class Observer:
             now = self._db.now_of(tx)
             # All at once and in order, since the calls below lock shards of many stacks one after the other.
             lock_order.take(tx, sorted(taken))
-            look_schedule.looked(tx, {shard for shard in taken if shard not in blind}, taken_at)
+            look_schedule.record_look(tx, {shard for shard in taken if shard not in blind}, taken_at)
             for reason, unseen in reasons.items():
-                look_schedule.not_seen(tx, unseen, reason)
+                look_schedule.record_blind(tx, unseen, reason)
             for interval, alike in intervals.items():
                 look_schedule.look_again(tx, alike, taken_at, None if interval is None else _together(now, interval))
 
@@ -168,13 +168,13 @@ class Observer:
             gone = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
             unsure = {token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.UNKNOWN}
             orphans.drop_expired(tx, gone, taken_at)
-            orphans.watch_on(tx, sorted(nobodys | unsure), self._db.now_of(tx))
+            orphans.extend(tx, sorted(nobodys | unsure), self._db.now_of(tx))
         return len(found)
 
     def _watch_on(self, tokens: list[str]) -> int:
         """Keep watching these tokens for the full time: a cloud that does not answer proves nothing. Return 0."""
         with self._db.write() as tx:
-            orphans.watch_on(tx, tokens, self._db.now_of(tx))
+            orphans.extend(tx, tokens, self._db.now_of(tx))
         return 0
 
     def notice(self, seen: Iterable[ChangeNotice]) -> None:
@@ -230,7 +230,10 @@ class Observer:
         for each in news:
             by_stack[each[0].stack_id].append(each)
         seen_at = self._db.agreed_now()
-        written = {each: observations.write_out_all(self._db, each, looks, seen_at) for each, looks in by_stack.items()}
+        written = {
+            each: observations.encode_with_properties(self._db, each, looks, seen_at)
+            for each, looks in by_stack.items()
+        }
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             lock_order.take(tx, sorted(_shards([thing for thing, _ in news])))

@@ -84,7 +84,7 @@ class PeriodicTasks:
     def begin_due(self) -> float:
         """Start every task that has something due; return the seconds until the next query."""
         within_s = self._db.notices.longest_wait_s()
-        with self._db.glance() as tx:
+        with self._db.single_read() as tx:
             waits = periodic.due_in(tx, self._db.agreed_now(), within_s)
         # A task that runs needs no wake-up: it has the database asked again once it is done (see `_do`).
         resting = [each for each in self._tasks if not each.due.is_set()]

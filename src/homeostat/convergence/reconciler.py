@@ -206,7 +206,7 @@ class Pass:
         with p.db.write() as tx:
             # The row of the stack is locked before that of the shard (invariant 5). Unlocking is a new revision, whose
             # wake-up `fence` counts already: the pass ends after its first round.
-            locks.take_away(p.db, tx, stack.id, now, p.limits.stack_timeout_s)
+            locks.unlock_expired(p.db, tx, stack.id, now, p.limits.stack_timeout_s)
             self._wakes = self.fence(tx)
 
     def _collect(self, steps: list[Step]) -> None:
@@ -390,7 +390,7 @@ class Pass:
         shard_state.store(self._p.db, tx, prepared)
         if parts and stack.snapshot is not None:
             place, now = stack.snapshot["place"], prepared.now
-            snapshots.keep(self._p.db, tx, stack.snapshot["id"], stack.project, place, parts, now)
+            snapshots.save_parts(self._p.db, tx, stack.snapshot["id"], stack.project, place, parts, now)
 
     @property
     def _heals_more(self) -> bool:
@@ -439,7 +439,7 @@ class Pass:
         prepared, last_words = self._prepared(now), self._shown(self._last_words)
         batch, taken = self._next_batch(), self._taken()
         failures = sum(row.fails_stack for row in self._world.rows.values())
-        disagrees = status_at_rest.disagrees(stack, failures, at_rest=frontier.at_rest)
+        disagrees = status_at_rest.may_be_wrong(stack, failures, at_rest=frontier.at_rest)
         with p.db.write() as tx:
             ends = stack.status == Status.IN_PROGRESS and (self._failed or frontier.at_rest)
             if disagrees or self._heals_more or ends:
@@ -451,7 +451,7 @@ class Pass:
             if ends and stack.action == Action.UNLOCK and stack.parent_id is None:
                 # Should this be the last shard to come to rest, the end of unlocking changes every stack of the tree
                 # and wakes all their shards: all are locked here, in the common order, before this pass's own shard.
-                lock_order.take_tree(tx, stacks.below(stack.id))
+                lock_order.take_tree(tx, stacks.tree_of(stack.id))
             # A pass that changed nothing must not count as one that got further (`shards.CRASHES_MAX`), nor look like a
             # change to the parent of a nested stack.
             same = prepared.writes.empty and failures == self._failures_before and not (ends or disagrees)
@@ -466,12 +466,12 @@ class Pass:
             again_at = None
             if disagrees:
                 at_rest, number = frontier.at_rest, self._lease.number
-                again_at = status_at_rest.tell(p.db, tx, stack.id, number, failures, now, at_rest=at_rest)
+                again_at = status_at_rest.correct(p.db, tx, stack.id, number, failures, now, at_rest=at_rest)
             if frontier.at_rest or failures != self._failures_before:
                 self._tell_parent(tx, now)
             wake_at = min((at for at in (self._wake_at(now), again_at) if at is not None), default=None)
             observe_at = self._observe_at(now)
-            look_schedule.observe_at(tx, stack.id, self._lease.number, observe_at)
+            look_schedule.schedule_look(tx, stack.id, self._lease.number, observe_at)
             kept = len(self._world.definitions)
             reached = shards.PassProgress(
                 stack.revision, frontier.size, frontier.unfinished, kept, urgency(self._world)

@@ -28,7 +28,7 @@ class Batch:
     Attributes:
         pause_s: Seconds to wait before it.
         desired: Its content, already encoded for the database.
-        touched: Shards that it changes, see `stacks.go_on`.
+        touched: Shards that it changes, see `stacks.begin_batch`.
     """
 
     pause_s: float
@@ -38,7 +38,7 @@ class Batch:
 
 def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
     """Return the batch after the newest revision of a stack; None where that is the last of its series, or in none."""
-    goes_on = stack.parent_id is not None and stack.action not in stacks.CHANGING_NOTHING
+    goes_on = stack.parent_id is not None and stack.action not in stacks.NON_CHANGING_ACTIONS
     group = stacks.group_of(tx, stack.id, stack.revision) if goes_on else None
     following = rolling_update.next_revision(group) if group is not None else None
     if group is None or following is None:
@@ -48,7 +48,7 @@ def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
     intent = stacks.intent_of(tx, stack.id, stack.revision)
     after = replace(group_desired(following), intent=intent, again=stack.revision)
     touched = touched_shards(Desired("group", group), after)
-    return Batch(group["rollout"]["pause_time"], stacks.write_out(db, after), touched)
+    return Batch(group["rollout"]["pause_time"], stacks.encode(db, after), touched)
 
 
 def settle(
@@ -72,7 +72,7 @@ def settle(
         description of a snapshot has still to be read. None where nothing is left to do.
     """
     # Locks the stack's row: of two shards that come to rest in the same instant the second sees the first at rest.
-    row = stacks.settled(db, tx, stack_id, number)
+    row = stacks.lock_settled(db, tx, stack_id, number)
     if row is None:
         return None
     if batch is None:
@@ -86,7 +86,7 @@ def settle(
     # Stored when the batch came to rest; a pass that comes by during the pause must not begin it anew.
     step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
     if step_at > now:
-        stacks.put_off(tx, row, step_at)
+        stacks.delay_batch(tx, row, step_at)
         return step_at
-    stacks.go_on(db, tx, row, batch.desired, now, batch.touched)
+    stacks.begin_batch(db, tx, row, batch.desired, now, batch.touched)
     return None

@@ -68,7 +68,7 @@ class TreeSizes:
         """
         root_id = parent.root_id or parent.id
         if least > self._unseen_max:
-            db.one_by_one(tx, f"tree {root_id}")
+            db.advisory_lock(tx, f"tree {root_id}")
             with self._counting:
                 self._sizes.pop(root_id, None)
 
@@ -211,7 +211,7 @@ def give_up(db: Database, world: World, reason: str, now: float, timeout_s: floa
         top = stacks.for_update(db, tx, highest) if highest else None
         if top is None or _highest_busy(tx, world.stack) != highest:
             return  # a newer request has changed the tree before the stack was locked
-        cancellation.cancel(db, tx, top, now, reason, cancellation.MAKING)
+        cancellation.cancel(db, tx, top, now, reason, cancellation.CREATING)
         if not top.disable_rollback and top.action in ROLLED_BACK_ON_FAILURE:
             stacks.roll_back(db, tx, top, now, timeout_s)
 
@@ -228,7 +228,7 @@ def _highest_busy(tx: Connection, stack: StackFacts) -> str:
         row = stacks.get(tx, stack_id)
         if row is None or row.revision != revision or row.status != Status.IN_PROGRESS:
             return found
-        if row.action not in cancellation.MAKING:
+        if row.action not in cancellation.CREATING:
             return found
         found = stack_id
         if row.parent_id is None:

@@ -210,6 +210,6 @@ class Worker:
 
     def _end_frozen(self, tx: Connection) -> None:
         """End database sessions of workers that froze in a transaction: their locks would keep others from shards."""
-        ended = self._db.end_frozen(tx, self._limits.lease_s)
+        ended = self._db.end_frozen_sessions(tx, self._limits.lease_s)
         if ended:
             LOG.warning("ended %d database sessions of workers that are frozen", ended)

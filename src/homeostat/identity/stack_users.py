@@ -79,7 +79,7 @@ class StackUsers:
                 secret={"password": password},
                 created_at=self._db.now_of(tx),
             )
-            stack_users.belongs(tx, owner.stack_id, project)
+            stack_users.set_project(tx, owner.stack_id, project)
             records.add(self._db, tx, [wanted])
             # Read back: where another worker, or an earlier try, has stored it before, its name and password count.
             mine = records.of_tokens(tx, STACK_USER, [token])[token]
@@ -87,7 +87,7 @@ class StackUsers:
         mine.link = self._users.user(mine.object["name"], secret["password"], project)
         mine.object["domain_id"] = self._users.domain_id
         with self._db.write() as tx:
-            records.keep(tx, mine, self._db.now_of(tx))
+            records.save(tx, mine, self._db.now_of(tx))
 
     def _project(self, owner: Owner) -> str:
         """Return the id of the project for the users of a root stack's tree; it is created on the first call."""
@@ -104,7 +104,7 @@ class StackUsers:
             there = records.of_tokens(tx, USER_PROJECT, [stack.root_id])[stack.root_id]
         there.object["id"] = self._users.project(stack.root_id, f"Users of the servers of stack {stack.root_id}")
         with self._db.write() as tx:
-            stack_users.keep_project(tx, there, stack.root_id, self._db.now_of(tx))
+            stack_users.save_project(tx, there, stack.root_id, self._db.now_of(tx))
         return str(there.object["id"])
 
     def give_keys(self, tokens: Sequence[str]) -> None:

@@ -109,7 +109,7 @@ class StackTrusts:
             yield lambda tx: stored_trusts.accept(tx, requested, trust_id)
         except BaseException:  # also where the request is cancelled
             with self._db.write() as tx:
-                stored_trusts.give_up(tx, requested.id)
+                stored_trusts.discard(tx, requested.id)
             raise
 
     def _intend(self, stack_id: str, requester: Requester) -> StoredTrust:
@@ -120,12 +120,12 @@ class StackTrusts:
             stack_id,
             requester.project,
             requester.user_id,
-            stored_trusts.ASKED,
+            stored_trusts.REQUESTED,
             object={"end": end, "user": requester.user},
         )
         with self._db.write() as tx:
             requested.created_at = self._db.now_of(tx)
-            requested.due_at = requested.created_at + stored_trusts.ASKING_S
+            requested.due_at = requested.created_at + stored_trusts.REQUEST_S
             stored_trusts.add(tx, requested)
         return requested
 
@@ -191,7 +191,7 @@ class StackTrusts:
         """Store that Keystone does not honour a trust any more."""
         LOG.warning("stack %s: the trust of %s is gone: %s", lost.stack_id, lost.object.get("user"), reason)
         with self._db.write() as tx:
-            stored_trusts.lose(tx, lost, reason)
+            stored_trusts.mark_gone(tx, lost, reason)
 
     def refused(self, token: str) -> None:
         """Note that a cloud has refused a token, so that the next call gets a new one."""
@@ -221,7 +221,7 @@ class StackTrusts:
         except Denied as error:
             LOG.warning("a trust of %s cannot be deleted: %s", each.object.get("user"), error)
             with self._db.write() as tx:
-                stored_trusts.put_off(tx, [each.id], self._db.now_of(tx) + HOPELESS_S)
+                stored_trusts.postpone(tx, [each.id], self._db.now_of(tx) + HOPELESS_S)
             return False
         except HomeostatError as error:
             LOG.warning("a trust of %s is not deleted yet: %s", each.object.get("user"), error)

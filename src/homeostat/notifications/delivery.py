@@ -91,7 +91,7 @@ class Deliverer:
         """
         kind = sink.settings["type"]
         with self._db.read() as tx:
-            events = event_sinks.untold(tx, sink, horizon, EVENTS_MAX)
+            events = event_sinks.undelivered(tx, sink, horizon, EVENTS_MAX)
             redactions = self._redactions_of(tx, events)
         # Half of the time for which the sink is taken: the cursor has to be stored before another worker takes it.
         until = self._clock.monotonic() + TAKEN_S / 2
@@ -135,7 +135,7 @@ class Deliverer:
             after = replace(sink, due_at=now, failures=0, failing_since=None, reason="")
             lost = 0
             if reason:
-                lost, last = event_sinks.older(tx, sink, horizon, now - DROP_S)
+                lost, last = event_sinks.undelivered_before(tx, sink, horizon, now - DROP_S)
                 after = replace(
                     sink,
                     cursor=max(sink.cursor, last),
@@ -144,7 +144,7 @@ class Deliverer:
                     failing_since=now if sink.failing_since is None else sink.failing_since,
                     reason=reason,
                 )
-            still_owned = event_sinks.give_back(tx, after)
+            still_owned = event_sinks.release(tx, after)
         kind = sink.settings["type"]
         if still_owned and lost:
             LOG.error("%d events are dropped: the sink %s failed for a day: %s", lost, kind, reason)

@@ -259,7 +259,7 @@ class Things:
             name = str(spec["physical_name"])
             inner = Inner(
                 owner.name if owner is not None else name,
-                f"{name}-{attempt}" if orphans.has_given_up(tx, key) else name,
+                f"{name}-{attempt}" if orphans.may_appear(tx, key) else name,
                 dict(spec["properties"]),
                 held_until=now + LEASE_S,
             )

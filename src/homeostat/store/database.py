@@ -100,14 +100,14 @@ class Database:
             with lock:
                 return migration.migrate(connection, phase)
 
-    def standing(self) -> SchemaStatus:
+    def schema_status(self) -> SchemaStatus:
         """Return how far the schema has been migrated.
 
         Raises:
             Transient: The database does not answer.
         """
         with self.read() as tx:
-            return migration.standing(tx)
+            return migration.schema_status(tx)
 
     @property
     def missing_file(self) -> str:
@@ -127,7 +127,7 @@ class Database:
         Raises:
             Transient: The database does not answer.
         """
-        with _translated(), self.engine.connect() as connection:
+        with _as_transient(), self.engine.connect() as connection:
             options: dict[str, Any] = {"homeostat_read": True}
             if not self.is_sqlite:
                 # PostgreSQL's default takes a new snapshot for each statement: the rows of a shard could be older than
@@ -136,7 +136,7 @@ class Database:
             yield connection.execution_options(**options)
 
     @contextlib.contextmanager
-    def glance(self) -> Iterator[Connection]:
+    def single_read(self) -> Iterator[Connection]:
         """Open a connection for a single statement that changes nothing.
 
         On PostgreSQL this saves the messages that begin and end a transaction.
@@ -148,7 +148,7 @@ class Database:
             with self.read() as tx:
                 yield tx
             return
-        with _translated(), self.engine.connect() as connection:
+        with _as_transient(), self.engine.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     @contextlib.contextmanager
@@ -158,7 +158,7 @@ class Database:
         Raises:
             Transient: The database does not answer.
         """
-        with _translated(), self._turn(), self.engine.connect() as connection:
+        with _as_transient(), self._turn(), self.engine.connect() as connection:
             try:
                 with connection.begin():
                     yield connection
@@ -168,7 +168,7 @@ class Database:
                 due = not connection.invalidated and notices.take_flag(connection)
         # Only after the commit: a listener that looked earlier would not see the rows, and would go back to sleep.
         if due:
-            self.notices.tell()
+            self.notices.notify()
 
     def _turn(self) -> contextlib.AbstractContextManager[None]:
         """Wait for this writer's turn on an SQLite file, whose own way to let writers wait is unfair."""
@@ -189,10 +189,10 @@ class Database:
         """
         if self._agreed is None:
             return self.now()
-        told, at = self._agreed
-        return told + time.monotonic() - at
+        server_now, at = self._agreed
+        return server_now + time.monotonic() - at
 
-    def running(self, tx: Connection) -> tuple[int, int]:
+    def running_transactions(self, tx: Connection) -> tuple[int, int]:
         """Return the ids of two transactions: the oldest writer that still runs as seen by `tx`, and the next to begin.
 
         They are equal when no writer runs, and always on SQLite, where writers exclude one another.
@@ -202,7 +202,7 @@ class Database:
         oldest, following = tx.execute(RUNNING).one()
         return int(oldest), int(following)
 
-    def end_frozen(self, tx: Connection, silent_s: float) -> int:
+    def end_frozen_sessions(self, tx: Connection, silent_s: float) -> int:
         """End sessions of the service that have written in a transaction and been silent since, for `silent_s` seconds.
 
         A worker that is frozen inside a transaction keeps its row locks, so that no other worker could take its shards
@@ -216,7 +216,7 @@ class Database:
             return 0
         return len(tx.execute(END_FROZEN, {"application": APPLICATION, "silent_s": silent_s}).all())
 
-    def one_by_one(self, tx: Connection, what: str) -> None:
+    def advisory_lock(self, tx: Connection, what: str) -> None:
         """Exclude other transactions that name the same `what` until this one ends.
 
         For checks that no row lock can protect, since the row that would conflict does not exist yet.
@@ -233,7 +233,7 @@ def sqlite_url(path: str | os.PathLike[str]) -> str:
     return f"sqlite:///{os.path.abspath(path)}"
 
 
-def held_back(rows: Select[Any]) -> Select[Any]:
+def row_lock(rows: Select[Any]) -> Select[Any]:
     """Lock these rows against other writers until the transaction ends; SQLite's writers exclude one another anyway.
 
     The lock is FOR NO KEY UPDATE, which does not conflict with the checks of foreign keys. Under a plain FOR UPDATE, a
@@ -243,7 +243,7 @@ def held_back(rows: Select[Any]) -> Select[Any]:
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def _as_transient() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:

@@ -43,7 +43,7 @@ def to_json(value: Any) -> str:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
         # Second try only: nearly all data encodes at once, and to walk through it first would cost more than to encode.
-        return orjson.dumps(_told(value), option=orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(_encodable(value), option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def as_stored(value: Any) -> Any:
@@ -51,14 +51,14 @@ def as_stored(value: Any) -> Any:
     return orjson.loads(to_json(value))
 
 
-def _told(value: Any) -> Any:
+def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
     if isinstance(value, dict):
-        return {_told(key): _told(each) for key, each in value.items()}
-    return [_told(each) for each in value] if isinstance(value, list | tuple) else value
+        return {_encodable(key): _encodable(each) for key, each in value.items()}
+    return [_encodable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 class SafeText(TypeDecorator[str]):
@@ -428,7 +428,7 @@ Columns:
     since: When this value was first seen.
 """
 
-forsaken = Table(
+orphan = Table(
     "forsaken",
     metadata,
     Column("token", Text, primary_key=True),
@@ -610,7 +610,7 @@ Columns:
     made: The id of the cloud's snapshot once it is complete; "" before.
 """
 
-delegation = Table(
+trust = Table(
     "delegation",
     metadata,
     Column("id", Text, primary_key=True),

@@ -201,7 +201,7 @@ def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> Non
     if not adopted.rows:
         return
     # Two adoptions at the same time would not see each other's rows, and both take the same thing.
-    db.one_by_one(tx, "adopt")
+    db.advisory_lock(tx, "adopt")
     mine: dict[tuple[str, str], str] = {}
     for row in adopted.rows:
         other = mine.setdefault((kind_of(row.type), row.handle), row.name)
@@ -209,7 +209,7 @@ def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> Non
             raise Terminal(f"resources.{row.name}.resource_id: {row.handle} is that of {other}, too")
     handles = sorted({handle for _, handle in mine if handle})
     for start in range(0, len(handles), HANDLES_MAX):
-        for each in shard_state.held(tx, handles[start : start + HANDLES_MAX]):
+        for each in shard_state.owners_of(tx, handles[start : start + HANDLES_MAX]):
             name = mine.get((kind_of(each.type), each.handle))
             if name is not None and (each.project == project or kind_of(each.type) not in NAMED):
                 raise Terminal(f"resources.{name}.resource_id: {_taken(each, project)}")

@@ -135,6 +135,6 @@ def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Doc
 
 
 def _record_data(tx: Connection, record: records.Record) -> Document:
-    signals = [{**each.object, "at": each.at} for each in records.told(tx, [record.id]).get(record.id, ())]
+    signals = [{**each.object, "at": each.at} for each in records.signals_of(tx, [record.id]).get(record.id, ())]
     record_data = {"object": record.object, "secret": record.secret, "link": record.link}
     return {RECORD: record_data, SIGNALS: signals} if signals else {RECORD: record_data}

@@ -209,7 +209,7 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Body)
             _found(tx, context, CONFIG, values["config_id"])
         now = context.db.now_of(tx)
         found.object |= values
-        records.keep(tx, found, now)
+        records.save(tx, found, now)
         context.service.signals.look(tx, [found], now)
         (shown,) = _deployments(tx, [found])
     return Json({"software_deployment": shown})

@@ -70,7 +70,7 @@ class StackActions:
             stack = stacks.live(self._db, tx, stack_id)
             now = self._db.now_of(tx)
             where, numbers = self._extent(tx, stack, resource)
-            look_schedule.ask_to_look(tx, where, now, numbers)
+            look_schedule.request_look(tx, where, now, numbers)
             return now
 
     def looked_at(self, tx: Connection, stack: Row[Any], resource: str | None = None) -> tuple[float | None, str]:
@@ -89,9 +89,9 @@ class StackActions:
         """Return the stacks, and which of their shards (None: all), to observe for the stack or the resource."""
         row = self._resource(tx, stack, resource)
         if row is None:
-            return stacks.below(stack.id), None
+            return stacks.tree_of(stack.id), None
         if _child(row):
-            return stacks.below(row.handle), None
+            return stacks.tree_of(row.handle), None
         return [stack.id], [row.shard]
 
     def converge(self, stack_id: str, resource: str | None = None) -> None:
@@ -125,7 +125,7 @@ class StackActions:
         now = self._db.now_of(tx)
         shards.wake(tx, stack.id, now, shards.USER, [row.shard])
         if is_outside(row.type):
-            look_schedule.ask_to_look(tx, [stack.id], now, [row.shard])
+            look_schedule.request_look(tx, [stack.id], now, [row.shard])
         table = schema.resource
         statement = update(table).where(table.c.key == row.key).values(asked_at=now, version=table.c.version + 1)
         tx.execute(statement)
@@ -251,7 +251,7 @@ class StackActions:
                 inside = _changed(healing, {"policy": policy} if policy else {})
                 self._set(tx, child, {**whole, **mine, "healing": inside})
             # Drift that was left alone may be healed now: the observation wakes the shards and starts the new interval.
-            look_schedule.ask_to_look(tx, stacks.below(stack_id), self._db.now_of(tx))
+            look_schedule.request_look(tx, stacks.tree_of(stack_id), self._db.now_of(tx))
             return stacks.live(self._db, tx, stack_id)
 
     def _children(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:
@@ -262,7 +262,7 @@ class StackActions:
         return [(row.handle, row.name) for row in rows.values() if _child(row) and not row.deleting]
 
     def _set(self, tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
-        tree = stacks.below(stack_id)
+        tree = stacks.tree_of(stack_id)
         tx.execute(update(schema.stack).where(schema.stack.c.id.in_(tree)).values(**values))
 
     def _resource(self, tx: Connection, stack: Row[Any], name: str | None) -> Resource | None:

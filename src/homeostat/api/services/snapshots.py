@@ -75,7 +75,7 @@ class Snapshots:
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
             accept(tx)
-            desired = stacks.said_again(tx, stack, snapshot.revision)
+            desired = stacks.copy_of_revision(tx, stack, snapshot.revision)
             stacks.revise(self._db, tx, stack, Action.RESTORE, desired, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:

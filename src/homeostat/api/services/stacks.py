@@ -30,7 +30,7 @@ from homeostat.resources.custom_constraints import Path
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store.database import Database
 from homeostat.store.stacks import cancellation, deletion, locks, revisions, stacks, views
-from homeostat.store.stacks.stacks import Desired, NewStack, write_out
+from homeostat.store.stacks.stacks import Desired, NewStack, encode
 from homeostat.templates import (
     Compiled,
     check_immutable,
@@ -279,7 +279,7 @@ class StackService:
             tags=intent.tags,
             action=Action.CREATE if document is None else Action.ADOPT,
         )
-        desired = write_out(self._db, desired)
+        desired = encode(self._db, desired)
         rows = [] if document is None else self._rows(new, desired, compiled, document, self._db.agreed_now())
         adopted = adoption.write_out(self._db, rows, secret=desired.secret is not False)
         with self.entrusted(stack_id, project, by) as accept, self._db.write() as tx:
@@ -345,7 +345,7 @@ class StackService:
             locks.check_unlocked(self._live(tx, stack_id))
         row, desired, _ = self._proposed(stack_id, intent, patch=patch)
         policies = self._new_policies(row, desired)
-        desired = write_out(self._db, desired)
+        desired = encode(self._db, desired)
         with self.entrusted(row.root_id, row.project, by) as accept:
             changes = _changes(intent, patch=patch)
             return self._revise(row, desired, changes, accept, look_first=intent.look_first, policies=policies)
@@ -423,7 +423,7 @@ class StackService:
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
             now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
-            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, now, timeout_s, stacks.FREE)
+            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, now, timeout_s, stacks.UNHELD)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop an action of the stack and all its nested stacks.
@@ -469,7 +469,7 @@ class StackService:
             accept(tx)
             if policies is not None:
                 timeout_s = self.quotas.timeout_s
-                return deletion.go_on(self._db, tx, row, desired, policies, now, timeout_s, changes)
+                return deletion.continue_deletion(self._db, tx, row, desired, policies, now, timeout_s, changes)
             return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
 
     def _live(self, tx: Connection, stack_id: str) -> Row[Any]:

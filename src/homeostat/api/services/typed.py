@@ -29,7 +29,7 @@ def found_in(tx: Connection, stack: Row[Any], wanted: Collection[str]) -> str | 
     names = [each for each in wanted if not each.endswith(ANY)]
     services = [each.removesuffix(ANY) for each in wanted if each.endswith(ANY)]
     fits = or_(column.in_(names), *(column.startswith(each, autoescape=True) for each in services))
-    chosen = select(column).where(schema.resource.c.stack_id.in_(stacks.below(stack.id)), fits)
+    chosen = select(column).where(schema.resource.c.stack_id.in_(stacks.tree_of(stack.id)), fits)
     return tx.execute(chosen.order_by(column).limit(1)).scalar()
 
 

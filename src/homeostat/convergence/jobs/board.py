@@ -67,7 +67,7 @@ def give_back(db: Database, lease: Lease) -> None:
     with db.write() as tx:
         now = db.now_of(tx)
         if not shards.release(tx, lease, lease.wakes, now + AGAIN_S):
-            shards.acquit(tx, lease.stack_id, lease.number, now)
+            shards.clear_crashes(tx, lease.stack_id, lease.number, now)
 
 
 def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -> Row[Any]:
@@ -150,7 +150,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
 
         It costs one short indexed query.
         """
-        with self._db.glance() as tx:
+        with self._db.single_read() as tx:
             return shards.due_in(tx, self._db.agreed_now(), within_s)
 
     @property

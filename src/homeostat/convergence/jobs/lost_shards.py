@@ -43,7 +43,7 @@ class LostShards:
         with db.write() as tx:
             now = db.now_of(tx)
             for stack_id, number in sorted(lost - found):
-                shards.let_go(tx, stack_id, number, owner)
-                shards.acquit(tx, stack_id, number, now)
+                shards.end_lease(tx, stack_id, number, owner)
+                shards.clear_crashes(tx, stack_id, number, now)
         with self._lock:
             self._shards -= lost

@@ -208,7 +208,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         for row in missing:
             self._put(row.stack_id, row.number, row.project, PRIORITIES[row.priority])
         if missing:
-            self._db.notices.tell()
+            self._db.notices.notify()
         return LOOK_S
 
     def keep_claims(self) -> None:
@@ -217,7 +217,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         if not jobs:
             return
         with self._db.read() as tx:
-            held = shards.held(tx, [job.lease for job in jobs], self._db.now_of(tx))
+            held = shards.unexpired(tx, [job.lease for job in jobs], self._db.now_of(tx))
         for job in jobs:
             if job.lease in held:
                 job.extend_expiry(self._lease_s)

@@ -23,7 +23,7 @@ Key = tuple[str, str]
 """Root stack, and digest of the settings."""
 
 _sink, _stack, _event, _resource = schema.event_sink, schema.stack, schema.event, schema.resource
-_TOLD = _stack.join(_event, _event.c.stack_id == _stack.c.id)
+_EVENTS = _stack.join(_event, _event.c.stack_id == _stack.c.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class EventHorizon:
             db: The database.
             tx: A transaction of `Database.read`, in which all statements see one snapshot.
         """
-        oldest, following = db.running(tx)
+        oldest, following = db.running_transactions(tx)
         newest = int(tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0)
         # All transactions that ran when `_newest` was read have ended: the next one to begin then was `_until`.
         if oldest >= self._until:
@@ -82,7 +82,7 @@ class EventHorizon:
         return self._sure
 
 
-def follow(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
+def set_sinks(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
     """Replace the sinks of a root stack.
 
     A new sink receives the events from now on; one whose settings stay the same continues where it is.
@@ -94,7 +94,7 @@ def follow(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -
     if gone:
         tx.execute(delete(_sink).where(mine, _sink.c.digest.in_(gone)))
     if fresh:
-        newest = select(func.max(_event.c.seq)).select_from(_TOLD).where(_stack.c.root_id == stack_id)
+        newest = select(func.max(_event.c.seq)).select_from(_EVENTS).where(_stack.c.root_id == stack_id)
         cursor = tx.execute(newest).scalar_one() or 0
         rows = [
             {"stack_id": stack_id, "digest": each, "settings": by_digest[each], "cursor": cursor}
@@ -115,7 +115,7 @@ def any_due(tx: Connection, now: float) -> bool:
 def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
     """Return the sinks with events to deliver, those that did not fail last time first."""
     failing = case((_sink.c.failures > 0, 1), else_=0)
-    news = select(_event.c.seq).select_from(_TOLD).where(*_untold(_sink.c.stack_id, _sink.c.cursor, horizon))
+    news = select(_event.c.seq).select_from(_EVENTS).where(*_undelivered(_sink.c.stack_id, _sink.c.cursor, horizon))
     chosen = (
         select(_sink.c.stack_id, _sink.c.digest)
         .where(_sink.c.due_at <= now, exists(news.correlate(_sink)))
@@ -139,7 +139,7 @@ def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
     return [Sink(**row._mapping) for row in tx.execute(taken.order_by(_sink.c.stack_id, _sink.c.digest))]
 
 
-def untold(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any]]:
+def undelivered(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any]]:
     """Return the events to deliver, in order.
 
     Each has the `properties` that its resource has now, and the `revision` at which that was last acted on; both are
@@ -147,23 +147,23 @@ def untold(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any
     """
     chosen = (
         select(_event, _resource.c.properties, _resource.c.revision)
-        .select_from(_TOLD.outerjoin(_resource, _resource.c.key == _event.c.key))
-        .where(*_untold(sink.stack_id, sink.cursor, horizon))
+        .select_from(_EVENTS.outerjoin(_resource, _resource.c.key == _event.c.key))
+        .where(*_undelivered(sink.stack_id, sink.cursor, horizon))
         .order_by(_event.c.seq)
         .limit(limit)
     )
     return list(tx.execute(chosen))
 
 
-def older(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
+def undelivered_before(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
     """Return how many of the events to deliver are from before this time, and `seq` of the last of them."""
-    old = (*_untold(sink.stack_id, sink.cursor, horizon), _event.c.at < before)
-    found = select(func.count(), func.max(_event.c.seq)).select_from(_TOLD).where(*old)
+    old = (*_undelivered(sink.stack_id, sink.cursor, horizon), _event.c.at < before)
+    found = select(func.count(), func.max(_event.c.seq)).select_from(_EVENTS).where(*old)
     count, last = tx.execute(found).one()
     return int(count), int(last or 0)
 
 
-def give_back(tx: Connection, sink: Sink) -> bool:
+def release(tx: Connection, sink: Sink) -> bool:
     """Store how far a sink was served, and delete it if its stack is deleted and nothing is left to deliver.
 
     Returns:
@@ -173,7 +173,7 @@ def give_back(tx: Connection, sink: Sink) -> bool:
     values = {name: getattr(sink, name) for name in ("cursor", "due_at", "failures", "failing_since", "reason")}
     kept = tx.execute(update(_sink).where(mine).values(**values)).rowcount == 1
     deleted = select(_stack.c.id).where(_stack.c.id == sink.stack_id, _stack.c.deleted_at.is_not(None))
-    rest = select(_event.c.seq).select_from(_TOLD).where(*_untold(sink.stack_id, sink.cursor))
+    rest = select(_event.c.seq).select_from(_EVENTS).where(*_undelivered(sink.stack_id, sink.cursor))
     tx.execute(delete(_sink).where(mine, exists(deleted), ~exists(rest)))
     return kept
 
@@ -189,7 +189,7 @@ def failing(tx: Connection) -> list[Row[Any]]:
     return list(tx.execute(chosen))
 
 
-def _untold(root: Any, cursor: Any, horizon: int | None = None) -> list[ColumnElement[bool]]:
-    """Return the conditions, on `_TOLD`, for events after the cursor of a root stack and of all ever nested in it."""
+def _undelivered(root: Any, cursor: Any, horizon: int | None = None) -> list[ColumnElement[bool]]:
+    """Return the conditions, on `_EVENTS`, for events after the cursor of a root stack and of all ever nested in it."""
     after = [_stack.c.root_id == root, _event.c.seq > cursor]
     return after if horizon is None else [*after, _event.c.seq <= horizon]

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 
 from homeostat.store import schema
-from homeostat.store.database import Database, held_back
+from homeostat.store.database import Database, row_lock
 
 _record = schema.record
 _signal = schema.signal
@@ -59,7 +59,7 @@ def add(tx: Connection, id: str, kind: str, project: str, token: str, seen: Any,
 
 def locked(db: Database, tx: Connection, id: str) -> Row[Any] | None:
     """Return the record, locked until the transaction ends; None if there is none."""
-    return tx.execute(held_back(select(_record).where(_record.c.id == id))).one_or_none()
+    return tx.execute(row_lock(select(_record).where(_record.c.id == id))).one_or_none()
 
 
 def save(tx: Connection, id: str, seen: Any, inner: Any, now: float) -> None:
@@ -70,7 +70,7 @@ def claim_handle(db: Database, tx: Connection, id: str, kind: str, handle: str) 
     """Let a thing be known by this handle; return False if another thing of its kind has the handle."""
     # Two things may claim the same handle at once. Neither has a row with it that could be locked, and an index cannot
     # decide, since a handle is in one of two columns.
-    db.one_by_one(tx, f"{kind} {handle}")
+    db.advisory_lock(tx, f"{kind} {handle}")
     taken = select(_record.c.id).where(
         _record.c.kind == kind, or_(_record.c.link == handle, _record.c.id == handle), _record.c.id != id
     )

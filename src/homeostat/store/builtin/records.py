@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, update
 
 from homeostat.store import schema
-from homeostat.store.database import Database, held_back
+from homeostat.store.database import Database, row_lock
 
 _record = schema.record
 _signal = schema.signal
@@ -99,7 +99,7 @@ def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | 
 
 def for_update(db: Database, tx: Connection, id: str) -> Record | None:
     """Return the record, locked until the transaction ends; None if there is none."""
-    row = tx.execute(held_back(select(*_FIELDS).where(_record.c.id == id))).first()
+    row = tx.execute(row_lock(select(*_FIELDS).where(_record.c.id == id))).first()
     return _of(row) if row is not None else None
 
 
@@ -162,7 +162,7 @@ def count(tx: Connection, kind: str, project: str) -> int:
     return int(tx.execute(chosen).scalar_one())
 
 
-def keep(tx: Connection, changed: Record, now: float) -> None:
+def save(tx: Connection, changed: Record, now: float) -> None:
     """Store the object, link and secret of a record, which the caller has locked."""
     changed.updated_at = now
     values = {name: getattr(changed, name) for name in ("object", "link", "secret", "updated_at")}
@@ -183,11 +183,11 @@ def remove(tx: Connection, ids: Collection[str]) -> None:
 # -- signals -----------------------------------------------------------------------------------------------------------
 
 
-def tell(tx: Connection, id: str, told: Signal) -> None:
-    tx.execute(_signal.insert().values(record_id=id, object=told.object, at=told.at))
+def add_signal(tx: Connection, id: str, signal: Signal) -> None:
+    tx.execute(_signal.insert().values(record_id=id, object=signal.object, at=signal.at))
 
 
-def told(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
+def signals_of(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
     """Return the signals of these records, in order of arrival, by record."""
     found: dict[str, list[Signal]] = defaultdict(list)
     if ids:
@@ -197,7 +197,7 @@ def told(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
     return found
 
 
-def forget(tx: Connection, id: str) -> None:
+def delete_signals(tx: Connection, id: str) -> None:
     """Delete all signals of a record."""
     tx.execute(delete(_signal).where(_signal.c.record_id == id))
 

@@ -24,13 +24,13 @@ _record = schema.record
 _stack = schema.stack
 
 
-def leave(tx: Connection, token: str) -> None:
+def mark_departed(tx: Connection, token: str) -> None:
     """Mark the user of a resource as departed, since the resource is deleted."""
     mine = (_record.c.kind == STACK_USER, _record.c.token == token)
     tx.execute(update(_record).where(*mine).values(kind=DEPARTED_USER))
 
 
-def leave_stack(tx: Connection, stack_id: str) -> None:
+def mark_stack_departed(tx: Connection, stack_id: str) -> None:
     """Mark the project of a root stack and all its users as departed, since the stack is deleted."""
     there = records.of_tokens(tx, USER_PROJECT, [stack_id]).get(stack_id)
     if there is None:
@@ -53,18 +53,18 @@ def departed(tx: Connection, kind: str, limit: int) -> list[Record]:
     return [Record(**row._mapping) for row in rows]
 
 
-def keep_project(tx: Connection, project: Record, root_id: str, now: float) -> None:
+def save_project(tx: Connection, project: Record, root_id: str, now: float) -> None:
     """Record that a project was created in the identity service, for the users of a root stack.
 
     The row of the stack is locked before those of records, as when the stack ends.
     """
     project.project = str(project.object["id"])
     tx.execute(update(_stack).where(_stack.c.id == root_id).values(user_project=project.project))
-    records.keep(tx, project, now)
+    records.save(tx, project, now)
     tx.execute(update(_record).where(_record.c.id == project.id).values(project=project.project))
 
 
-def belongs(tx: Connection, stack_id: str, project: str) -> None:
+def set_project(tx: Connection, stack_id: str, project: str) -> None:
     """Record that a nested stack has users in this project, too."""
     mine = (_stack.c.id == stack_id, _stack.c.user_project.is_(None))
     tx.execute(update(_stack).where(*mine).values(user_project=project))

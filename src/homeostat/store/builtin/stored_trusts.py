@@ -8,15 +8,15 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from homeostat.store import schema
 
-ASKED, GOOD, GONE, LEAVING = "asked", "good", "gone", "leaving"
-ASKING_S = 120.0
+REQUESTED, GOOD, GONE, LEAVING = "asked", "good", "gone", "leaving"
+REQUEST_S = 120.0
 """A process that requests a trust has stored the answer after this time, or has died."""
-_table = schema.delegation
+_table = schema.trust
 
 
 @dataclass(slots=True)
 class StoredTrust:
-    """One trust; for the fields see the columns of `schema.delegation`. Times are seconds since the epoch."""
+    """One trust; for the fields see the columns of `schema.trust`. Times are seconds since the epoch."""
 
     id: str
     stack_id: str
@@ -29,8 +29,8 @@ class StoredTrust:
     due_at: float | None = None
 
 
-def add(tx: Connection, asked: StoredTrust) -> None:
-    tx.execute(insert(_table), {name: getattr(asked, name) for name in StoredTrust.__dataclass_fields__})
+def add(tx: Connection, trust: StoredTrust) -> None:
+    tx.execute(insert(_table), {name: getattr(trust, name) for name in StoredTrust.__dataclass_fields__})
 
 
 def current(tx: Connection, stack_id: str) -> StoredTrust | None:
@@ -54,27 +54,27 @@ def gone(tx: Connection, limit: int) -> list[Row[Any]]:
     return list(tx.execute(chosen.where(_table.c.state == GONE).order_by(_table.c.created_at).limit(limit)))
 
 
-def accept(tx: Connection, asked: StoredTrust, trust_id: str) -> None:
+def accept(tx: Connection, trust: StoredTrust, trust_id: str) -> None:
     """Let a stack use this trust from now on, and release those that it used before."""
-    tx.execute(update(_table).where(_table.c.id == asked.id).values(state=GOOD, trust_id=trust_id, due_at=None))
-    leave(tx, asked.stack_id, but=asked.id)
+    tx.execute(update(_table).where(_table.c.id == trust.id).values(state=GOOD, trust_id=trust_id, due_at=None))
+    release(tx, trust.stack_id, but=trust.id)
 
 
-def leave(tx: Connection, stack_id: str, but: str = "") -> None:
+def release(tx: Connection, stack_id: str, but: str = "") -> None:
     """Release the trusts of a stack, except the one with the id `but`.
 
-    Those in state `asked` are left to the process that requests them.
+    Those in state `asked` (`REQUESTED`) are left to the process that requests them.
     """
     mine = (_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)), _table.c.id != but)
     tx.execute(update(_table).where(*mine).values(state=LEAVING, due_at=0.0))
 
 
-def give_up(tx: Connection, id: str) -> None:
+def discard(tx: Connection, id: str) -> None:
     """Release a trust that was requested and is not needed."""
     tx.execute(update(_table).where(_table.c.id == id).values(state=LEAVING, due_at=0.0))
 
 
-def lose(tx: Connection, lost: StoredTrust, reason: str) -> None:
+def mark_gone(tx: Connection, lost: StoredTrust, reason: str) -> None:
     """Record that Keystone does not honour a trust any more."""
     # Not if it was released meanwhile: it must still be deleted.
     mine = (_table.c.id == lost.id, _table.c.state == GOOD)
@@ -82,22 +82,22 @@ def lose(tx: Connection, lost: StoredTrust, reason: str) -> None:
 
 
 def any_due(tx: Connection, now: float) -> bool:
-    due = (_table.c.state.in_((ASKED, LEAVING)), _table.c.due_at <= now)
+    due = (_table.c.state.in_((REQUESTED, LEAVING)), _table.c.due_at <= now)
     return tx.execute(select(_table.c.id).where(*due).limit(1)).first() is not None
 
 
 def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[StoredTrust]:
     """Return the trusts to delete now, and schedule the next try.
 
-    A trust that is still `asked` when it is due belongs to a request that has died.
+    A trust that is still `asked` (`REQUESTED`) when it is due belongs to a request that has died.
     """
-    due = (_table.c.state.in_((ASKED, LEAVING)), _table.c.due_at <= now)
+    due = (_table.c.state.in_((REQUESTED, LEAVING)), _table.c.due_at <= now)
     found = [_of(row) for row in tx.execute(select(_table).where(*due).order_by(_table.c.due_at).limit(limit))]
-    put_off(tx, [each.id for each in found], now + again_s)
+    postpone(tx, [each.id for each in found], now + again_s)
     return found
 
 
-def put_off(tx: Connection, ids: Sequence[str], until: float) -> None:
+def postpone(tx: Connection, ids: Sequence[str], until: float) -> None:
     if ids:
         tx.execute(update(_table).where(_table.c.id.in_(ids)).values(due_at=until))
 

@@ -67,7 +67,7 @@ def counts(tx: Connection) -> dict[str, int]:
             chosen = select(name, func.count()).where(column.is_not(None)).group_by(name)
             if not _always(column):
                 plain = func.substr(cell, 1, len(MARK)) != MARK
-                chosen = chosen.where(~and_(plain, table.c.stack_id.in_(_harmless())))
+                chosen = chosen.where(~and_(plain, table.c.stack_id.in_(_without_secrets())))
             for key_name, count in tx.execute(chosen):
                 found[key_name] += count
     return dict(found)
@@ -85,7 +85,7 @@ def _always(column: Column[Any]) -> bool:
     return not isinstance(column.type, schema.EncryptedJson) or column.type.always
 
 
-def _harmless() -> Any:
+def _without_secrets() -> Any:
     """Select the ids of the stacks that hold no secrets."""
     return select(schema.stack.c.id).where(schema.stack.c.secret.is_(False))
 
@@ -125,7 +125,7 @@ def reencrypt(db: Database, told: Progress = lambda table, rows: None) -> Rotati
 def _batch(tx: Connection, table: Table, columns: Sequence[Column[Any]], after: Sequence[Any] | None) -> list[Any]:
     """Read rows after this key: the key, whether the stack holds no secrets, and the cells as they are stored."""
     key = list(table.primary_key.columns)
-    harmless = table.c.stack_id.in_(_harmless()) if "stack_id" in table.c else false()
+    harmless = table.c.stack_id.in_(_without_secrets()) if "stack_id" in table.c else false()
     chosen = select(*key, harmless, *(type_coerce(each, Text) for each in columns)).order_by(*key).limit(BATCH)
     if after is not None:
         chosen = chosen.where(tuple_(*key) > tuple_(*after))
@@ -144,7 +144,7 @@ def _changes(
         if harmless and not _always(column) and not is_encrypted(cell):
             continue
         try:
-            anew = _anew(keys, column, cell)
+            anew = _reencrypted(keys, column, cell)
         except Unreadable as error:
             done.lost[str(error)] += 1
             continue
@@ -152,7 +152,7 @@ def _changes(
             yield key, column, cell, anew
 
 
-def _anew(keys: Keyring, column: Column[Any], cell: str) -> str:
+def _reencrypted(keys: Keyring, column: Column[Any], cell: str) -> str:
     place = column.type.place  # type: ignore[attr-defined]
     if isinstance(column.type, schema.EncryptedText):
         return encrypt_text(keys, decrypt_text(keys, cell, place), place)

@@ -113,7 +113,7 @@ def unowned(tx: Connection, things: Mapping[str, str]) -> set[str]:
     for chunk in _chunks(list(things)):
         handles = tx.execute(select(_resource.c.handle).where(_resource.c.handle.in_(chunk))).scalars().all()
         rest = {handle: token for handle, token in rest.items() if handle not in handles}
-    for table in (_resource, schema.forsaken):
+    for table in (_resource, schema.orphan):
         for chunk in _chunks(list(rest.values())):
             tokens = set(tx.execute(select(table.c.token).where(table.c.token.in_(chunk))).scalars())
             rest = {handle: token for handle, token in rest.items() if token not in tokens}

@@ -13,7 +13,7 @@ DISPOSE = "dispose"
 TELL = "tell"
 _AT = {
     LOOK: schema.shard.c.observe_at,
-    LATE: schema.forsaken.c.look_at,
+    LATE: schema.orphan.c.look_at,
     DISPOSE: schema.snapshot.c.due_at,
     TELL: schema.event_sink.c.due_at,
 }

@@ -1,6 +1,7 @@
 """Limits of healing that do not follow from one shard alone (ADR 0046).
 
-They depend on the other shards of the stack, the stacks around it, and the observations of its whole project.
+They depend on the other shards of the stack, the stacks that it is nested in, and the observations of its whole
+project.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,14 +51,14 @@ def owner_of(tx: Connection, key: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ParentBrake:
-    """Healing settings for a nested stack in the stack around it.
+    """Healing settings for a nested stack in its parent stack.
 
     Attributes:
         name: The name of the resource that the nested stack is the reality of.
         metadata: The metadata of that resource.
-        healing: The healing settings of the stack around.
+        healing: The healing settings of the parent stack.
         exceptions: The exceptions of the stack around, by resource name.
-        parent_key: The key of the resource that the stack around is the reality of; None for a root stack.
+        parent_key: The key of the resource that the parent stack is the reality of; None for a root stack.
     """
 
     name: str
@@ -67,8 +68,8 @@ class ParentBrake:
     parent_key: str | None
 
 
-def around(tx: Connection, key: str) -> ParentBrake | None:
-    """Return the healing settings in the stack around a nested stack; None if there is no such resource.
+def parent_brake(tx: Connection, key: str) -> ParentBrake | None:
+    """Return the healing settings in the parent of a nested stack; None if there is no such resource.
 
     Args:
         tx: The transaction.
@@ -174,20 +175,20 @@ def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
             blind[look] = is_blind(tx, project, kinds[kind], since)
         if blind[look]:
             stacks = found.setdefault((project, kind), {})
-            top = _top(tx, stack_id, tops)
-            stacks[top] = stacks.get(top, 0) + absent
+            outermost = _outermost(tx, stack_id, tops)
+            stacks[outermost] = stacks.get(outermost, 0) + absent
     return [Doubted(*place, sum(stacks.values()), sorted(stacks)) for place, stacks in sorted(found.items())]
 
 
-def _top(tx: Connection, stack_id: str, tops: dict[str, str]) -> str:
+def _outermost(tx: Connection, stack_id: str, tops: dict[str, str]) -> str:
     """Return the stack from which orders reach a stack: the root, unless a deletion policy has kept one on the way."""
     if stack_id not in tops:
-        around = tx.execute(_stack_around(stack_id)).scalar_one_or_none()
-        tops[stack_id] = stack_id if around is None else _top(tx, around, tops)
+        parent = tx.execute(_parent_stack(stack_id)).scalar_one_or_none()
+        tops[stack_id] = stack_id if parent is None else _outermost(tx, parent, tops)
     return tops[stack_id]
 
 
-def _stack_around(stack_id: str) -> Select[Any]:
+def _parent_stack(stack_id: str) -> Select[Any]:
     """Select the stack whose resource this stack is the reality of; none for a root stack, and once that has gone."""
     joined = _stack.join(_resource, _resource.c.key == _stack.c.parent_key)
     return select(_resource.c.stack_id).select_from(joined).where(_stack.c.id == stack_id)

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, UpdateBase, and_, case
 
 from homeostat.model.world import look_interval
 from homeostat.store import schema
-from homeostat.store.shards.shards import USER, among, woken
+from homeostat.store.shards.shards import USER, is_any_of, wake_values
 from homeostat.store.sql import lock_order, notices
 from homeostat.store.sql.prepared import prepared
 
@@ -55,7 +55,7 @@ def _to_be_looked_at(now: float, limit: int) -> Select[Any]:
 
 @prepared
 def _take(these: Sequence[tuple[str, int]], until: float) -> UpdateBase:
-    return update(schema.shard).where(among(these)).values(observe_at=until)
+    return update(schema.shard).where(is_any_of(these)).values(observe_at=until)
 
 
 def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
@@ -65,14 +65,14 @@ def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: flo
     """
     these = sorted(taken)
     lock_order.take(tx, these)
-    _let_go(tx, these, taken_at + TAKEN_S, at)
+    _release(tx, these, taken_at + TAKEN_S, at)
 
 
 @prepared
-def _let_go(these: Sequence[tuple[str, int]], until: float, at: float | None) -> UpdateBase:
+def _release(these: Sequence[tuple[str, int]], until: float, at: float | None) -> UpdateBase:
     # The exact time that `take_for_observation` has set marks the shard as taken by this observer: any other time was
     # set by a request for a look, or by the next observer.
-    return update(schema.shard).where(among(these), schema.shard.c.observe_at == until).values(observe_at=at)
+    return update(schema.shard).where(is_any_of(these), schema.shard.c.observe_at == until).values(observe_at=at)
 
 
 def _within(
@@ -83,7 +83,7 @@ def _within(
     return [table.c.stack_id.in_(stacks), *some]
 
 
-def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
+def record_look(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
     """Record that all things of these shards were looked at, at this time or later.
 
     Shards whose passes wait for such a look are woken.
@@ -94,7 +94,7 @@ def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None
     lock_order.take(tx, these)
     # Before `_seen`, whose new `looked_at` would make every request look as if it had been fulfilled before.
     if _wake_waiting(tx, these, at).rowcount:
-        notices.due(tx)
+        notices.mark_due(tx)
     _seen(tx, these, at)
 
 
@@ -102,24 +102,24 @@ def looked(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None
 def _wake_waiting(these: Sequence[tuple[str, int]], at: float) -> UpdateBase:
     table = schema.shard
     waits = and_(table.c.look_from <= at, table.c.look_from >= func.coalesce(table.c.looked_at, 0.0))
-    return update(table).where(among(these), waits).values(**woken(at, USER))
+    return update(table).where(is_any_of(these), waits).values(**wake_values(at, USER))
 
 
 @prepared
 def _seen(these: Sequence[tuple[str, int]], at: float) -> UpdateBase:
-    return update(schema.shard).where(among(these)).values(looked_at=at, blind="")
+    return update(schema.shard).where(is_any_of(these)).values(looked_at=at, blind="")
 
 
-def not_seen(tx: Connection, blind: Collection[tuple[str, int]], reason: str) -> None:
+def record_blind(tx: Connection, blind: Collection[tuple[str, int]], reason: str) -> None:
     """Record why the things of these shards could not be looked at."""
     table = schema.shard
     if blind:
         these = sorted(blind)
         lock_order.take(tx, these)
-        tx.execute(update(table).where(among(these)).values(blind=reason))
+        tx.execute(update(table).where(is_any_of(these)).values(blind=reason))
 
 
-def ask_to_look(
+def request_look(
     tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
 ) -> None:
     """Request a look at these stacks as soon as possible; their shards are woken once one made after `at` is stored.
@@ -130,7 +130,7 @@ def ask_to_look(
         at: The agreed time.
         numbers: Only these shards; None for all.
     """
-    notices.due(tx)
+    notices.mark_due(tx)
     table = schema.shard
     sooner = case((table.c.observe_at < at, table.c.observe_at), else_=at)
     lock_order.take_shards(tx, *_within(stacks, numbers))
@@ -157,16 +157,16 @@ def looked_at(
     return row[0] or None, row[1] or ""
 
 
-def observe_at(tx: Connection, stack_id: str, number: int, at: float | None) -> None:
+def schedule_look(tx: Connection, stack_id: str, number: int, at: float | None) -> None:
     """Request a look at time `at`, or earlier if one was requested already.
 
     None means that the shard has nothing to look at; a look that a pass waits for still takes place.
     """
-    _observe_at(tx, stack_id, number, at, never=at is None)
+    _schedule_look(tx, stack_id, number, at, never=at is None)
 
 
 @prepared
-def _observe_at(stack_id: str, number: int, at: float | None, *, never: bool) -> UpdateBase:
+def _schedule_look(stack_id: str, number: int, at: float | None, *, never: bool) -> UpdateBase:
     table = schema.shard
     waits = table.c.look_from > func.coalesce(table.c.looked_at, 0.0)
     known = waits if never else table.c.observe_at < at

@@ -16,7 +16,7 @@ from homeostat.model.status import Status
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import type_of
 from homeostat.store import schema
-from homeostat.store.database import Database, held_back
+from homeostat.store.database import Database, row_lock
 from homeostat.store.encryption.encrypted_cells import MARK, Lost
 from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
@@ -131,12 +131,12 @@ class EncodedLooks:
     properties: Sequence[bulk.EncodedRows] = ()
 
 
-def write_out(db: Database, looks: Sequence[tuple[WatchedThing, Observation]]) -> EncodedLooks:
+def encode(db: Database, looks: Sequence[tuple[WatchedThing, Observation]]) -> EncodedLooks:
     """Encode observations for `record`."""
     return EncodedLooks([thing.key for thing, _ in looks], _encode_looks(db.engine.dialect, looks))
 
 
-def write_out_all(
+def encode_with_properties(
     db: Database, stack_id: str, looks: Sequence[tuple[WatchedThing, Observation]], now: float
 ) -> EncodedLooks:
     """Encode observations of things of one stack, with the observed values of the properties it sets (CV1).
@@ -165,7 +165,7 @@ def record(tx: Connection, written: EncodedLooks) -> None:
     if written.properties:
         # Properties are stored for rows that exist. Without the lock, a pass could delete a row between that check and
         # the insertion, and the foreign key would fail all looks of this transaction.
-        _hold_alive(tx, written.keys)
+        _lock_existing(tx, written.keys)
     for each in written.properties:
         each.store(tx)
 
@@ -173,11 +173,11 @@ def record(tx: Connection, written: EncodedLooks) -> None:
 def _encode_looks(dialect: Dialect, looks: Sequence[tuple[WatchedThing, Observation]]) -> list[bulk.EncodedRows]:
     return [
         bulk.encode_update(dialect, _observed, _COLUMNS, rows, _NEWER, secret=secret)
-        for secret, rows in _apart(looks).items()
+        for secret, rows in _by_secrecy(looks).items()
     ]
 
 
-def _apart(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list[Values]]:
+def _by_secrecy(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list[Values]]:
     """Return the values for `_COLUMNS`, by whether the rows hold secrets."""
     rows: dict[bool, list[Values]] = defaultdict(list)
     for thing, look in looks:
@@ -187,7 +187,7 @@ def _apart(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list
             look.presence.value,
             # What is absent keeps its last known properties: fields that a cloud reports only once would be lost for
             # the case that the thing comes back.
-            remembered(thing, look) if look.present else dict(thing.seen or {}),
+            with_fields_reported_once(thing, look) if look.present else dict(thing.seen or {}),
             look.reason,
             look.seen_at,
         )
@@ -195,7 +195,7 @@ def _apart(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list
     return rows
 
 
-def remembered(thing: WatchedThing, look: Observation) -> dict[str, Any]:
+def with_fields_reported_once(thing: WatchedThing, look: Observation) -> dict[str, Any]:
     """Return the observed properties, with fields that a cloud reports only once (a private key) kept from before."""
     once = {name: (thing.seen or {})[name] for name in type_of(thing.type).told_once if name in (thing.seen or {})}
     return {**once, **look.properties}
@@ -212,9 +212,9 @@ def _properties(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool,
 
 
 @prepared
-def _hold_alive(keys: Sequence[str]) -> Select[Any]:
+def _lock_existing(keys: Sequence[str]) -> Select[Any]:
     """Lock the rows that exist."""
-    return held_back(select(_resource.c.key).where(_resource.c.key.in_(keys)))
+    return row_lock(select(_resource.c.key).where(_resource.c.key.in_(keys)))
 
 
 def differs(thing: WatchedThing, look: Observation) -> bool:
@@ -228,6 +228,6 @@ def differs(thing: WatchedThing, look: Observation) -> bool:
         return True
     if not look.present:
         return False
-    now = remembered(thing, look)
+    now = with_fields_reported_once(thing, look)
     # Nearly all looks are equal at once. Others may differ only in form (a tuple for a list), which encoding removes.
     return now != thing.seen and schema.as_stored(now) != thing.seen

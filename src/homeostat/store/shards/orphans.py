@@ -19,7 +19,7 @@ LOOK_S = 5.0
 PATIENCE_S = 600.0
 """Time for which a token is looked for; time in which no worker looks does not count."""
 
-_forsaken = schema.forsaken
+_orphan = schema.orphan
 _resource = schema.resource
 _stack = schema.stack
 
@@ -45,7 +45,7 @@ def add(db: Database, tx: Connection, given_up: Sequence[Orphan], now: float) ->
         return
     times = {"look_at": now + LOOK_S, "until": now + PATIENCE_S}
     rows = [{"token": each.token, "kind": each.kind, "project": each.project, **times} for each in given_up]
-    insert = db.insert(_forsaken)
+    insert = db.insert(_orphan)
     later = {name: insert.excluded[name] for name in times}
     tx.execute(insert.on_conflict_do_update(index_elements=["token"], set_=later), rows)
 
@@ -57,7 +57,7 @@ def any_due(tx: Connection, now: float) -> bool:
 
 @prepared
 def _any_due(now: float) -> Select[Any]:
-    return select(_forsaken.c.token).where(_forsaken.c.look_at <= now).limit(1)
+    return select(_orphan.c.token).where(_orphan.c.look_at <= now).limit(1)
 
 
 def take_due(tx: Connection, now: float, limit: int) -> list[Orphan]:
@@ -73,21 +73,21 @@ def take_due(tx: Connection, now: float, limit: int) -> list[Orphan]:
 
 @prepared
 def _due(now: float, limit: int) -> Select[Any]:
-    return select(_forsaken).where(_forsaken.c.look_at <= now).order_by(_forsaken.c.look_at).limit(limit)
+    return select(_orphan).where(_orphan.c.look_at <= now).order_by(_orphan.c.look_at).limit(limit)
 
 
 @prepared
 def _put_off(tokens: Sequence[str], now: float) -> UpdateBase:
-    table = _forsaken.c
+    table = _orphan.c
     # Only tokens that are still due: another worker may have taken and put off some of them meanwhile, and `until`
     # would be extended twice for the same delay.
     due = (table.token.in_(tokens), table.look_at <= now)
-    return update(_forsaken).where(*due).values(look_at=now + LOOK_S, until=table.until + (now - table.look_at))
+    return update(_orphan).where(*due).values(look_at=now + LOOK_S, until=table.until + (now - table.look_at))
 
 
-def has_given_up(tx: Connection, key: str) -> bool:
+def may_appear(tx: Connection, key: str) -> bool:
     """Return whether a creation for this row was given up whose thing may still turn up."""
-    mine = select(_forsaken.c.token).where(_forsaken.c.token.startswith(f"{key}-", autoescape=True))
+    mine = select(_orphan.c.token).where(_orphan.c.token.startswith(f"{key}-", autoescape=True))
     return tx.execute(mine.limit(1)).first() is not None
 
 
@@ -99,7 +99,7 @@ def drop(tx: Connection, tokens: Sequence[str]) -> None:
 
 @prepared
 def _drop(tokens: Sequence[str]) -> UpdateBase:
-    return delete(_forsaken).where(_forsaken.c.token.in_(tokens))
+    return delete(_orphan).where(_orphan.c.token.in_(tokens))
 
 
 def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str]:
@@ -113,7 +113,7 @@ def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str
         project: The project of the things.
         found: Token -> handle.
     """
-    watched = set(tx.execute(select(_forsaken.c.token).where(_forsaken.c.token.in_(found))).scalars())
+    watched = set(tx.execute(select(_orphan.c.token).where(_orphan.c.token.in_(found))).scalars())
     mine = (_resource.c.handle.in_(set(found.values())), _stack.c.project == project)
     joined = select(_resource.c.handle).join(_stack, _stack.c.id == _resource.c.stack_id)
     held = set(tx.execute(joined.where(*mine)).scalars())
@@ -128,13 +128,13 @@ def drop_expired(tx: Connection, tokens: Sequence[str], looked_at: float) -> Non
 
 @prepared
 def _drop_expired(tokens: Sequence[str], looked_at: float) -> UpdateBase:
-    return delete(_forsaken).where(_forsaken.c.token.in_(tokens), _forsaken.c.until <= looked_at)
+    return delete(_orphan).where(_orphan.c.token.in_(tokens), _orphan.c.until <= looked_at)
 
 
-def watch_on(tx: Connection, tokens: Sequence[str], now: float) -> None:
+def extend(tx: Connection, tokens: Sequence[str], now: float) -> None:
     """Restart the time of tokens whose things are there, or whose presence is unknown."""
     if tokens:
-        tx.execute(update(_forsaken).where(_forsaken.c.token.in_(tokens)).values(until=now + PATIENCE_S))
+        tx.execute(update(_orphan).where(_orphan.c.token.in_(tokens)).values(until=now + PATIENCE_S))
 
 
 def owned(tx: Connection, tokens: Sequence[str]) -> set[str]:

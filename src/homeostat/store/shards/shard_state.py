@@ -183,7 +183,7 @@ def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) 
     return bulk.encode_insert(db.engine.dialect, _resource, COLUMNS, map(_values_of, rows), secret=secret)
 
 
-def held(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
+def owners_of(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
     """Return the owners of things with these handles, among the resources of live stacks of all projects.
 
     Resources that only refer to a thing owned elsewhere (`external_id`) are left out.

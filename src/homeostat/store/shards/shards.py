@@ -41,7 +41,7 @@ USER, HEAL, ROLLOUT, DRIFT, GARBAGE = Priority
 PATIENCE_S = 10.0
 """Time after which healing is as urgent as what users wait for; each lower priority waits one such time longer."""
 
-ENSURED = 500
+INSERTED_MAX = 500
 """Maximum number of shards that one statement creates."""
 CRASHES_MAX, CRASH = 6, 3
 """Limits for passes that crash their workers.
@@ -94,14 +94,14 @@ def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool
 
 
 @prepared
-def _keep_on(stack_id: str, number: int, epoch: int, until: float, now: float) -> UpdateBase:
+def _extend(stack_id: str, number: int, epoch: int, until: float, now: float) -> UpdateBase:
     # Here the end is checked: a released shard keeps its epoch, and a heartbeat that comes late would own it again.
     mine = update(schema.shard).where(*_owned(stack_id, number, epoch), schema.shard.c.lease_until > now)
     return mine.values(lease_until=until)
 
 
 @prepared
-def _unwritten(stack_id: str, number: int, epoch: int) -> Select[Any]:
+def _lock_unless_written(stack_id: str, number: int, epoch: int) -> Select[Any]:
     mine = select(schema.shard.c.number).where(*_owned(stack_id, number, epoch))
     return mine.with_for_update(skip_locked=True)
 
@@ -110,8 +110,8 @@ def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int
     """Create the shards 0 … count-1 of a stack, as far as they do not exist."""
     new = _new(db.insert)
     one = {"stack_id": stack_id, "project": project, "priority": USER}
-    for start in range(0, count, ENSURED):
-        tx.execute(new, [{**one, "number": number} for number in range(start, min(start + ENSURED, count))])
+    for start in range(0, count, INSERTED_MAX):
+        tx.execute(new, [{**one, "number": number} for number in range(start, min(start + INSERTED_MAX, count))])
 
 
 @cache
@@ -162,7 +162,7 @@ def wake(
     Returns:
         How many shards were woken.
     """
-    notices.due(tx)
+    notices.mark_due(tx)
     some = {"some": numbers is not None, "unsettled": unsettled_at is not None, "restart": restart_at is not None}
     return _wake(tx, stack_id, at, priority, numbers or (), unsettled_at, restart_at, **some).rowcount
 
@@ -186,7 +186,7 @@ def _wake(
         where.append(table.c.settled_revision < unsettled_at)
     if some:
         where.append(table.c.number.in_(numbers))
-    values = woken(at, priority)
+    values = wake_values(at, priority)
     if restart:
         # A new revision may not crash workers any more (it may delete the stack), so it is tried at once.
         values |= {"crashes": 0, "wake_at": _sooner(at)}
@@ -202,7 +202,7 @@ class ShardChange:
     changed: int
 
 
-def begin_again(tx: Connection, stack_id: str, touched: Mapping[int, ShardChange]) -> None:
+def restart_progress(tx: Connection, stack_id: str, touched: Mapping[int, ShardChange]) -> None:
     """Set the progress of shards that a new revision changes: members that it does not change count as done."""
     table = schema.shard
     mine = (table.c.stack_id == stack_id, table.c.number == bindparam("shard"))
@@ -219,11 +219,11 @@ def wake_all(
     tx: Connection, stacks: ColumnElement[Any] | Select[Any] | Sequence[str], at: float, priority: int
 ) -> None:
     """Request a pass over each shard of these stacks, given as ids or as a subquery of ids."""
-    notices.due(tx)
+    notices.mark_due(tx)
     table = schema.shard
     # The UPDATE alone would lock the shards in any order, and could deadlock with a pass that wakes its parent.
     lock_order.take_shards(tx, table.c.stack_id.in_(stacks))
-    tx.execute(update(table).where(table.c.stack_id.in_(stacks)).values(**woken(at, priority)))
+    tx.execute(update(table).where(table.c.stack_id.in_(stacks)).values(**wake_values(at, priority)))
 
 
 def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revision: int) -> None:
@@ -235,7 +235,7 @@ def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revi
         wake(tx, stack_id, at, priority, [0])
 
 
-def woken(at: float, priority: int) -> dict[str, Any]:
+def wake_values(at: float, priority: int) -> dict[str, Any]:
     """Return the new column values of a shard for which a pass is requested."""
     table = schema.shard
     # A shard that was set aside for crashes keeps its time: otherwise each look at its things would end a worker.
@@ -360,7 +360,7 @@ def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, le
     # A release clears the owner, so one that is still there never gave the shard back. If it is this worker itself, it
     # did not crash: the database connection was lost in the middle of the claim or the release.
     ended = last.owner not in (None, owner)
-    ended = ended and _heard(tx, last.owner, now - lease_s).first() is None
+    ended = ended and _living_worker(tx, last.owner, now - lease_s).first() is None
     crash = 0 if not ended else 1 if last.stored == last.epoch else CRASH
     row = _own(tx, stack_id, number, now, owner, now + lease_s, crash).first()
     if row is None:
@@ -369,7 +369,7 @@ def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, le
 
 
 @prepared
-def _heard(owner: str, since: float) -> Select[Any]:
+def _living_worker(owner: str, since: float) -> Select[Any]:
     """Select the worker if it has reported itself: then it is alive, though it was too slow to keep its lease."""
     return select(schema.worker.c.name).where(schema.worker.c.name == owner, schema.worker.c.seen_at > since)
 
@@ -424,8 +424,8 @@ def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: fl
     """
     for lease in leases:
         mine = (lease.stack_id, lease.number, lease.epoch)
-        if _unwritten(tx, *mine).first() is not None:
-            _keep_on(tx, *mine, now + lease_s, now)
+        if _lock_unless_written(tx, *mine).first() is not None:
+            _extend(tx, *mine, now + lease_s, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,15 +447,15 @@ class PassProgress:
     priority: Priority = Priority.USER
 
 
-def among(these: Sequence[tuple[str, int]]) -> ColumnElement[bool]:
+def is_any_of(these: Sequence[tuple[str, int]]) -> ColumnElement[bool]:
     """Return the condition that a shard is one of these, each given as the id of its stack and its number."""
     return tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these)
 
 
-def held(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
+def unexpired(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
     """Return those of these leases that have not run out."""
     table = schema.shard
-    these = among(sorted((lease.stack_id, lease.number) for lease in leases))
+    these = is_any_of(sorted((lease.stack_id, lease.number) for lease in leases))
     chosen = select(table.c.stack_id, table.c.number, table.c.epoch).where(these, table.c.lease_until > now)
     owned = {tuple(row) for row in tx.execute(chosen)}
     return {lease for lease in leases if (lease.stack_id, lease.number, lease.epoch) in owned}
@@ -471,18 +471,18 @@ def release(
     """
     mine = (lease.stack_id, lease.number, lease.epoch, wakes, wake_at)
     if reached is None:
-        return _give_back(tx, *mine).first() is not None
+        return _release(tx, *mine).first() is not None
     how_far = (reached.revision, reached.nodes, reached.left, reached.kept, int(reached.priority))
-    return _give_back_at(tx, *mine, *how_far, moves=reached.left > 0).first() is not None
+    return _release_at_revision(tx, *mine, *how_far, moves=reached.left > 0).first() is not None
 
 
 @prepared
-def _give_back(stack_id: str, number: int, epoch: int, wakes: int, wake_at: float | None) -> UpdateBase:
-    return _given_back(stack_id, number, epoch, wakes, wake_at, {})
+def _release(stack_id: str, number: int, epoch: int, wakes: int, wake_at: float | None) -> UpdateBase:
+    return _released(stack_id, number, epoch, wakes, wake_at, {})
 
 
 @prepared
-def _give_back_at(
+def _release_at_revision(
     stack_id: str,
     number: int,
     epoch: int,
@@ -519,10 +519,10 @@ def _give_back_at(
         "done": case((same, planned - left), else_=table.c.done),
         "priority": case((table.c.wakes == wakes, priority), else_=table.c.priority),
     }
-    return _given_back(stack_id, number, epoch, wakes, wake_at, values)
+    return _released(stack_id, number, epoch, wakes, wake_at, values)
 
 
-def _given_back(
+def _released(
     stack_id: str, number: int, epoch: int, wakes: int, wake_at: float | None, values: Mapping[str, Any]
 ) -> UpdateBase:
     table = schema.shard
@@ -533,12 +533,12 @@ def _given_back(
     return mine.values(owner=None, lease_until=0.0, reason="", crashes=0, wake_at=again, **values)
 
 
-def acquit(tx: Connection, stack_id: str, number: int, now: float) -> None:
+def clear_crashes(tx: Connection, stack_id: str, number: int, now: float) -> None:
     """Forget the crashes of a shard, since the worker that seemed to have crashed has not.
 
     If the shard was set aside for them, a pass is requested now.
     """
-    notices.due(tx)
+    notices.mark_due(tx)
     table = schema.shard
     aside = and_(table.c.crashes >= CRASHES_MAX, table.c.wake_at.is_not(None))
     tx.execute(
@@ -552,7 +552,7 @@ def acquit(tx: Connection, stack_id: str, number: int, now: float) -> None:
     )
 
 
-def let_go(tx: Connection, stack_id: str, number: int, owner: str) -> None:
+def end_lease(tx: Connection, stack_id: str, number: int, owner: str) -> None:
     """End this owner's lease on a shard that it does not work on, if it has one.
 
     `wake_at` stays, so the pass that the lease was meant for is still due.

@@ -58,7 +58,7 @@ class SchemaStatus:
         return not self.missing and not self.outdating
 
 
-def standing(connection: Connection) -> SchemaStatus:
+def schema_status(connection: Connection) -> SchemaStatus:
     """Compare the revisions that the database names with those that this program knows."""
     script = ScriptDirectory.from_config(alembic_config())
     heads = MigrationContext.configure(connection).get_current_heads()
@@ -87,7 +87,7 @@ def migrate(connection: Connection, phase: Phase = Phase.ALL) -> SchemaStatus:
     Raises:
         Outdated: A newer program has removed what this one needs.
     """
-    found = standing(connection)
+    found = schema_status(connection)
     if found.outdating:
         names = ", ".join(found.outdating)
         raise Outdated(f"a newer version has changed the schema for good ({names}): install that version here as well")
@@ -97,7 +97,7 @@ def migrate(connection: Connection, phase: Phase = Phase.ALL) -> SchemaStatus:
     for revision in due:
         command.upgrade(config, revision)
     connection.commit()
-    return standing(connection)
+    return schema_status(connection)
 
 
 def alembic_config() -> Config:

@@ -32,7 +32,7 @@ AGAIN_S = 1.0
 _FLAG = "homeostat_due"
 
 
-def due(tx: Connection) -> None:
+def mark_due(tx: Connection) -> None:
     """Mark that something becomes due with this transaction: a notice is sent to all processes after the commit."""
     tx.info[_FLAG] = True
 
@@ -70,26 +70,26 @@ class Notices:
     def __init__(self, channel: Channel | None) -> None:
         self._channel = channel
         self._listeners: dict[object, Callable[[], None]] = {}
-        self._heard = threading.Event()
+        self._connected = threading.Event()
         self._warned: set[str] = set()
 
     @property
-    def heard(self) -> bool:
+    def connected(self) -> bool:
         """Whether notices of all processes are received here."""
-        return self._channel is None or self._heard.is_set()
+        return self._channel is None or self._connected.is_set()
 
     def longest_wait_s(self) -> float:
         """Return after how many seconds without a notice a waiting thread should look at the rows."""
-        return LONGEST_WAIT_S if self.heard else LOOK_S
+        return LONGEST_WAIT_S if self.connected else LOOK_S
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Send a notice to all listeners, here and in other processes.
 
         Never fails: the work that is due is in the rows, and is found without a notice, too.
         """
         # A copy: other threads begin and end listening meanwhile.
-        for news in list(self._listeners.values()):
-            news()
+        for listener in list(self._listeners.values()):
+            listener()
         self._send()
 
     def _send(self) -> None:
@@ -97,7 +97,9 @@ class Notices:
             if self._channel is not None:
                 self._channel.send()
         except OSError as error:
-            self._warn_once("other processes are not told that something is due, they find it when they look", error)
+            self._warn_once(
+                "other processes do not get the notice that something is due: they find it when they look", error
+            )
 
     def _warn_once(self, problem: str, error: Exception) -> None:
         """Log a problem as a warning the first time only: it may recur many times a second."""
@@ -105,14 +107,14 @@ class Notices:
         self._warned.add(problem)
 
     @contextlib.contextmanager
-    def listening(self, news: Callable[[], None]) -> Iterator[None]:
-        """Call `news` for each notice during the block.
+    def listening(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Call `listener` for each notice during the block.
 
         It is called from any thread, so it should only set an event.
         """
         me, stop = object(), threading.Event()
-        self._listeners[me] = news
-        thread = threading.Thread(target=self._listen, args=(news, stop), name="notices", daemon=True)
+        self._listeners[me] = listener
+        thread = threading.Thread(target=self._listen, args=(listener, stop), name="notices", daemon=True)
         if self._channel is not None:
             thread.start()
         try:
@@ -124,18 +126,18 @@ class Notices:
                 self._send()  # wakes the thread, which then sees `stop`
                 thread.join(timeout=2 * STOP_S)
 
-    def _listen(self, news: Callable[[], None], stop: threading.Event) -> None:
+    def _listen(self, listener: Callable[[], None], stop: threading.Event) -> None:
         assert self._channel is not None
         while not stop.is_set():
             try:
-                for _ in self._channel.receive(stop.is_set, self._heard.set):
-                    news()
+                for _ in self._channel.receive(stop.is_set, self._connected.set):
+                    listener()
                     self._warned.clear()
             except (OSError, SQLAlchemyError) as error:
                 self._warn_once(f"no notices come in, work is looked for every {LOOK_S} s", error)
             except Exception:
                 LOG.exception("no notices come in, work is looked for every %s s", LOOK_S)
-            self._heard.clear()
+            self._connected.clear()
             stop.wait(AGAIN_S)
 
     def close(self) -> None:
@@ -225,7 +227,7 @@ class Pipes:
                 os.read(pipe, 4096)
                 yield
             elif not os.path.samestat(os.stat(path), os.fstat(pipe)):
-                raise FileExistsError(errno.EEXIST, "somebody has put something else in the place of a pipe", path)
+                raise FileExistsError(errno.EEXIST, "another file is in the place of a pipe", path)
 
     def close(self) -> None: ...
 

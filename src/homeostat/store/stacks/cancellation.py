@@ -8,13 +8,13 @@ from sqlalchemy import Connection, Row, select, update
 
 from homeostat.model.status import Action, Status
 from homeostat.store import events, schema
-from homeostat.store.database import Database, held_back
+from homeostat.store.database import Database, row_lock
 from homeostat.store.shards import shards
 from homeostat.store.stacks import stacks
 
-CANCELLED = frozenset({Action.CREATE, Action.UPDATE})
+CANCELLABLE = frozenset({Action.CREATE, Action.UPDATE})
 """Actions that a user can cancel; a deletion, for one, goes on."""
-MAKING = CANCELLED | {Action.ADOPT, Action.RESTORE, Action.ROLLBACK}
+CREATING = CANCELLABLE | {Action.ADOPT, Action.RESTORE, Action.ROLLBACK}
 """Actions that create things."""
 
 
@@ -24,7 +24,7 @@ def cancel(
     stack: Row[Any],
     now: float,
     reason: str = "",
-    actions: Collection[Action] = CANCELLED,
+    actions: Collection[Action] = CANCELLABLE,
 ) -> None:
     """Fail a stack, and all stacks nested in it that are being created or changed, as they are.
 
@@ -42,8 +42,8 @@ def cancel(
     busy = (table.c.status == Status.IN_PROGRESS, table.c.action.in_(sorted(actions)))
     tree = select(table.c.id, table.c.name, table.c.action, table.c.depth, table.c.parent_id)
     # The order of locks (ADR 0057): rows of stacks from the root down, then, below, shards from the deepest stack up.
-    tree = tree.where(table.c.id.in_(stacks.below(stack.id)), *busy).order_by(table.c.depth, table.c.id)
-    found = list(tx.execute(held_back(tree)))
+    tree = tree.where(table.c.id.in_(stacks.tree_of(stack.id)), *busy).order_by(table.c.depth, table.c.id)
+    found = list(tx.execute(row_lock(tree)))
     for action in sorted(actions):
         _end(tx, [each for each in found if each.action == action], action, now, reason)
     levels: dict[int, set[str]] = defaultdict(set)
@@ -53,19 +53,19 @@ def cancel(
         if each.parent_id is not None:
             levels[each.depth - 1].add(each.parent_id)
     for depth in sorted(levels, reverse=True):
-        for some in _portions(sorted(levels[depth])):
+        for some in _chunks(sorted(levels[depth])):
             shards.wake_all(tx, some, now, shards.USER)
 
 
 def _end(tx: Connection, found: Sequence[Row[Any]], action: str, now: float, reason: str) -> None:
     reason = reason or f"Stack {action} cancelled"
     ended = {"status": Status.FAILED, "reason": reason, "deadline": None, "step_at": None}
-    for some in _portions([each.id for each in found]):
+    for some in _chunks([each.id for each in found]):
         tx.execute(update(schema.stack).where(schema.stack.c.id.in_(some)).values(**ended))
     for each in found:
         told = stacks.stack_event(each.id, each.name, action, Status.FAILED, reason)
         events.append(tx, each.id, [told], now)
 
 
-def _portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[start : start + stacks.ASKED_MAX] for start in range(0, len(ids), stacks.ASKED_MAX))
+def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + stacks.STACKS_PER_QUERY] for start in range(0, len(ids), stacks.STACKS_PER_QUERY))

@@ -16,7 +16,7 @@ POLICIES = "policies"
 """The intent of a revision that only defines the policies with which its stack is deleted."""
 
 
-def go_on(
+def continue_deletion(
     db: Database,
     tx: Connection,
     stack: Row[Any],
@@ -52,8 +52,8 @@ def go_on(
     table = schema.resource
     for policy in sorted(set(policies.values())):
         names = [name for name, each in policies.items() if each == policy]
-        for start in range(0, len(names), stacks.ASKED_MAX):
-            mine = (table.c.stack_id == stack.id, table.c.name.in_(names[start : start + stacks.ASKED_MAX]))
+        for start in range(0, len(names), stacks.STACKS_PER_QUERY):
+            mine = (table.c.stack_id == stack.id, table.c.name.in_(names[start : start + stacks.STACKS_PER_QUERY]))
             # The new version supersedes a pass that has read the old policy; no due time, so that it is tried at once.
             given = {"deletion_policy": policy, "due_at": None, "version": table.c.version + 1}
             tx.execute(update(table).where(*mine).values(**given))
@@ -64,7 +64,7 @@ def _wake_nested(tx: Connection, stack: Row[Any], now: float) -> None:
     """Wake the stacks nested in a stack that are being deleted, the deepest first, which is the order of locks."""
     table = schema.stack
     going = (table.c.action == Action.DELETE, table.c.status == Status.IN_PROGRESS, table.c.deleted_at.is_(None))
-    nested = (table.c.id.in_(stacks.below(stack.id)), table.c.id != stack.id, *going)
+    nested = (table.c.id.in_(stacks.tree_of(stack.id)), table.c.id != stack.id, *going)
     deepest = tx.execute(select(func.max(table.c.depth)).where(*nested)).scalar_one()
     for depth in range(deepest or 0, int(stack.depth), -1):
         shards.wake_all(tx, select(table.c.id).where(*nested, table.c.depth == depth), now, shards.USER)

@@ -23,7 +23,7 @@ from homeostat.store.sql.prepared import prepared
 
 Rows = Sequence[Mapping[str, str]]
 """Encoded rows of the table."""
-REMEMBERED_MAX = 32 * 1024 * 1024
+CACHE_MAX = 32 * 1024 * 1024
 """Size of the cache of a process for one database, in characters."""
 
 
@@ -35,7 +35,7 @@ class StoredFiles(dict[str, str]):
         self.hashes = hashes
 
 
-class _Remembered:
+class _Cache:
     """A cache of texts by hash, as read with certain keys. Safe to share between threads.
 
     It needs no invalidation, since the text of a hash never changes.
@@ -43,7 +43,7 @@ class _Remembered:
 
     def __init__(self, keys: Keyring) -> None:
         self.keys = keys
-        self._texts: LRUCache[str, str] = LRUCache(REMEMBERED_MAX, lambda text: min(len(text) + 100, REMEMBERED_MAX))
+        self._texts: LRUCache[str, str] = LRUCache(CACHE_MAX, lambda text: min(len(text) + 100, CACHE_MAX))
         self._lock = threading.Lock()
 
     def among(self, hashes: set[str]) -> dict[str, str]:
@@ -55,7 +55,7 @@ class _Remembered:
             self._texts.update(texts)
 
 
-_REMEMBERED: WeakKeyDictionary[Engine, _Remembered] = WeakKeyDictionary()
+_CACHES: WeakKeyDictionary[Engine, _Cache] = WeakKeyDictionary()
 
 
 def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
@@ -71,7 +71,7 @@ def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
     """
     if not hashes:
         return StoredFiles({}, hashes)
-    remembered = _remembered(tx)
+    remembered = _cache_of(tx)
     wanted = set(hashes.values())
     texts = remembered.among(wanted)
     missing = wanted - texts.keys()
@@ -87,16 +87,16 @@ def _contents(hashes: Sequence[str]) -> Select[Any]:
     return select(schema.file.c.hash, schema.file.c.content).where(schema.file.c.hash.in_(hashes))
 
 
-def _remembered(tx: Connection) -> _Remembered:
+def _cache_of(tx: Connection) -> _Cache:
     keys = keys_of(tx.dialect)
-    found = _REMEMBERED.get(tx.engine)
+    found = _CACHES.get(tx.engine)
     # With other keys the cache begins anew, so that it only holds texts which these keys can decrypt.
     if found is None or found.keys is not keys:
-        found = _REMEMBERED[tx.engine] = _Remembered(keys)
+        found = _CACHES[tx.engine] = _Cache(keys)
     return found
 
 
-def write_out(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, str], Rows]:
+def encode(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, str], Rows]:
     """Return the hashes of texts by name, and the rows to store."""
     # Files that were read from a revision exist, and stay: only files that no revision names are purged.
     if isinstance(files, StoredFiles):

@@ -59,11 +59,11 @@ def check_unlocked(stack: Row[Any]) -> None:
     nested = f", with the stack {stack.root_id} that it is nested in" if stack.parent_id is not None else ""
     unlocked = stack.root_id if stack.parent_id is not None else stack.name
     remedy = f"unlock it first (`openstack stack unlock {unlocked}`)"
-    raise Rejected("StackLocked", f"The stack {stack.name} is locked{nested}{told(stack.lock)}: {remedy}.")
+    raise Rejected("StackLocked", f"The stack {stack.name} is locked{nested}{describe(stack.lock)}: {remedy}.")
 
 
 def lock(
-    db: Database, tx: Connection, stack_id: str, wanted: Lock, breaks: Callable[[Lock], bool], timeout_s: float
+    db: Database, tx: Connection, stack_id: str, wanted: Lock, may_break: Callable[[Lock], bool], timeout_s: float
 ) -> None:
     """Lock a stack and all nested in it, or replace their lock (LK1, LK4).
 
@@ -72,7 +72,7 @@ def lock(
         tx: The transaction.
         stack_id: The stack.
         wanted: The new lock.
-        breaks: Whether the caller may remove a given lock.
+        may_break: Whether the caller may remove a given lock.
         timeout_s: The service's default for the time that an action may take.
 
     Raises:
@@ -83,18 +83,18 @@ def lock(
     if stack.lock is not None and stack.action == Action.UNLOCK:
         state = joined(stack.action, stack.status)
         raise Rejected("StackLocked", f"The stack {stack.name} is {state}: unlock it once more, or delete it.")
-    _check_final(tx, stack)
-    _check_owner(stack, breaks)
-    table, tree = schema.stack, stacks.below(stack_id)
+    _check_idle(tx, stack)
+    _check_owner(stack, may_break)
+    table, tree = schema.stack, stacks.tree_of(stack_id)
     tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
     # The stacks left have a state to remember, or had a lock already; they are few.
-    telling = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
-    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), telling))):
-        tx.execute(update(table).where(table.c.id == each.id).values(lock=kept(wanted, each)))
-    stacks.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=kept(wanted, stack))
+    stateful = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
+    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), stateful))):
+        tx.execute(update(table).where(table.c.id == each.id).values(lock=stored_lock(wanted, each)))
+    stacks.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=stored_lock(wanted, stack))
 
 
-def kept(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
+def stored_lock(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
     """Return a lock as one stack stores it: with its previous state, if it has to report that after unlocking.
 
     Args:
@@ -104,22 +104,22 @@ def kept(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
     if wanted is None:
         return None
     before = (stack.lock or {}).get(stacks.BEFORE)
-    told = stack.action not in (Action.LOCK, Action.UNLOCK) and (stack.status == Status.FAILED or stack.suspended)
-    if before is None and told:
+    stateful = stack.action not in (Action.LOCK, Action.UNLOCK) and (stack.status == Status.FAILED or stack.suspended)
+    if before is None and stateful:
         # A suspended stack may have been checked since and say CHECK_COMPLETE: what must not be hidden is that it is
         # suspended.
         action = stack.action if stack.status == Status.FAILED else Action.SUSPEND
         reason = stack.reason if action == stack.action else f"Stack {action} completed successfully"
         before = {"action": action, "status": stack.status, "reason": reason}
-    return plain(wanted) if before is None else {**wanted, stacks.BEFORE: before}
+    return without_previous_state(wanted) if before is None else {**wanted, stacks.BEFORE: before}
 
 
-def plain(lock: Lock | None) -> Lock | None:
+def without_previous_state(lock: Lock | None) -> Lock | None:
     """Return a lock without the part that belongs to one stack."""
     return None if lock is None else {name: value for name, value in lock.items() if name != stacks.BEFORE}
 
 
-def unlock(db: Database, tx: Connection, stack_id: str, breaks: Callable[[Lock], bool], timeout_s: float) -> None:
+def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Lock], bool], timeout_s: float) -> None:
     """Begin to unlock a stack and all nested in it.
 
     The columns keep the lock until the action has ended (see `stacks.finish`): nothing may change the stack before.
@@ -128,7 +128,7 @@ def unlock(db: Database, tx: Connection, stack_id: str, breaks: Callable[[Lock],
         db: The database.
         tx: The transaction.
         stack_id: The stack.
-        breaks: Whether the caller may remove a given lock.
+        may_break: Whether the caller may remove a given lock.
         timeout_s: The service's default for the time that an action may take.
 
     Raises:
@@ -137,8 +137,8 @@ def unlock(db: Database, tx: Connection, stack_id: str, breaks: Callable[[Lock],
     stack = _root(db, tx, stack_id)
     if stack.lock is None:
         raise Rejected("StackNotLocked", f"The stack {stack.name} is not locked.")
-    _check_final(tx, stack)
-    _check_owner(stack, breaks)
+    _check_idle(tx, stack)
+    _check_owner(stack, may_break)
     stacks.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
 
 
@@ -150,7 +150,7 @@ def _root(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
     return stack
 
 
-def _check_final(tx: Connection, stack: Row[Any]) -> None:
+def _check_idle(tx: Connection, stack: Row[Any]) -> None:
     """Check that nothing is in progress in a root stack or in a stack nested in it.
 
     Raises:
@@ -167,9 +167,9 @@ def _check_final(tx: Connection, stack: Row[Any]) -> None:
         raise Rejected("ActionInProgress", message)
 
 
-def _check_owner(stack: Row[Any], breaks: Callable[[Lock], bool]) -> None:
-    if stack.lock is not None and not breaks(stack.lock):
-        message = f"The stack {stack.name} is locked{told(stack.lock)}: only they, or an admin, may take that away."
+def _check_owner(stack: Row[Any], may_break: Callable[[Lock], bool]) -> None:
+    if stack.lock is not None and not may_break(stack.lock):
+        message = f"The stack {stack.name} is locked{describe(stack.lock)}: only they, or an admin, may take that away."
         raise Rejected("Forbidden", message)
 
 
@@ -179,7 +179,7 @@ def is_over(stack: StackFacts, now: float) -> bool:
     return at is not None and at <= now and stack.status != Status.IN_PROGRESS
 
 
-def take_away(db: Database, tx: Connection, stack_id: str, now: float, timeout_s: float) -> None:
+def unlock_expired(db: Database, tx: Connection, stack_id: str, now: float, timeout_s: float) -> None:
     """Unlock a stack whose lock has expired.
 
     That is checked again under the row lock: a user may have extended it, or unlocked the stack, meanwhile.
@@ -189,13 +189,13 @@ def take_away(db: Database, tx: Connection, stack_id: str, now: float, timeout_s
         stacks.maintain(db, tx, row, Action.UNLOCK, now, timeout_s, lock=row.lock)
 
 
-def told(lock: Lock) -> str:
+def describe(lock: Lock) -> str:
     """Describe the owner, the end and the reason of a lock, as text that follows the word `locked`."""
     owner = f" by {lock['owner']}" if lock.get("owner") else ""
-    until = f" until {_time(lock['expires_at'])}" if lock.get("expires_at") else ""
+    until = f" until {_utc(lock['expires_at'])}" if lock.get("expires_at") else ""
     reason = f" ({lock['reason']})" if lock.get("reason") else ""
     return f"{owner}{until}{reason}"
 
 
-def _time(seconds: float) -> str:
+def _utc(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

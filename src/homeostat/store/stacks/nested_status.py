@@ -42,15 +42,15 @@ def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     """Return the status of each of these stacks that is live, in few queries however many stacks there are."""
     return {
         stack_id: each
-        for start in range(0, len(stack_ids), stacks.ASKED_MAX)
-        for stack_id, each in _standing(tx, stack_ids[start : start + stacks.ASKED_MAX]).items()
+        for start in range(0, len(stack_ids), stacks.STACKS_PER_QUERY)
+        for stack_id, each in _statuses(tx, stack_ids[start : start + stacks.STACKS_PER_QUERY]).items()
     }
 
 
-def _standing(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
+def _statuses(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     counts = {stack_id: (int(changes), int(failures)) for stack_id, changes, failures in _counts(tx, stack_ids)}
     found = {}
-    for stack_id, name, project, action, status, reason, suspended, template in _said(tx, stack_ids):
+    for stack_id, name, project, action, status, reason, suspended, template in _reported(tx, stack_ids):
         skip = (template or {}).get("skip", [])
         counted = counts.get(stack_id, (0, 0))
         found[stack_id] = NestedStatus(name, project, action, status, reason, skip, *counted, suspended)
@@ -69,7 +69,7 @@ def _counts(stack_ids: Sequence[str]) -> Select[Any]:
 
 
 @prepared
-def _said(stack_ids: Sequence[str]) -> Select[Any]:
+def _reported(stack_ids: Sequence[str]) -> Select[Any]:
     """Select the status that live stacks report, with the definition of their group, if they are one."""
     stack, revision = schema.stack, schema.revision
     group = and_(revision.c.stack_id == stack.c.id, revision.c.number == stack.c.revision, revision.c.kind == "group")

@@ -35,7 +35,7 @@ class ProgressCounts:
     unsettled: bool
 
 
-def below(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
+def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
     """Return the live stacks nested in a stack, down to `depth` levels, upper ones first.
 
     Returns:
@@ -77,13 +77,13 @@ def unfinished(tx: Connection, stack_id: str) -> list[Row[Any]]:
     return list(tx.execute(chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)))
 
 
-def unrested(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+def in_motion(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     """Return those of the stacks in which something is not done."""
     chosen = select(_shard.c.stack_id).where(_shard.c.stack_id.in_(stack_ids), _shard.c.done < _shard.c.planned)
     return set(tx.execute(chosen.distinct()).scalars())
 
 
-def moving(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:
+def shards_to_explain(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:
     """Return the shards, from number `first` on, that an explanation has to look into.
 
     Something in them may not be at rest, or may differ from the desired state and be left alone: since the stack is
@@ -121,18 +121,18 @@ def unseen(tx: Connection, stack_id: str) -> Unseen | None:
     return None if row is None else Unseen(row.blind, row.looked_at)
 
 
-def happened(tx: Connection, stack_id: str) -> list[ResourceEvent]:
+def resource_events(tx: Connection, stack_id: str) -> list[ResourceEvent]:
     """Return the newest events of a stack's resources, in order."""
-    chosen = select(*_told()).where(_event.c.stack_id == stack_id, _event.c.key != "")
-    return _happened(list(tx.execute(chosen.order_by(_event.c.seq.desc()).limit(EVENTS_MAX))))
+    chosen = select(*_event_columns()).where(_event.c.stack_id == stack_id, _event.c.key != "")
+    return _in_order(list(tx.execute(chosen.order_by(_event.c.seq.desc()).limit(EVENTS_MAX))))
 
 
-def happened_in(tx: Connection, project: str) -> list[tuple[str, ResourceEvent]]:
+def project_events(tx: Connection, project: str) -> list[tuple[str, ResourceEvent]]:
     """Return the events of a project's resources among the newest events, in order, each with the id of its stack."""
     # A range of numbers bounds the query; the newest events of one project would have to be searched without an index.
     newest = select(func.max(_event.c.seq)).scalar_subquery()
     chosen = (
-        select(_event.c.stack_id, *_told())
+        select(_event.c.stack_id, *_event_columns())
         .join(_stack, _stack.c.id == _event.c.stack_id)
         .where(_event.c.seq > newest - PROJECT_EVENTS_MAX, _stack.c.project == project, _event.c.key != "")
         .order_by(_event.c.seq)
@@ -140,15 +140,15 @@ def happened_in(tx: Connection, project: str) -> list[tuple[str, ResourceEvent]]
     return [(stack_id, ResourceEvent(*told)) for stack_id, *told in tx.execute(chosen)]
 
 
-def _told() -> Sequence[Any]:
+def _event_columns() -> Sequence[Any]:
     return [_event.c[name] for name in ("key", "type", "action", "status", "at")]
 
 
-def _happened(rows: Sequence[Row[Any]]) -> list[ResourceEvent]:
+def _in_order(rows: Sequence[Row[Any]]) -> list[ResourceEvent]:
     return [ResourceEvent(*row) for row in reversed(rows)]
 
 
-def manned(tx: Connection, now: float) -> bool:
+def has_workers(tx: Connection, now: float) -> bool:
     """Return whether any worker is alive."""
     if any(worker.is_alive(now) for worker in workers.listed(tx)):
         return True

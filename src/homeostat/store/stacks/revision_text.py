@@ -45,10 +45,10 @@ class EncodedRevision:
         return all(mine is other for mine, other in zip(self.of, parts, strict=True))
 
 
-def write_out(dialect: Dialect, parts: Parts) -> EncodedRevision:
+def encode(dialect: Dialect, parts: Parts) -> EncodedRevision:
     template, parameters, environment, texts = parts
     column = schema.revision.c
-    hashes, rows = files.write_out(dialect, texts)
+    hashes, rows = files.encode(dialect, texts)
     return EncodedRevision(
         parts,
         cell_of(dialect, column.template, template),

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, Select, delete, func, insert, select, up
 from homeostat.model.plan import Part, snapshots_of
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
-from homeostat.store.database import Database, held_back
+from homeostat.store.database import Database, row_lock
 from homeostat.store.shards import orphans
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.sql import notices
@@ -38,7 +38,7 @@ def get(tx: Connection, stack_id: str, id: str) -> Row[Any] | None:
 
 def for_update(db: Database, tx: Connection, id: str) -> Row[Any] | None:
     """Return the row of a snapshot, locked until the end of the transaction; None if there is none."""
-    return tx.execute(held_back(select(_snapshot).where(_snapshot.c.id == id))).first()
+    return tx.execute(row_lock(select(_snapshot).where(_snapshot.c.id == id))).first()
 
 
 def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
@@ -75,7 +75,7 @@ def _change(tx: Connection, id: str, **values: Any) -> None:
 # -- what the clouds keep ----------------------------------------------------------------------------------------------
 
 
-def keep(
+def save_parts(
     db: Database, tx: Connection, id: str, project: str, place: Sequence[str], parts: Sequence[Part], now: float
 ) -> None:
     """Store the parts that are requested of a cloud, or that it has completed.
@@ -104,7 +104,7 @@ def parts(tx: Connection, id: str) -> list[Row[Any]]:
     return list(tx.execute(select(_part).where(_part.c.snapshot_id == id).order_by(_part.c.token)))
 
 
-def restored(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
+def complete_parts(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
     """Return the ids of the complete snapshots of things, by resource name, for the stack at this place."""
     mine = (_part.c.snapshot_id == id, _part.c.place == list(place), _part.c.made != "")
     return {row.name: row.made for row in tx.execute(select(_part.c.name, _part.c.made).where(*mine))}
@@ -116,7 +116,7 @@ def restored(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
 def begin_deletion(tx: Connection, id: str, now: float) -> None:
     started = {"action": Action.DELETE, "status": Status.IN_PROGRESS, "reason": "Snapshot delete started"}
     tx.execute(update(_snapshot).where(_snapshot.c.id == id).values(**started, due_at=now))
-    notices.due(tx)
+    notices.mark_due(tx)
 
 
 def any_due(tx: Connection, now: float) -> bool:
@@ -151,7 +151,7 @@ def remove(db: Database, tx: Connection, id: str, project: str, now: float) -> N
 
     Requests for parts that were never seen complete may still be under way: their tokens are looked for.
     """
-    _forsake(db, tx, [(each, project) for each in parts(tx, id) if not each.made], now)
+    _leave_orphans(db, tx, [(each, project) for each in parts(tx, id) if not each.made], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.id == id))
 
 
@@ -161,10 +161,10 @@ def remove_of_stack(
     """Forget the snapshots of a deleted stack; the sweep deletes their parts, unless the stack was abandoned."""
     mine = select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
     if not spared:
-        _forsake(db, tx, [(each, project) for each in tx.execute(mine)], now)
+        _leave_orphans(db, tx, [(each, project) for each in tx.execute(mine)], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.stack_id == stack_id))
 
 
-def _forsake(db: Database, tx: Connection, left: Sequence[tuple[Row[Any], str]], now: float) -> None:
+def _leave_orphans(db: Database, tx: Connection, left: Sequence[tuple[Row[Any], str]], now: float) -> None:
     given_up = [Orphan(each.token, snapshots_of(each.kind), project) for each, project in left]
     orphans.add(db, tx, given_up, now)

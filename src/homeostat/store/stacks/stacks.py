@@ -33,7 +33,7 @@ from homeostat.model.status import LOCKING, MAINTENANCE, Action, Status
 from homeostat.model.world import Spares, StackFacts
 from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks, stack_users, stored_trusts
-from homeostat.store.database import Database, held_back
+from homeostat.store.database import Database, row_lock
 from homeostat.store.shards import look_schedule, shards
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import files, revision_text, snapshots
@@ -56,7 +56,7 @@ class Desired:
             twice, as after a crash, is recognised by it and makes one revision only.
         secret: Whether it, or anything in its tree of stacks, holds secrets; None if that was not determined.
         size: How many resources it defines; None if as many as the revision before.
-        written: The same content, encoded; see `write_out`.
+        written: The same content, encoded; see `encode`.
         again: The number of an earlier revision of the same stack with this content: parts that are left out here are
             copied from there.
     """
@@ -84,12 +84,12 @@ class Desired:
 
 
 EMPTY = Desired(size=0)
-FREE: Mapping[str, Any] = {"suspended": False, "lock": None}
+UNHELD: Mapping[str, Any] = {"suspended": False, "lock": None}
 """Columns that a deletion resets: nothing holds the stack any more."""
-MERELY_LOOKED_AT = frozenset({Action.CHECK, Action.SNAPSHOT})
-CHANGING_NOTHING = MERELY_LOOKED_AT | MAINTENANCE
+READ_ONLY_ACTIONS = frozenset({Action.CHECK, Action.SNAPSHOT})
+NON_CHANGING_ACTIONS = READ_ONLY_ACTIONS | MAINTENANCE
 """Actions that leave the desired state as it is."""
-ASKED_MAX = 500
+STACKS_PER_QUERY = 500
 """Maximum number of stacks in one query."""
 
 
@@ -170,7 +170,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         "status": Status.IN_PROGRESS,
         "reason": f"Stack {new.action} started",
         "spares": Spares.ADOPTED if new.action == Action.ADOPT else None,
-        "deadline": now + seconds(new.timeout_mins, timeout_s),
+        "deadline": now + timeout_of(new.timeout_mins, timeout_s),
         "shards": desired.shards,
         "secret": desired.secret,
         "size": desired.size or 0,
@@ -185,7 +185,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
     shards.ensure(db, tx, new.id, new.project, desired.shards)
     shards.wake(tx, new.id, now, shards.USER)
     if new.parent_id is None and desired.sinks:
-        event_sinks.follow(tx, new.id, desired.sinks)
+        event_sinks.set_sinks(tx, new.id, desired.sinks)
     events.append(tx, new.id, [stack_event(new.id, new.name, new.action, Status.IN_PROGRESS)], now)
 
 
@@ -222,7 +222,7 @@ def revise(
     columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     said = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
-    times = {"deadline": now + seconds(timeout_mins, timeout_s), "updated_at": now}
+    times = {"deadline": now + timeout_of(timeout_mins, timeout_s), "updated_at": now}
     # Whatever the revision before was waiting for has ended; `columns` may set some of it again.
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
     # A stack never has fewer shards than before: those beyond the new revision have rows to delete.
@@ -232,21 +232,21 @@ def revise(
     if desired.secret and stack.secret is False:
         tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
         tx.execute(update(schema.stack).where(*tree).values(secret=True))
-    _set_to_work(db, tx, stack, desired, number, now, touched)
+    _wake_changed(db, tx, stack, desired, number, now, touched)
     # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
     if desired.kind == EMPTY.kind and stack.shards > 1:
         shards.settle_empty(tx, stack.id, number, now)
     _interrupt_snapshot(tx, stack, f"Stack {action} came in between")
     if columns.get("look_from") is not None:
-        look_schedule.ask_to_look(tx, [stack.id], columns["look_from"])
+        look_schedule.request_look(tx, [stack.id], columns["look_from"])
     # An empty revision names no sinks; the present ones stay, so that they receive the events of the deletion.
     if stack.parent_id is None and desired.kind != EMPTY.kind:
-        event_sinks.follow(tx, stack.id, desired.sinks)
+        event_sinks.set_sinks(tx, stack.id, desired.sinks)
     events.append(tx, stack.id, [stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
 
 
-def _set_to_work(
+def _wake_changed(
     db: Database,
     tx: Connection,
     stack: Row[Any],
@@ -281,14 +281,14 @@ def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_
     Returns:
         The number of the revision.
     """
-    going_on = stack.status == Status.IN_PROGRESS and stack.action not in MERELY_LOOKED_AT
+    going_on = stack.status == Status.IN_PROGRESS and stack.action not in READ_ONLY_ACTIONS
     action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
-    return _ask_again(db, tx, stack, action, now, timeout_s, intent, {"suspended": False})
+    return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, {"suspended": False})
 
 
 def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
     """Begin a check, which looks at every resource and reports whether it is as desired; return the new revision."""
-    return _ask_again(db, tx, stack, Action.CHECK, now, timeout_s, intent)
+    return _revise_unchanged(db, tx, stack, Action.CHECK, now, timeout_s, intent)
 
 
 def take_snapshot(
@@ -312,7 +312,7 @@ def take_snapshot(
         intent: See `Desired`.
     """
     changes = {"look_from": None, "snapshot": snapshot}
-    return _ask_again(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
+    return _revise_unchanged(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
 
 
 def maintain(
@@ -344,10 +344,10 @@ def maintain(
     # another lock, things may have to be unlocked for it.
     if action == Action.LOCK and lock is not None and lock["level"] == "stacks" and stack.action != Action.LOCK:
         changes["look_from"] = None
-    return _ask_again(db, tx, stack, action, now, timeout_s, intent, changes)
+    return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, changes)
 
 
-def _ask_again(
+def _revise_unchanged(
     db: Database,
     tx: Connection,
     stack: Row[Any],
@@ -362,7 +362,7 @@ def _ask_again(
     It counts as complete from the start if the one before was, so that its failure neither halts the stack nor rolls it
     back. A stack that is being restored to a snapshot continues to be.
     """
-    desired = replace(said_again(tx, stack, stack.revision), intent=intent)
+    desired = replace(copy_of_revision(tx, stack, stack.revision), intent=intent)
     goes_back = stack.snapshot if facts(stack).restoring else None
     columns = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
     if stack.complete_revision == stack.revision:
@@ -380,7 +380,7 @@ def _interrupt_snapshot(tx: Connection, stack: Row[Any], reason: str) -> None:
         snapshots.fail(tx, taken["id"], reason)
 
 
-def below(stack_id: str) -> Any:
+def tree_of(stack_id: str) -> Any:
     """Select the ids of a stack and of all live stacks nested in it."""
     table = schema.stack
     tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True)
@@ -388,14 +388,14 @@ def below(stack_id: str) -> Any:
     return select(tree.c.id)
 
 
-def seconds(timeout_mins: int | None, default_s: float) -> float:
+def timeout_of(timeout_mins: int | None, default_s: float) -> float:
     """Return how many seconds an action of a stack may take."""
     return timeout_mins * 60.0 if timeout_mins else default_s
 
 
-def write_out(db: Database, desired: Desired) -> Desired:
+def encode(db: Database, desired: Desired) -> Desired:
     """Encode a revision's content, so that this takes no time in the transaction that stores it."""
-    return replace(desired, written=revision_text.write_out(db.engine.dialect, desired.parts))
+    return replace(desired, written=revision_text.encode(db.engine.dialect, desired.parts))
 
 
 def store_revision(
@@ -404,22 +404,22 @@ def store_revision(
     """Store a revision, which never changes, with the action that it came with."""
     # The same content as an earlier revision is copied inside the database, without decoding megabytes.
     if desired.again is not None and not desired.template:
-        _say_again(tx, stack_id, number, action, desired.again, desired.intent, now, None, regroups=False)
+        _copy_revision(tx, stack_id, number, action, desired.again, desired.intent, now, None, regroups=False)
         return
     said = desired.written
     # What was encoded in advance may be outdated: `replace` keeps it when other parts are replaced.
     if said is None or not said.says(desired.parts):
-        said = revision_text.write_out(db.engine.dialect, desired.parts)
+        said = revision_text.encode(db.engine.dialect, desired.parts)
     if desired.again is not None:
-        _say_again(tx, stack_id, number, action, desired.again, desired.intent, now, said.template, regroups=True)
+        _copy_revision(tx, stack_id, number, action, desired.again, desired.intent, now, said.template, regroups=True)
         return
     files.store(db, tx, said.files)
     texts = (said.template, said.parameters, said.environment, said.hashes)
-    _say(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now)
+    _insert_revision(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now)
 
 
 @prepared
-def _say(
+def _insert_revision(
     stack_id: str,
     number: int,
     action: str,
@@ -446,7 +446,7 @@ def _say(
 
 
 @prepared
-def _say_again(
+def _copy_revision(
     stack_id: str, number: int, action: str, again: int, intent: str, now: float, template: Any, *, regroups: bool
 ) -> Executable:
     """Build the copy of an earlier revision, with its cells as they are stored.
@@ -468,7 +468,7 @@ def _say_again(
     return insert(table).from_select(list(said), source)
 
 
-def said_again(tx: Connection, stack: Row[Any], number: int) -> Desired:
+def copy_of_revision(tx: Connection, stack: Row[Any], number: int) -> Desired:
     """Return the content of a revision by reference, to be stored again as the newest one.
 
     Nothing large is read, except the environment of a root stack, which names its event sinks.
@@ -476,14 +476,14 @@ def said_again(tx: Connection, stack: Row[Any], number: int) -> Desired:
     Raises:
         LookupError: There is no such revision.
     """
-    row = _said(tx, stack.id, number).first()
+    row = _revision_kind(tx, stack.id, number).first()
     if row is None:
         raise LookupError(f"stack {stack.id} has no revision {number}")
     return Desired(row.kind, environment=row.environment if stack.parent_id is None else {}, again=number)
 
 
 @prepared
-def _said(stack_id: str, number: int) -> Select[Any]:
+def _revision_kind(stack_id: str, number: int) -> Select[Any]:
     table = schema.revision
     return select(table.c.kind, table.c.environment).where(table.c.stack_id == stack_id, table.c.number == number)
 
@@ -522,12 +522,12 @@ def for_update(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:
 
     Stacks are locked before their shards (invariant 5, CONTRIBUTING.md).
     """
-    return _held_back(tx, stack_id).first()
+    return _for_update(tx, stack_id).first()
 
 
 @prepared
-def _held_back(stack_id: str) -> Select[Any]:
-    return held_back(select(schema.stack).where(schema.stack.c.id == stack_id))
+def _for_update(stack_id: str) -> Select[Any]:
+    return row_lock(select(schema.stack).where(schema.stack.c.id == stack_id))
 
 
 def live(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
@@ -608,7 +608,7 @@ def stack_event(stack_id: str, name: str, action: str, status: str, reason: str 
     return Event(name, action, status, reason or f"Stack {action} started", "OS::Heat::Stack", handle=stack_id)
 
 
-def settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
+def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
     """Return the stack's row, locked, if it is in progress and all its shards are at rest at `number`, its newest.
 
     The lock makes the shards of a stack take turns here. Without it, two that come to rest in the same instant would
@@ -624,7 +624,7 @@ def is_settled(tx: Connection, stack: Row[Any], number: int) -> bool:
     """Return whether all shards of a stack are at rest at revision `number`."""
     # Actions that change nothing may end although resources failed before them; for all others a FAILED resource means
     # that the revision has not been reached.
-    changing = stack.action not in CHANGING_NOTHING
+    changing = stack.action not in NON_CHANGING_ACTIONS
     return not _unfinished(tx, stack.id, number, stack.shards, changing=changing).scalar_one()
 
 
@@ -643,14 +643,14 @@ def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float)
     Returns:
         The stack's row as it was before; None if nothing was finished.
     """
-    row = settled(db, tx, stack_id, number)
+    row = lock_settled(db, tx, stack_id, number)
     if row is not None:
         finish(db, tx, row, now)
     return row
 
 
 def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
-    """End the action of a stack that is `settled`.
+    """End the action of a stack that is settled (see `lock_settled`).
 
     It is COMPLETE, except for a check that found something wrong, a lock that could not be set or removed everywhere,
     and a snapshot of a stack whose desired state was never reached.
@@ -668,7 +668,7 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
     if row.action == Action.UNLOCK and row.parent_id is None and not failure:
         _unlocked(tx, row, now)
-    elif row.action in MERELY_LOOKED_AT or row.action in (Action.ADOPT, Action.RESUME):
+    elif row.action in READ_ONLY_ACTIONS or row.action in (Action.ADOPT, Action.RESUME):
         # During these actions nothing is healed; what was found to differ may be mended now.
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
@@ -684,9 +684,9 @@ def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
     The caller has locked the whole tree before its own shard (`lock_order.take_tree`): this changes rows of stacks and
     shards above and below it.
     """
-    table, tree = schema.stack, below(row.id)
+    table, tree = schema.stack, tree_of(row.id)
     for each in list(tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))):
-        _tell_again(tx, each, now)
+        _restore_status(tx, each, now)
     tx.execute(update(table).where(table.c.id.in_(tree)).values(lock=None))
     shards.wake_all(tx, tree, now, shards.HEAL)
 
@@ -698,7 +698,7 @@ Kept only if the stack had failed or was suspended: after unlocking it must repo
 """
 
 
-def _tell_again(tx: Connection, row: Row[Any], now: float) -> None:
+def _restore_status(tx: Connection, row: Row[Any], now: float) -> None:
     """Let an unlocked stack report the state that it had before it was locked."""
     before = row.lock.get(BEFORE)
     if before is None or row.action != Action.UNLOCK:
@@ -708,7 +708,7 @@ def _tell_again(tx: Connection, row: Row[Any], now: float) -> None:
     events.append(tx, row.id, [told], now)
 
 
-TOLD_MAX = 10
+NAMED_MAX = 10
 """Maximum number of failed resources that the reason of a failed check names."""
 
 
@@ -734,17 +734,17 @@ def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool
     hinders = or_(table.c.replaced_by.is_(None), table.c.action == Action.DELETE)
     failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders, *among)
     counted = func.count().over().label("failures")
-    chosen = select(table.c.name, table.c.reason, counted).where(*failed).order_by(table.c.name).limit(TOLD_MAX)
+    chosen = select(table.c.name, table.c.reason, counted).where(*failed).order_by(table.c.name).limit(NAMED_MAX)
     named = list(tx.execute(chosen))
     if not named:
         return ""
-    told = "; ".join(_naming(each.name, each.reason) for each in named)
-    more = named[0].failures - TOLD_MAX
+    told = "; ".join(_reason_with_name(each.name, each.reason) for each in named)
+    more = named[0].failures - NAMED_MAX
     action = stack.action if among else Action.CHECK
     return f"Resource {action} failed: {told}" + (f"; and {more} more" if more > 0 else "")
 
 
-def _naming(name: str, reason: str) -> str:
+def _reason_with_name(name: str, reason: str) -> str:
     """Return the reason of a failed resource, preceded by its name unless the reason names it already."""
     named = any(f" resources.{name}{end}" in reason for end in ":.[")
     return reason if named else f"{name}: {reason}"
@@ -763,12 +763,12 @@ def _group(stack_id: str, number: int) -> Select[Any]:
     )
 
 
-def put_off(tx: Connection, row: Row[Any], until: float) -> None:
+def delay_batch(tx: Connection, row: Row[Any], until: float) -> None:
     """Let the next batch of a group's members wait until a time."""
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
 
 
-def go_on(
+def begin_batch(
     db: Database,
     tx: Connection,
     row: Row[Any],
@@ -799,8 +799,8 @@ def go_on(
     if row.revision != row.complete_revision:
         revisions = schema.revision
         tx.execute(delete(revisions).where(revisions.c.stack_id == row.id, revisions.c.number == row.revision))
-    _set_to_work(db, tx, row, desired, number, now, touched, shards.ROLLOUT)
-    shards.begin_again(tx, row.id, touched or {})
+    _wake_changed(db, tx, row, desired, number, now, touched, shards.ROLLOUT)
+    shards.restart_progress(tx, row.id, touched or {})
 
 
 def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
@@ -818,7 +818,7 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
     return row
 
 
-def become(tx: Connection, row: Row[Any], action: str, status: Status, reason: str, now: float) -> None:
+def change_status_at_rest(tx: Connection, row: Row[Any], action: str, status: Status, reason: str, now: float) -> None:
     """Change the state that a stack at rest reports, with its event, and wake its parent."""
     _change(tx, row.id, {"action": action, "status": status, "reason": reason})
     events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
@@ -845,8 +845,8 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
         if row.action == Action.DELETE:
             values["deleted_at"] = now
             if row.parent_id is None:
-                stored_trusts.leave(tx, row.id)
-                stack_users.leave_stack(tx, row.id)
+                stored_trusts.release(tx, row.id)
+                stack_users.mark_stack_departed(tx, row.id)
     _change(tx, row.id, values)
     events.append(tx, row.id, [stack_event(row.id, row.name, row.action, status, reason)], now)
     wake_parent(tx, row, now)
@@ -864,16 +864,16 @@ def wake_parent(tx: Connection, row: Row[Any], now: float) -> None:
 def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> int:
     """Roll back to the last COMPLETE revision (CV11), or to nothing if there is none; return the new revision."""
     goal = stack.complete_revision
-    desired = EMPTY if goal is None else said_again(tx, stack, goal)
+    desired = EMPTY if goal is None else copy_of_revision(tx, stack, goal)
     return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
 
 
 def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> None:
     """Delete a stack and all nested in it without touching any of their things, for good (ADR 0035)."""
     table = schema.stack
-    tx.execute(update(table).where(table.c.id.in_(below(stack.id))).values(spares=Spares.ALL))
+    tx.execute(update(table).where(table.c.id.in_(tree_of(stack.id))).values(spares=Spares.ALL))
     if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
         return
     # A deletion in progress that touches things begins anew: nested stacks may have failed in it, and the stacks around
     # them may be about to learn of that.
-    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL, **FREE})
+    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL, **UNHELD})

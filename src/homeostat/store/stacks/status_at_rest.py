@@ -19,10 +19,10 @@ LATER_S = 1.0
 """Delay before a nested stack is judged again, if its parent is in an action that waits for its present status."""
 
 
-def disagrees(stack: Any, failures: int, *, at_rest: bool) -> bool:
+def may_be_wrong(stack: Any, failures: int, *, at_rest: bool) -> bool:
     """Return whether the status of a stack may be wrong, as far as one of its shards can tell.
 
-    Cheap, and without a lock: `tell` decides.
+    Cheap, and without a lock: `correct` decides.
 
     Args:
         stack: The stack's facts or its row.
@@ -42,7 +42,7 @@ def disagrees(stack: Any, failures: int, *, at_rest: bool) -> bool:
     return at_rest and stack_may((stack.action, stack.status), WELL)
 
 
-def tell(
+def correct(
     db: Database, tx: Connection, stack_id: str, number: int, failures: int, now: float, *, at_rest: bool
 ) -> float | None:
     """Correct the status that a stack reports, if it is wrong.
@@ -62,19 +62,19 @@ def tell(
         When to call again, if the parent is in an action that waits for the present status; otherwise None.
     """
     row = stacks.for_update(db, tx, stack_id)
-    if row is None or not disagrees(row, failures, at_rest=at_rest):
+    if row is None or not may_be_wrong(row, failures, at_rest=at_rest):
         return None
     if row.action == Action.DELETE:
         if not _is_left(tx, row) and not _busy_elsewhere(tx, row, number):
             stacks.finish(db, tx, row, now)
         return None
-    if _asked_by_parent(tx, row):
+    if _parent_waits(tx, row):
         return now + LATER_S
     reason = stacks.failed_resources(tx, row)
     if reason and row.status == Status.COMPLETE:
-        stacks.become(tx, row, Action.CHECK, Status.FAILED, reason, now)
+        stacks.change_status_at_rest(tx, row, Action.CHECK, Status.FAILED, reason, now)
     elif not reason and row.status == Status.FAILED and not _busy_elsewhere(tx, row, number):
-        stacks.become(tx, row, Action.CHECK, Status.COMPLETE, WELL_AGAIN, now)
+        stacks.change_status_at_rest(tx, row, Action.CHECK, Status.COMPLETE, WELL_AGAIN, now)
     return None
 
 
@@ -86,10 +86,10 @@ def _is_left(tx: Connection, row: Row[Any]) -> bool:
     return bool(tx.execute(select(exists().where(schema.resource.c.stack_id == row.id))).scalar_one())
 
 
-def _asked_by_parent(tx: Connection, row: Row[Any]) -> bool:
+def _parent_waits(tx: Connection, row: Row[Any]) -> bool:
     """Return whether the parent is in an action that waits for the status of this stack and does not change it."""
     parent = stacks.get(tx, row.parent_id) if row.parent_id is not None else None
-    return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in stacks.CHANGING_NOTHING
+    return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in stacks.NON_CHANGING_ACTIONS
 
 
 def _busy_elsewhere(tx: Connection, row: Row[Any], number: int) -> bool:
