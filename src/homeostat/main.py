@@ -609,14 +609,14 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
     from homeostat.clock import Entropy
     from homeostat.clouds.combined import JoinedCloud
     from homeostat.clouds.installed import installed_clouds
-    from homeostat.plugins.cloud import HandledClouds
+    from homeostat.plugins.cloud import PluginClouds
     from homeostat.plugins.loading import classes
 
     with (
         contextlib.closing(cloud(settings, db)) as there,
         contextlib.closing(regions(settings, delegations(settings, db))) as others,
         contextlib.closing(installed_clouds()) as installed,
-        contextlib.closing(HandledClouds(db, classes(), monotonic=time.monotonic)) as handled,
+        contextlib.closing(PluginClouds(db, classes(), monotonic=time.monotonic)) as handled,
     ):
         url = settings.public_url or url_of(settings.host, settings.port)
         own = Records(db, Entropy(), url, stack_users(settings, db))

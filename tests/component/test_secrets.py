@@ -258,7 +258,7 @@ def test_types_that_tell_secrets_are_known_to() -> None:
     silent = {
         name
         for name, kind in known.types.items()
-        if not kind.secretive and (kind.told_once or any(map(is_secret, kind.attributes)))
+        if not kind.secretive and (kind.creation_only_fields or any(map(is_secret, kind.attributes)))
     }
     assert sorted(silent) == []
     assert not makes_secrets(["OS::Cinder::Volume", "OS::Nova::Server", "OS::Heat::ResourceGroup"])

@@ -43,7 +43,7 @@ def test_a_token_has_one_thing(database: Database) -> None:
 def test_a_thing_is_known_by_its_own_id_unless_another_one_is(database: Database) -> None:
     first, second = begun(database), begun(database, "row-2")
     for turn in (first, second):
-        turn.keep_id("lamp-1")
+        turn.store_id("lamp-1")
         turn.must(unchanged, name=True)
     assert (first.made.handle, second.made.handle) == ("lamp-1", second.made.record_id)
     rows = found(database, "lamp-1", first.made.record_id, second.made.record_id, "")
@@ -57,7 +57,7 @@ def test_a_thing_is_known_by_its_own_id_unless_another_one_is(database: Database
 def test_many_who_want_one_handle_at_once_get_it_once(database: Database) -> None:
     turns = [begun(database, f"row-{number}") for number in range(6)]
     for turn in turns:
-        turn.keep_id("lamp-1")
+        turn.store_id("lamp-1")
     together = threading.Barrier(len(turns))
 
     def name(turn: Turn) -> None:
@@ -80,7 +80,7 @@ def test_there_is_one_turn_at_a_time(database: Database) -> None:
     again = things.take(turn.made.record_id, anyway, unchanged)
     assert again is not None
     assert not turn.finish(unchanged), "its turn is over"
-    turn.keep_id("lamp-1")
+    turn.store_id("lamp-1")
     (row,) = found(database, again.made.record_id).values()
     assert row.object["id"] == "lamp-1", "what it has made is known all the same"
     assert row.secret["held_until"] > LEASE_S
@@ -96,10 +96,10 @@ def test_another_attempt_for_a_row_has_a_name_of_its_own(database: Database) -> 
 
 def test_what_handlers_keep_is_there_for_the_next_one(database: Database) -> None:
     turn = begun(database)
-    turn.keep_data("a", "1", redact=False)
-    turn.keep_data("b", "2", redact=True)
-    turn.keep_data("a", None, redact=False)
-    turn.keep_metadata({"x": [1]})
+    turn.store_data("a", "1", redact=False)
+    turn.store_data("b", "2", redact=True)
+    turn.store_data("a", None, redact=False)
+    turn.store_metadata({"x": [1]})
     turn.finish(unchanged)
     (row,) = found(database, turn.made.record_id).values()
     made = Made.of(row)

@@ -26,7 +26,7 @@ from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
 from homeostat.model.errors import Rejected, Superseded, Transient
-from homeostat.plugins.cloud import HandledClouds
+from homeostat.plugins.cloud import PluginClouds
 from homeostat.plugins.resource import Resource
 from homeostat.store.database import Database
 from homeostat.store.operation.purge import Rules, purge
@@ -273,7 +273,7 @@ class Worker(Process):
             project: JoinedCloud(InterruptibleCloud(cloud), own.of(project)) for project, cloud in clouds.items()
         }
         if handled:
-            own = HandledClouds(self.db, handled, views.__getitem__)
+            own = PluginClouds(self.db, handled, views.__getitem__)
             views = {project: JoinedCloud(cloud, own.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
         self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits)

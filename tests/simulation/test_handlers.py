@@ -17,7 +17,7 @@ from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Transient, Uncertain
 from homeostat.model.observed import Observation
 from homeostat.plugins import exception, properties, resource
-from homeostat.plugins.types import handled_type, kind_of_class
+from homeostat.plugins.types import kind_of_class, plugin_type
 from homeostat.resources import registry
 from homeostat.resources.discovery import Offer
 from tests.simulation import templates
@@ -148,7 +148,7 @@ class DiskWorld(TroubledWorld):
 
 @pytest.fixture(autouse=True)
 def disks() -> Iterator[None]:
-    registry.add([Offer("ring", [handled_type(TYPE, Disk)])])
+    registry.add([Offer("ring", [plugin_type(TYPE, Disk)])])
     with patch.object(templates, "SIMPLE", (*templates.SIMPLE, TYPE, TYPE, TYPE)):
         yield
     registry.take_away(["ring"])

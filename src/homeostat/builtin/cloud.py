@@ -599,13 +599,13 @@ class RecordCloud:
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         with self._db.read() as tx:
-            desk = self._desk(tx)
+            desk = self._transaction(tx)
             return [look for chunk in _chunks(handles) for look in desk.observed(kind, chunk)]
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         self._give_keys(kind, tokens)
         with self._db.read() as tx:
-            desk = self._desk(tx)
+            desk = self._transaction(tx)
             found = {token: each for chunk in _chunks(tokens) for token, each in _carrying(desk, kind, chunk)}
         return [found.get(token) or Observation(Presence.ABSENT, seen_at=desk.now) for token in tokens]
 
@@ -634,7 +634,7 @@ class RecordCloud:
         refused: dict[str, HomeostatError] = {}
         made: list[Record] = []
         with self._db.write() as tx:
-            desk = self._desk(tx)
+            desk = self._transaction(tx)
             tokens = [intent.token for intent in intents]
             there = records.of_tokens(tx, kind, tokens)
             owners = records.owners(tx, [records.key_of(token) for token in tokens])
@@ -709,7 +709,7 @@ class RecordCloud:
     ) -> None:
         """Act on as many of the waiting records as fit into one write transaction."""
         with self._db.write() as tx:
-            desk = self._desk(tx)
+            desk = self._transaction(tx)
             while waiting and not desk.load.full:
                 handle, item = waiting.popleft()
                 record = records.for_update(self._db, tx, handle)
@@ -744,7 +744,7 @@ class RecordCloud:
         """Adopt the record of that id, or make it anew from the document; idempotent by the token."""
         token = told["token"]
         with self._db.write() as tx:
-            desk = self._desk(tx)
+            desk = self._transaction(tx)
             if token not in records.of_tokens(tx, kind, [token]):
                 try:
                     self._take(desk, kind, dict(told))
@@ -786,7 +786,7 @@ class RecordCloud:
     def close(self) -> None:
         """Do nothing: the database is closed by its owner."""
 
-    def _desk(self, tx: Connection) -> RecordTransaction:
+    def _transaction(self, tx: Connection) -> RecordTransaction:
         return self._own.desk(tx, self._project)
 
 

@@ -17,7 +17,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.plan import Event, Priority
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.plugins.types import HANDLED, takes_signals
+from homeostat.plugins.types import PLUGIN_KIND, takes_signals
 from homeostat.resources import signals, signing
 from homeostat.resources.families import deployments
 from homeostat.resources.families.access import DEPLOYED
@@ -94,7 +94,7 @@ class Signals:
         """
         if kind == POLICY_KIND:
             raise _not_yet()
-        if kind.startswith(HANDLED):
+        if kind.startswith(PLUGIN_KIND):
             return self._for_handler(project, kind, handle, body)
         if kind not in (HANDLE, DEPLOYMENT):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
@@ -106,7 +106,7 @@ class Signals:
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""
-        if not takes_signals(kind.removeprefix(HANDLED)):
+        if not takes_signals(kind.removeprefix(PLUGIN_KIND)):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
         with self._db.write() as tx:
             record = plugin_records.by_handle(tx, kind, project, [handle]).get(handle)

@@ -173,7 +173,7 @@ class StepExecutor:
             return thing.seen if lingers else Observation(Presence.ABSENT, row.handle, seen_at=now)
         if verb is Verb.OBSERVE:
             return Observation(Presence.PRESENT, row.handle, {}, now)
-        body = kind.embody(kind.complete(row.properties), row.token, self._entropy.read)
+        body = kind.build_object(kind.complete(row.properties), row.token, self._entropy.read)
         body |= {name: value for name, value in step.arguments.get("data", {}).items() if name in body}
         return Observation(Presence.PRESENT, step.arguments.get("id") or row.handle or row.key, body, now)
 

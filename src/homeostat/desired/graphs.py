@@ -13,7 +13,7 @@ from homeostat.resources import groups
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.families.scaling import SCALED, ZONE
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, as_given
+from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, public_properties
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks.stacks import Desired
@@ -171,7 +171,7 @@ def compile_desired(
     registry = registry_of(desired.environment)
     definitions = {name: registry.applied(each) for name, each in compiled.definitions.items()}
     parameters = _with_inherited(compiled.parameters, environments.inherited(desired.environment))
-    environment = environments.as_said(desired.environment)
+    environment = environments.user_sections(desired.environment)
     return replace(compiled, parameters=parameters, definitions=definitions, environment=environment)
 
 
@@ -439,7 +439,7 @@ def template_text(desired: Desired, definitions: Graph) -> dict[str, Any]:
 
 def _member_text(definition: Definition) -> dict[str, Any]:
     shown: dict[str, Any] = {"type": definition.called or definition.type}
-    shown["properties"] = as_given(definition.properties)
+    shown["properties"] = public_properties(definition.properties)
     return {**shown, "depends_on": list(definition.requires)} if definition.requires else shown
 
 

@@ -11,7 +11,7 @@ from homeostat.desired.graphs import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.model.world import StackFacts
-from homeostat.resources.nested import as_given
+from homeostat.resources.nested import public_properties
 from homeostat.resources.secrets import is_secret, secret_attributes
 from homeostat.store.stacks import stacks
 from homeostat.store.stacks.stacks import Desired
@@ -80,7 +80,7 @@ class Redaction:
                 are hidden as a whole there, too.
         """
         made = [value for name, value in properties.items() if by_name and (resource, name) in self.derived]
-        return self.hidden.among(as_given(properties)) | HiddenValues.within(made)
+        return self.hidden.among(public_properties(properties)) | HiddenValues.within(made)
 
     def shown(self, resource: str, name: str, value: Any) -> Any:
         """Return a property redacted: plain data, hidden parts as `HIDDEN`, values not known yet as `NOT_YET`."""
@@ -106,7 +106,7 @@ class Redaction:
         if isinstance(value, Mapping):
             return {
                 key: HIDDEN if by_name and item and is_secret(str(key)) else self.plain(item, by_name=by_name)
-                for key, item in as_given(value).items()
+                for key, item in public_properties(value).items()
             }
         if isinstance(value, list | tuple):
             return [self.plain(item, by_name=by_name) for item in value]

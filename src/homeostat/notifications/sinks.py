@@ -20,7 +20,7 @@ from homeostat.clouds.port import Clouds, Operation
 from homeostat.desired.redaction import Redaction
 from homeostat.model.errors import HomeostatError, Rejected, Transient
 from homeostat.resources.discovery import PluginProblem, loaded
-from homeostat.resources.nested import as_given
+from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
 from homeostat.store.events import event_id
 from homeostat.templates.parameters import HIDDEN
@@ -213,7 +213,7 @@ def body_of(event: Row[Any], redaction: Redaction) -> dict[str, Any]:
             "resource_type": event.type,
             "resource_properties": {
                 name: redaction.shown(event.name, name, value)
-                for name, value in as_given(event.properties or {}).items()
+                for name, value in public_properties(event.properties or {}).items()
             },
             "version": "0.1",
         },

@@ -223,7 +223,7 @@ class Decider(Healing, Maintenance, Takeovers):
         """
         kind = type_of(row.type)
         thing = thing_of(self.world, row, kind)
-        missed = kind.missed(thing) if row.action == Action.CREATE and thing.seen.present else ()
+        missed = kind.lost_fields(thing) if row.action == Action.CREATE and thing.seen.present else ()
         if missed:
             return Verdict(Condition.BROKEN, f"its {', '.join(missed)} was lost with an answer", Remedy.RECREATE)
         return kind.judge(thing, now)
@@ -329,7 +329,7 @@ class Decider(Healing, Maintenance, Takeovers):
             return self._begin(definition, row, now)
         # Not replaced but told again what it should be, so that each of its own parts is retried by itself.
         gone = row.action == Action.CHECK and conditions.is_gone(self.world, row)
-        if same and type_of(row.type).mends_itself and not gone:
+        if same and type_of(row.type).heals_itself and not gone:
             return self._update_again(definition, row, now)
         if row.action == Action.CREATE:
             # What was never complete holds no data, but may hold a name, an address or quota that the next one needs.
@@ -612,7 +612,7 @@ class Decider(Healing, Maintenance, Takeovers):
         That is only recorded, so it holds whatever the switches say.
         """
         stack = self.world.stack
-        failed = type_of(row.type).mends_itself and verdict.remedy is Remedy.MANUAL
+        failed = type_of(row.type).heals_itself and verdict.remedy is Remedy.MANUAL
         return failed and not stack.held and not stack.adopting
 
     def _compare(self, definition: Definition, row: Resource, now: float) -> Decision:
@@ -628,7 +628,7 @@ class Decider(Healing, Maintenance, Takeovers):
             # Types that every update of the stack replaces, or updates in place, also where nothing differs.
             if want.kind.renewed:
                 return self._halt(row.name) or self._replace(definition, row, now)
-            if want.kind.is_restless(want.values):
+            if want.kind.always_updates(want.values):
                 return self._halt(row.name) or self._update(want, row, {}, now)
         # Only where nothing differs: a changed nested stack is updated, which has it looked at as well.
         operation = check.passed_on(self.world, row)
@@ -661,7 +661,7 @@ class Decider(Healing, Maintenance, Takeovers):
         seen = self.world.seen.get(row.key)
         shown = seen.observation.properties if seen is not None else {}
         ill = bool(shown.get("failures")) or shown.get("status") == "failed"
-        return ill and self.unsettled and type_of(row.type).mends_itself
+        return ill and self.unsettled and type_of(row.type).heals_itself
 
 
 def _forbidden(definition: Definition, verdict: Verdict) -> bool:

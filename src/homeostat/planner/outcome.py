@@ -241,7 +241,7 @@ def _looked_once_more(world: World, row: Resource, answer: Observation | Homeost
     row.retries, row.due_at = 0 if row.acted_at is not None else row.retries, None
     before = world.seen.get(row.key)
     known = before.observation.properties if before is not None else {}
-    once = {name: known[name] for name in type_of(row.type).told_once if name in known}
+    once = {name: known[name] for name in type_of(row.type).creation_only_fields if name in known}
     if answer.present:
         answer = replace(answer, properties={**once, **answer.properties})
     else:
@@ -270,7 +270,7 @@ def _seen_there(world: World, row: Resource, answer: Observation, now: float) ->
     kind = type_of(row.type)
     # What the cloud tells only at creation is known from the exported document alone.
     known = (adoption_data.of(row) or {}).get("data") or {}
-    once = {name: known[name] for name in kind.told_once if name in known and name not in answer.properties}
+    once = {name: known[name] for name in kind.creation_only_fields if name in known and name not in answer.properties}
     if once:
         answer = replace(answer, properties={**answer.properties, **once})
     look(world, row, answer)

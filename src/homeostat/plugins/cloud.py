@@ -101,7 +101,7 @@ class Turns:
         self._stop.set()
 
 
-class HandledClouds:
+class PluginClouds:
     """The types with handlers, for all projects.
 
     Args:
@@ -131,11 +131,11 @@ class HandledClouds:
         self.executor: Executor | None = None
         if monotonic is not None and classes:
             self.executor = ThreadPoolExecutor(threads, "plugin")
-        self._made: dict[str, HandledCloud] = {}
+        self._made: dict[str, PluginCloud] = {}
 
-    def of(self, project: str) -> "HandledCloud":
+    def of(self, project: str) -> "PluginCloud":
         """Return the cloud of one project."""
-        return self._made.setdefault(project, HandledCloud(self, project))
+        return self._made.setdefault(project, PluginCloud(self, project))
 
     def close(self) -> None:
         """Stop without waiting for running handlers: the records tell how to continue."""
@@ -145,13 +145,13 @@ class HandledClouds:
             self.executor.shutdown(wait=False, cancel_futures=True)
 
 
-class HandledCloud:
+class PluginCloud:
     """The cloud port of one project for types with handlers."""
 
     name = "plugins"
     listing_lag_s = 0.0
 
-    def __init__(self, all_of_them: HandledClouds, project: str) -> None:
+    def __init__(self, all_of_them: PluginClouds, project: str) -> None:
         self._all = all_of_them
         self._project = project
         self._things = Things(all_of_them.db, project)
@@ -384,7 +384,7 @@ class HandledCloud:
         return iter(())
 
     def close(self) -> None:
-        """Do nothing: the threads belong to `HandledClouds`."""
+        """Do nothing: the threads belong to `PluginClouds`."""
 
 
 def _is_due(believed_s: float, made: Made, now: float) -> bool:

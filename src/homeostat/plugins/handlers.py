@@ -29,7 +29,7 @@ FAULT_MAX = 1000
 """Maximum number of characters that are kept of the error of an attribute."""
 NOTHING = object()
 """Returned instead of calling a handler when there is nothing to do."""
-ASKED_ANEW = {"handle_delete": "asked anew"}
+RETRY_DELETE = {"handle_delete": "asked anew"}
 """Stored as progress in place of a task, which cannot be stored."""
 INTERRUPTED = "its {action} was interrupted: nobody knows how far it came"
 Resolve = Callable[[TranslationRule, Any], Any]
@@ -40,7 +40,7 @@ class Handlers:
     """The handlers of one class.
 
     Args:
-        handled: The class.
+        plugin_class: The class.
         type_name: The name of its resource type.
         project: The project.
         resolve: (rule, name) -> id, for translation.
@@ -48,9 +48,9 @@ class Handlers:
     """
 
     def __init__(
-        self, handled: type[Resource], type_name: str, project: str, resolve: Resolve, peers: Peers | None = None
+        self, plugin_class: type[Resource], type_name: str, project: str, resolve: Resolve, peers: Peers | None = None
     ) -> None:
-        self._class = handled
+        self._class = plugin_class
         self._type_name = type_name
         self._project = project
         self._resolve = resolve
@@ -106,7 +106,7 @@ class Handlers:
         """Ask whether the action in progress is complete."""
         try:
             each, progress = self._instance(turn), turn.made.inner.progress
-            if progress == ASKED_ANEW:
+            if progress == RETRY_DELETE:
                 progress = each.handle_delete()
             self._check(turn, each, progress)
         except Exception as error:  # noqa: BLE001 — whatever a plug-in raises is an answer
@@ -151,7 +151,7 @@ class Handlers:
                 made.seen |= {**seen, **answers}
 
             if turn.finish(looked):
-                self._tell_faults(turn, before)
+                self._report_faults(turn, before)
 
     # -- one action --------------------------------------------------------------------------------------------------
 
@@ -163,10 +163,10 @@ class Handlers:
             if returned is NOTHING:
                 self._complete(turn)
                 return
-            progress = ASKED_ANEW if self._is_task_of_deletion(turn, returned) else _plain(returned)
+            progress = RETRY_DELETE if self._is_task_of_deletion(turn, returned) else _plain(returned)
             # Stored before the first poll: should the worker die there, the handler must not be called again.
             turn.must(lambda made: _polled(made, progress), name=turn.made.inner.action == "CREATE")
-            self._check(turn, each, returned if progress == ASKED_ANEW else progress)
+            self._check(turn, each, returned if progress == RETRY_DELETE else progress)
         except Exception as error:  # noqa: BLE001 — whatever a plug-in raises is an answer
             self._went_wrong(turn, error)
 
@@ -186,7 +186,7 @@ class Handlers:
         except exception.PollDelay as delay:
             ready, due_at = False, turn.things.now() + delay.period
         if not ready:
-            kept = inner.progress if inner.progress == ASKED_ANEW else _plain(progress)
+            kept = inner.progress if inner.progress == RETRY_DELETE else _plain(progress)
             turn.finish(lambda made: _wait(made, kept, due_at))
         elif inner.action == "DELETE":
             turn.things.remove(turn)
@@ -211,7 +211,7 @@ class Handlers:
             made.tell(COMPLETE)
 
         if turn.finish(complete):
-            self._tell_faults(turn, before)
+            self._report_faults(turn, before)
 
     def _went_wrong(self, turn: Turn, error: Exception) -> None:
         """Store what an error means for the action in progress."""
@@ -318,11 +318,11 @@ class Handlers:
             check = getattr(each, "check_check_complete", None)
             if check is not None and not check(progress):
                 raise exception.Error("its check does not come to an end")
-        if not self._tells_live():
+        if not self._reports_live():
             return {}
         return {"live": as_stored(dict(each.get_live_state(each.properties) or {}))}
 
-    def _tells_live(self) -> bool:
+    def _reports_live(self) -> bool:
         own = ("get_live_state", "get_live_resource_data", "parse_live_resource_data")
         overridden = any(getattr(self._class, name) is not getattr(Resource, name) for name in own)
         return overridden or bool(self._class.entity and self._class.default_client_name)
@@ -357,7 +357,7 @@ class Handlers:
             LOG.warning("%s cannot tell its reference", each, exc_info=True)
             return known
 
-    def _tell_faults(self, turn: Turn, before: Mapping[str, Any]) -> None:
+    def _report_faults(self, turn: Turn, before: Mapping[str, Any]) -> None:
         """Store an event for each attribute whose error is new."""
         for name, fault in turn.made.seen.get("attribute_faults", {}).items():
             if before.get(name) != fault:

@@ -18,7 +18,7 @@ from typing import Any
 
 from homeostat.plugins import clients, constraints, imports
 from homeostat.plugins.resource import Resource
-from homeostat.plugins.types import HandledType, handled_type
+from homeostat.plugins.types import PluginType, plugin_type
 from homeostat.resources import registry
 from homeostat.resources.discovery import Offer, PluginProblem, loaded
 
@@ -52,7 +52,7 @@ class Plugins:
         made = []
         for name, each in self._asked(origin, mapping).items():
             try:
-                made.append(handled_type(name, each))
+                made.append(plugin_type(name, each))
             except Exception as error:
                 LOG.exception("the type %s of %s cannot be made", name, origin)
                 self.problems.append(PluginProblem(origin, f"{name} cannot be made: {error!r}"))
@@ -160,7 +160,7 @@ def install(directories: Iterable[Path] = (), *, heat_imports: bool = False) -> 
 
 def classes() -> dict[str, type[Resource]]:
     """Return the classes with handlers of all registered types, by type name."""
-    return {name: each.handled for name, each in registry.types().items() if isinstance(each, HandledType)}
+    return {name: each.plugin_class for name, each in registry.types().items() if isinstance(each, PluginType)}
 
 
 def _imported(path: Path) -> ModuleType:

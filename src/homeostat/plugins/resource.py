@@ -32,27 +32,27 @@ from homeostat.plugins.translation import TranslationRule
 SHORTEST_NAME = 4
 
 
-class Keeper(Protocol):
+class ResourceStore(Protocol):
     """Storage for the data of an instance."""
 
-    def keep_id(self, physical_id: str | None) -> None: ...
+    def store_id(self, physical_id: str | None) -> None: ...
 
-    def keep_data(self, key: str, value: str | None, *, redact: bool) -> None: ...
+    def store_data(self, key: str, value: str | None, *, redact: bool) -> None: ...
 
-    def keep_metadata(self, metadata: Any) -> None: ...
+    def store_metadata(self, metadata: Any) -> None: ...
 
 
-class Nowhere:
+class NoStore:
     """Storage of instances that only decide: a method that decides must not store anything."""
 
-    def keep_id(self, physical_id: str | None) -> None:
+    def store_id(self, physical_id: str | None) -> None:
         raise NotSupported(feature="Changing a resource while its type is only asked something")
 
-    def keep_data(self, key: str, value: str | None, *, redact: bool) -> None:
-        self.keep_id(None)
+    def store_data(self, key: str, value: str | None, *, redact: bool) -> None:
+        self.store_id(None)
 
-    def keep_metadata(self, metadata: Any) -> None:
-        self.keep_id(None)
+    def store_metadata(self, metadata: Any) -> None:
+        self.store_id(None)
 
 
 @dataclass(slots=True)
@@ -229,7 +229,7 @@ class Resource:
         self._data: dict[str, str] = {}
         self.attributes = attributes_module.Attributes(name, self._all_attributes(), self._resolve_any_attribute)
         self._metadata = definition.metadata()
-        self._keeper: Keeper = Nowhere()
+        self._keeper: ResourceStore = NoStore()
         self._clients = Clients(self.context)
 
     def __str__(self) -> str:
@@ -287,7 +287,7 @@ class Resource:
     def resource_id_set(self, inst: Any) -> None:
         """Store the physical id at once, so that no crash loses it."""
         physical_id = None if inst is None else str(inst)
-        self._keeper.keep_id(physical_id)
+        self._keeper.store_id(physical_id)
         self.resource_id = physical_id
 
     def data(self) -> dict[str, str]:
@@ -296,11 +296,11 @@ class Resource:
     def data_set(self, key: str, value: Any, redact: bool = False) -> None:
         """Store a text under a name; with `redact` it is treated as secret."""
         text = str(value)
-        self._keeper.keep_data(key, text, redact=redact)
+        self._keeper.store_data(key, text, redact=redact)
         self._data[key] = text
 
     def data_delete(self, key: str) -> bool:
-        self._keeper.keep_data(key, None, redact=False)
+        self._keeper.store_data(key, None, redact=False)
         return self._data.pop(key, None) is not None
 
     def data_delete_all(self) -> None:
@@ -312,7 +312,7 @@ class Resource:
 
     def metadata_set(self, metadata: Any, merge_metadata: Any = None) -> None:
         wanted = merge_metadata(metadata, self._metadata) if merge_metadata is not None else metadata
-        self._keeper.keep_metadata(wanted)
+        self._keeper.store_metadata(wanted)
         self._metadata = wanted
 
     def state_set(self, action: str, status: str, reason: str = "state changed") -> None:

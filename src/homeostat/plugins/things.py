@@ -158,7 +158,7 @@ class Turn:
     unsaved: str | None = None
     orphan: str | None = None
 
-    def keep_id(self, physical_id: str | None) -> None:
+    def store_id(self, physical_id: str | None) -> None:
         """Store the physical id, also after the turn was lost, unless a newer id is known then."""
 
         def keep(made: Made) -> None:
@@ -176,7 +176,7 @@ class Turn:
             self.orphan = physical_id
         self.unsaved = None
 
-    def keep_data(self, key: str, value: str | None, *, redact: bool) -> None:
+    def store_data(self, key: str, value: str | None, *, redact: bool) -> None:
         def keep(made: Made) -> None:
             made.inner.data.pop(key, None)
             made.inner.redacted = [name for name in made.inner.redacted if name != key]
@@ -186,7 +186,7 @@ class Turn:
 
         self.must(keep)
 
-    def keep_metadata(self, metadata: Any) -> None:
+    def store_metadata(self, metadata: Any) -> None:
         def keep(made: Made) -> None:
             made.inner.metadata = as_stored(metadata)
 

@@ -31,25 +31,25 @@ has to mend it; `spoilt`: it has to be deleted and created anew; `replace`: its 
 REMEDIES = {FAILED: Remedy.MANUAL, SPOILT: Remedy.RECREATE, REPLACE: Remedy.REPLACE, AGAIN: Remedy.UPDATE}
 
 
-HANDLED = "plugin:"
+PLUGIN_KIND = "plugin:"
 """The prefix of the kinds of such types."""
 
 
 def kind_of_class(type_name: str) -> str:
     """Return the kind of a type in the cloud port."""
-    return f"{HANDLED}{type_name}"
+    return f"{PLUGIN_KIND}{type_name}"
 
 
-class HandledType(ResourceType):
-    """Base class of the resource types that are made from classes with handlers; `handled` is that class."""
+class PluginType(ResourceType):
+    """Base class of the resource types that are made from classes with handlers; `plugin_class` is that class."""
 
     name = ""
-    handled: ClassVar[type[Resource]] = Resource
+    plugin_class: ClassVar[type[Resource]] = Resource
 
     # -- before anything exists --------------------------------------------------------------------------------------
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        schema = self.handled.properties_schema
+        schema = self.plugin_class.properties_schema
         return super().check(
             {name: schema[name].convert(each) if name in schema else each for name, each in provided.items()}, path
         )
@@ -86,9 +86,9 @@ class HandledType(ResourceType):
             StackValidationFailed: The old and the new name of a property are both set.
         """
         completed = super().complete(values)
-        if self.handled.translation_rules is Resource.translation_rules:
+        if self.plugin_class.translation_rules is Resource.translation_rules:
             return completed
-        rules = self._detached(completed).translation_rules(Properties(self.handled.properties_schema, completed))
+        rules = self._detached(completed).translation_rules(Properties(self.plugin_class.properties_schema, completed))
         return translated(rules, completed) if rules else completed
 
     # -- acting ------------------------------------------------------------------------------------------------------
@@ -96,19 +96,19 @@ class HandledType(ResourceType):
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         return {"properties": dict(values), "physical_name": physical_name}
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         frozen = [name for name in sorted(changed) if self.properties[name].immutable]
         if frozen:
             raise invalid(f"Update to property {frozen[0]} of {self.name} is not supported", frozen[0])
-        may = set(self.handled.update_allowed_properties)
+        may = set(self.plugin_class.update_allowed_properties)
         fixed = [name for name in sorted(changed - may) if not self.properties[name].update]
         if fixed:
             return f"{', '.join(fixed)} cannot change in place"
-        return self._asked_to_replace(before, after, changed)
+        return self._plugin_replacement_reason(before, after, changed)
 
-    def _asked_to_replace(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def _plugin_replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         each = self._detached(before)
-        schema = self.handled.properties_schema
+        schema = self.plugin_class.properties_schema
         old, new = Properties(schema, before), Properties(schema, after)
         diff = TemplateDiff(Properties=bool(changed))
         try:
@@ -125,12 +125,12 @@ class HandledType(ResourceType):
 
     def _detached(self, values: Mapping[str, Any]) -> Resource:
         """Return an instance without a thing, which can decide but not store anything."""
-        return self.handled(self.name, Definition(self.name, self.name, values), Stack())
+        return self.plugin_class(self.name, Definition(self.name, self.name, values), Stack())
 
-    def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
+    def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
         """Return the use of `handle_suspend` and so on, if the class has it."""
         verb = action.lower()
-        has = callable(getattr(self.handled, f"handle_{verb}", None))
+        has = callable(getattr(self.plugin_class, f"handle_{verb}", None))
         return MaintenanceMethod(verb, shown="action", done=(action,)) if has else None
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -207,37 +207,37 @@ def _bare(value: Any) -> Any:
 def takes_signals(type_name: str) -> bool:
     """Return whether a type has a handler for signals."""
     each = registry.types().get(type_name)
-    return isinstance(each, HandledType) and callable(getattr(each.handled, "handle_signal", None))
+    return isinstance(each, PluginType) and callable(getattr(each.plugin_class, "handle_signal", None))
 
 
-def handled_type(name: str, handled: type[Resource]) -> type[HandledType]:
+def plugin_type(name: str, plugin_class: type[Resource]) -> type[PluginType]:
     """Make the resource type of a class with handlers.
 
     Raises:
         TypeError: The class cannot be a resource type.
         ValueError: A schema of the class is wrong.
     """
-    if not (isinstance(handled, type) and issubclass(handled, Resource)):
-        raise TypeError(f"{handled!r} is no subclass of Resource")
-    if handled.needs:
-        raise TypeError(f"it is a {handled.needs}, which plug-ins cannot be here")
-    if any(isinstance(each, Mapping) for each in handled.properties_schema.values()):
-        handled.properties_schema = property_schemata(handled.properties_schema)
-    properties = native_schema(handled.properties_schema)
-    attributes = {each: schema.attribute() for each, schema in schemata(handled.attributes_schema).items()}
+    if not (isinstance(plugin_class, type) and issubclass(plugin_class, Resource)):
+        raise TypeError(f"{plugin_class!r} is no subclass of Resource")
+    if plugin_class.needs:
+        raise TypeError(f"it is a {plugin_class.needs}, which plug-ins cannot be here")
+    if any(isinstance(each, Mapping) for each in plugin_class.properties_schema.values()):
+        plugin_class.properties_schema = property_schemata(plugin_class.properties_schema)
+    properties = native_schema(plugin_class.properties_schema)
+    attributes = {each: schema.attribute() for each, schema in schemata(plugin_class.attributes_schema).items()}
     return type(
-        handled.__name__,
-        (HandledType,),
+        plugin_class.__name__,
+        (PluginType,),
         {
-            "__doc__": handled.__doc__,
+            "__doc__": plugin_class.__doc__,
             "name": name,
             "kind": kind_of_class(name),
-            "description": (handled.__doc__ or "").strip().partition("\n")[0],
+            "description": (plugin_class.__doc__ or "").strip().partition("\n")[0],
             "properties": properties,
             "attributes": attributes,
-            "update_policy": native_schema(handled.update_policy_schema),
-            "support": handled.support_status.support(),
-            "can_snapshot": hasattr(handled, "handle_snapshot_delete"),
-            "handled": handled,
+            "update_policy": native_schema(plugin_class.update_policy_schema),
+            "support": plugin_class.support_status.support(),
+            "can_snapshot": hasattr(plugin_class, "handle_snapshot_delete"),
+            "plugin_class": plugin_class,
         },
     )

@@ -39,7 +39,7 @@ class Thing:
         handle: The cloud's id; "" while it is not known.
         acted_at: When the last act on it was carried out, in seconds since the epoch.
         action: CREATE, UPDATE, …
-        treated: SUSPEND and LOCK, where it is suspended or locked with its stack.
+        maintained: SUSPEND and LOCK, where it is suspended or locked with its stack.
     """
 
     key: str
@@ -51,7 +51,7 @@ class Thing:
     acted_at: float = 0.0
     action: str = "CREATE"
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    treated: tuple[str, ...] = ()
+    maintained: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class MaintenanceMethod:
 
 
 def switched(name: str, *, suspended: Any, running: Any) -> dict[str, MaintenanceMethod]:
-    """Return the treatments of a kind that a field of its object suspends (`suspended`) and resumes (`running`)."""
+    """Return methods that suspend and resume a thing by setting a field of its object."""
     return {
         "SUSPEND": MaintenanceMethod(fields={name: suspended}, shown=name, done=(suspended,), gradual=False),
         "RESUME": MaintenanceMethod(fields={name: running}, shown=name, done=(running,), gradual=False),
@@ -85,7 +85,7 @@ def switched(name: str, *, suspended: Any, running: Any) -> dict[str, Maintenanc
 
 
 def passed_on(*actions: str) -> dict[str, MaintenanceMethod]:
-    """Return the treatments of a kind that has these actions as operations, and reports the last one in `action`."""
+    """Return methods for actions that are operations of the cloud; the field `action` reports the last one."""
     return {action: MaintenanceMethod(action.lower(), shown="action", done=(action,)) for action in actions}
 
 
@@ -118,14 +118,14 @@ class ResourceType:
         renamed_to: Present name of the type, where `name` is a former one; a resource can change from one name to the
             other, and back, without a change of its thing. Else "".
         kind: Kind of the cloud port; "" for types that exist in the service alone, whose object is the result of
-            `embody`.
+            `build_object`.
         properties: Schema of the properties.
         attributes: Attributes by name; `show` is added to all types.
         update_policy: Schema of that section.
         secretive: Whether its things are secrets or come with secrets: passwords, keys, signed URLs.
         secret_reference: Whether its reference is a secret.
-        told_once: Fields that the cloud returns only in its response to the creation.
-        mends_itself: Whether its parts are converged by themselves, so that it is never replaced because an action of
+        creation_only_fields: Fields that the cloud returns only in its response to the creation.
+        heals_itself: Whether its parts are converged by themselves, so that it is never replaced because an action of
             its own failed.
         can_snapshot: Whether the deletion policy Snapshot is possible.
         renewed: Whether each update of the stack replaces it.
@@ -133,10 +133,10 @@ class ResourceType:
         open_attributes: Whether it has attributes besides the declared ones.
         support: Support status.
         lifecycle: Meaning of its `status` words.
-        treatments: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions leave the thing alone.
+        maintenance_methods: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions leave the thing alone.
         renamed: Property -> field of the cloud's object, where the two names differ.
         name_limit: Longest physical name, in characters.
-        twins: Deprecated property -> the one that replaces it.
+        deprecated_properties: Deprecated property -> the one that replaces it.
     """
 
     name: ClassVar[str]
@@ -148,23 +148,23 @@ class ResourceType:
     update_policy: ClassVar[Schema] = {}
     secretive: ClassVar[bool] = False
     secret_reference: ClassVar[bool] = False
-    told_once: ClassVar[tuple[str, ...]] = ()
-    mends_itself: ClassVar[bool] = False
+    creation_only_fields: ClassVar[tuple[str, ...]] = ()
+    heals_itself: ClassVar[bool] = False
     can_snapshot: ClassVar[bool] = False
     renewed: ClassVar[bool] = False
     open_schema: ClassVar[bool] = False
     open_attributes: ClassVar[bool] = False
     support: ClassVar[Support] = SUPPORTED
     lifecycle: ClassVar[StatusWords] = StatusWords()
-    treatments: ClassVar[Mapping[str, MaintenanceMethod]] = {}
+    maintenance_methods: ClassVar[Mapping[str, MaintenanceMethod]] = {}
     renamed: ClassVar[Mapping[str, str]] = {}
     name_limit: ClassVar[int] = NAME_LIMIT
-    twins: ClassVar[Mapping[str, str]] = {}
+    deprecated_properties: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.attributes = {**cls.attributes, "show": SHOW}
-        cls._canonical = {name: prop for name, prop in cls.properties.items() if name not in cls.twins}
+        cls._canonical = {name: prop for name, prop in cls.properties.items() if name not in cls.deprecated_properties}
         cls._defaults = with_defaults(cls._canonical, {})
         cls._compared = tuple(
             (name, cls.renamed.get(name, name), prop.same)
@@ -198,19 +198,21 @@ class ResourceType:
         """
         if self.open_schema:
             return dict(provided)
-        values = coerce(self._canonical, self._without_twins(provided, path) if self.twins else provided, path)
+        values = coerce(
+            self._canonical, self._without_deprecated(provided, path) if self.deprecated_properties else provided, path
+        )
         check_name(values.get("name"), (*path, "name"))
         self.validate(values, path)
         return values
 
-    def _without_twins(self, provided: Props, path: tuple[str | int, ...]) -> Props:
+    def _without_deprecated(self, provided: Props, path: tuple[str | int, ...]) -> Props:
         values = dict(provided)
-        for twin, name in self.twins.items():
-            value = values.pop(twin, None)
+        for old, name in self.deprecated_properties.items():
+            value = values.pop(old, None)
             if value is None:
                 continue
             if values.get(name) is not None:
-                raise conflict(path, name, twin)
+                raise conflict(path, name, old)
             values[name] = value
         return values
 
@@ -218,7 +220,7 @@ class ResourceType:
         """Check rules across properties; raise `errors.invalid(message, *path)`. Values may be `schema.UNKNOWN`."""
 
     def complete(self, values: Props) -> dict[str, Any]:
-        """Return `values` with the defaults of the schema, without deprecated twins."""
+        """Return `values` with the defaults of the schema, without deprecated properties."""
         return dict(values) if self.open_schema else with_defaults(self._canonical, values, self._defaults)
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
@@ -257,7 +259,7 @@ class ResourceType:
             spec["name"] = physical_name
         return spec
 
-    def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
+    def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
         """Return the object of a type that exists in the service alone.
 
         Args:
@@ -267,7 +269,7 @@ class ResourceType:
         """
         return {}
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         """Return why this change needs a replacement, "" where it can be made in place.
 
         Args:
@@ -278,18 +280,18 @@ class ResourceType:
         fixed = sorted(name for name in changed if name not in self.properties or not self.properties[name].update)
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
 
-    def is_restless(self, values: Props) -> bool:
+    def always_updates(self, values: Props) -> bool:
         """Return whether each update of the stack updates it in place, even if nothing of it differs."""
         return False
 
-    def kept_as(self, values: Props) -> str:
+    def snapshot_property(self, values: Props) -> str:
         """Return the property that takes the id of a snapshot to make a thing with its data, "" where there is none.
 
         `values` are the properties, with defaults.
         """
         return ""
 
-    def outgrown(self, thing: Thing, after: Props) -> str:
+    def observed_replacement_reason(self, thing: Thing, after: Props) -> str:
         """Return why the observed thing cannot be changed in place to `after` (with defaults), "" where it can."""
         return ""
 
@@ -311,9 +313,9 @@ class ResourceType:
             return Verdict(Condition.UNKNOWN, thing.seen.reason)
         return self.fitness(thing, now)
 
-    def missed(self, thing: Thing) -> tuple[str, ...]:
-        """Return the fields of `told_once` that were lost with a response; without them the thing is useless."""
-        return tuple(name for name in self.told_once if name not in thing.seen.properties)
+    def lost_fields(self, thing: Thing) -> tuple[str, ...]:
+        """Return the `creation_only_fields` that were lost with a response; without them the thing is useless."""
+        return tuple(name for name in self.creation_only_fields if name not in thing.seen.properties)
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
         """Judge a thing that is present: read its status first, then compare the properties that are set."""
@@ -325,15 +327,15 @@ class ResourceType:
             return Verdict(Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted)
         return READY
 
-    def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
+    def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
         """Return how an action of its stack is carried out on it; None if the thing is left alone."""
-        return self.treatments.get(action)
+        return self.maintenance_methods.get(action)
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
         """Return the names of set, updatable properties whose observed value certainly differs from the desired one."""
         if not self.kind:
             return ()
-        meant = self._fields_treated(thing) if thing.treated else ()
+        meant = self._maintained_fields(thing) if thing.maintained else ()
         wanted = self.spec(thing.properties, thing.physical_name)
         seen = thing.seen.properties
         # A field that the cloud does not report, or whose value is left to the cloud, cannot have drifted.
@@ -347,9 +349,9 @@ class ResourceType:
             and not same(wanted[field_name], seen[field_name])
         )
 
-    def _fields_treated(self, thing: Thing) -> set[str]:
+    def _maintained_fields(self, thing: Thing) -> set[str]:
         """Return the fields that differ on purpose while the stack is suspended or locked."""
-        found = (self.treatment(thing, action) for action in thing.treated)
+        found = (self.maintenance_method(thing, action) for action in thing.maintained)
         return {name for each in found if each is not None for name in each.fields}
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
@@ -413,7 +415,7 @@ def settling(thing: Thing, lifecycle: StatusWords) -> Verdict | None:
     if status is None:
         return None
     word = str(status).lower()
-    suspended = bool(lifecycle.suspended) and "SUSPEND" in thing.treated
+    suspended = bool(lifecycle.suspended) and "SUSPEND" in thing.maintained
     if word in (lifecycle.suspended if suspended else lifecycle.ready):
         return None
     if word in lifecycle.busy or word == DELETING:

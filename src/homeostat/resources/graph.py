@@ -32,7 +32,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def pick(tree: Mapping[str, Any], *names: str) -> Any:
-    """Return the value of the first of `names` that is set: a property, or its deprecated twin."""
+    """Return the value of the first of `names` that is set: a property, or the deprecated name of it."""
     return next((tree[name] for name in names if tree.get(name) is not None), None)
 
 

@@ -16,7 +16,7 @@ class LostType(ResourceType):
     def judge(self, thing: Thing, now: float) -> Verdict:
         return Verdict(Condition.UNKNOWN, unknown(self.name))
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         return unknown(self.name)
 
 

@@ -26,7 +26,7 @@ FACADE = "(facade)"
 """Internal property with the sections of the resource that the implementing template may read (`resource_facade`)."""
 
 
-def as_given(properties: Props) -> dict[str, Any]:
+def public_properties(properties: Props) -> dict[str, Any]:
     """Return the properties of a resource without the internal ones."""
     return {name: value for name, value in properties.items() if name not in (CONTENT, POLICY, FILES, FACADE)}
 
@@ -45,7 +45,7 @@ def parameters_of(properties: Props, declared: Mapping[str, Any]) -> dict[str, A
         declared: Parameters section of the template.
     """
     found = {}
-    for name, value in as_given(properties).items():
+    for name, value in public_properties(properties).items():
         entry = declared.get(name)
         kind = (entry.get("type") or entry.get("Type")) if isinstance(entry, Mapping) else None
         if value is not None and value is not UNKNOWN:
@@ -105,7 +105,7 @@ class NestedStack(ResourceType):
     kind = STACK
     contents: ClassVar[str] = "group"
     member_property: ClassVar[str] = "resource_def"
-    mends_itself = True
+    heals_itself = True
     lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
@@ -116,8 +116,8 @@ class NestedStack(ResourceType):
     def complete(self, values: Props) -> dict[str, Any]:
         return {**super().complete(values), CONTENT: values.get(CONTENT)}
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        return super().replaced_by(before, after, changed - {CONTENT})
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        return super().replacement_reason(before, after, changed - {CONTENT})
 
     def timeout_s(self, properties: Props) -> float | None:
         """Return the seconds that an action of the child stack may take; None for the time left to its parent."""
@@ -154,7 +154,7 @@ class FromTemplate(NestedStack):
         """Return the values for the parameters of the template, as far as they are known."""
         raise NotImplementedError
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         """Return "": the child stack is never replaced, only its members, each by its own rules."""
         return ""
 
@@ -177,7 +177,7 @@ class TemplateResource(FromTemplate):
         return self.name
 
     def stack_parameters(self, properties: Props) -> Any:
-        return as_given(properties)
+        return public_properties(properties)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         """Return an output of the template, or for `resource.<name>[.<attribute>…]` a value of one of its resources."""

@@ -20,7 +20,7 @@ INHERITED = "(hidden)"
 _OURS = (SHARED, FACADE, INHERITED)
 
 
-def as_said(environment: Environment) -> dict[str, Any]:
+def user_sections(environment: Environment) -> dict[str, Any]:
     """Return the sections that users gave."""
     return {name: content for name, content in environment.items() if name not in _OURS}
 
@@ -37,7 +37,7 @@ def shown_sinks(environment: Environment) -> list[Mapping[str, Any]]:
 
 def effective(environment: Environment) -> dict[str, Any]:
     """Return the user's sections, with the operator's `parameter_defaults` where the user gave none."""
-    said = as_said(environment)
+    said = user_sections(environment)
     shared = shared_of(environment, "parameter_defaults")
     return {**said, "parameter_defaults": {**shared, **(said.get("parameter_defaults") or {})}} if shared else said
 

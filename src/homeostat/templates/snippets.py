@@ -113,9 +113,9 @@ class OutputReader(Reader):
             return node.compiled()
         except Rejected as error:
             # A reference to a resource that does not exist, and what would exhaust a limit, are refused at once.
-            asks_resources = type(node).references is not Function.references
+            needs_resources = type(node).references is not Function.references
             in_any_case = isinstance(error.__cause__, Unacceptable) or not (computed or node.is_formed())
-            if asks_resources or in_any_case:
+            if needs_resources or in_any_case:
                 raise
             return node
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from homeostat.model.errors import Rejected
-from homeostat.plugins.cloud import HandledClouds
+from homeostat.plugins.cloud import PluginClouds
 from homeostat.plugins.resource import Resource
-from homeostat.plugins.types import handled_type
+from homeostat.plugins.types import plugin_type
 from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import Offer
@@ -48,9 +49,9 @@ def handled(type_name: str, handled_class: type[Resource]) -> tuple[type[Resourc
     """Return the type of a class with handlers, and a factory of a cloud that runs them one after the other."""
 
     def make(setting: Setting) -> Any:
-        return HandledClouds(setting.db, {type_name: handled_class}).of(setting.project)
+        return PluginClouds(setting.db, {type_name: handled_class}).of(setting.project)
 
-    return handled_type(type_name, handled_class), make
+    return plugin_type(type_name, handled_class), make
 
 
 def cases() -> list[str]:
@@ -96,8 +97,8 @@ def check_schema(kind: ResourceType, example: Example, cloud: Making) -> None:
     assert re.fullmatch(r"[^\s\W][\w.:-]*", kind.name), f"{kind.name!r} is no name of a type"
     for name, each in kind.properties.items():
         _check_property(name, each)
-    for twin, name in kind.twins.items():
-        assert {twin, name} <= kind.properties.keys(), f"twins {twin} and {name} must both be properties"
+    for old, name in kind.deprecated_properties.items():
+        assert {old, name} <= kind.properties.keys(), f"{old} and {name} must both be properties"
     strange = kind.renamed.keys() - kind.properties.keys()
     assert not strange, f"renamed are no properties: {sorted(strange)}"
     _plain({name: each.wire() for name, each in kind.properties.items()}, "the schema of properties")
@@ -138,8 +139,9 @@ def check_pure(kind: ResourceType, example: Example, cloud: Making) -> None:
             after = kind.complete(kind.check({**given, name: value}, ("properties",)))
             changed = frozenset(each for each in after if after[each] != completed.get(each))
             assert changed, f"{name}: the example changes nothing"
-            reason = _same(lambda a=after, c=changed: kind.replaced_by(completed, a, c), after, "replaced_by")  # type: ignore[misc]
-            says = f"replaced_by says {reason!r} of a change of {name}"
+            why = partial(kind.replacement_reason, completed, after, changed)
+            reason = _same(why, after, "replacement_reason")
+            says = f"replacement_reason says {reason!r} of a change of {name}"
             assert wanted or not reason, f"{says}, and the example has it changed in place"
 
 

@@ -41,7 +41,7 @@ def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs) -> Document
     graph: dict[str, Definition] = {}
     for number in range(stack.shards):
         graph |= graphs.get(identity, revision, number, lambda: desired)
-    shown = environments.as_said(desired.environment)
+    shown = environments.user_sections(desired.environment)
     return {
         "name": stack.name,
         "id": stack.id,
@@ -131,7 +131,7 @@ def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Doc
     properties = seen.observation.properties
     if kind.kind == "":
         return dict(properties)
-    return {name: properties[name] for name in kind.told_once if name in properties}
+    return {name: properties[name] for name in kind.creation_only_fields if name in properties}
 
 
 def _record_data(tx: Connection, record: records.Record) -> Document:

@@ -88,7 +88,7 @@ class Neighbours:
             self.service.db, self.service.stack_service, self.service.clock, access=Named(), policy=policy or Policy()
         )
         self.client = TestClient(app, raise_server_exceptions=False, follow_redirects=False)
-        self.things = {project: self._furnish(project) for project in (OWN, OTHER)}
+        self.things = {project: self._prepare(project) for project in (OWN, OTHER)}
 
     def ask(self, method: str, path: str, caller: str, project: str, body: Any = None) -> Any:
         """path — below the project. Gives the response."""
@@ -101,7 +101,7 @@ class Neighbours:
         self.service.work()
         return stack_id
 
-    def _furnish(self, project: str) -> Things:
+    def _prepare(self, project: str) -> Things:
         service, users = self.service, f"{project}-users"
         stack_id = service.stack_service.create(project, "ada", "web", StackRequest(TEMPLATE))
         service.work()

@@ -44,7 +44,7 @@ def test_a_property_that_is_not_known_yet_is_a_change(name: str) -> None:
     kind = types()[name]
     properties = known(name)
     for each in properties:
-        if each in kind.twins or isinstance(kind, NestedStack):
+        if each in kind.deprecated_properties or isinstance(kind, NestedStack):
             continue
         (note,) = ShardPreviewer(world(name, properties, {**properties, each: UNKNOWN})).preview(1000.0)
         assert note.fate in (Fate.UPDATED, Fate.REPLACED), each

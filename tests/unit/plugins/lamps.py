@@ -8,8 +8,8 @@ from tests.component.running import PROJECT, Service
 
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.plugins import attributes, constraints, exception, properties, resource, support
-from homeostat.plugins.cloud import HandledClouds
-from homeostat.plugins.types import handled_type
+from homeostat.plugins.cloud import PluginClouds
+from homeostat.plugins.types import plugin_type
 from homeostat.resources import registry
 from homeostat.resources.discovery import Offer
 
@@ -130,7 +130,7 @@ def resource_mapping() -> dict[str, type[resource.Resource]]:
 def known(**types: type[resource.Resource]) -> Iterator[None]:
     """These types are in the register."""
     wanted = {TYPE: Lamp, **{f"Example::{name}": each for name, each in types.items()}}
-    registry.add([Offer("tests", [handled_type(name, each) for name, each in wanted.items()])])
+    registry.add([Offer("tests", [plugin_type(name, each) for name, each in wanted.items()])])
     try:
         yield
     finally:
@@ -142,7 +142,7 @@ def service(**types: type[resource.Resource]) -> Service:
     from homeostat.plugins import loading
 
     made = Service()
-    everything = HandledClouds(made.db, loading.classes(), lambda _project: made.cloud)
+    everything = PluginClouds(made.db, loading.classes(), lambda _project: made.cloud)
     made.cloud = JoinedCloud(made.cloud, everything.of(PROJECT))  # type: ignore[assignment]
     return made
 

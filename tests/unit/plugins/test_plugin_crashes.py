@@ -12,7 +12,7 @@ from tests.unit.plugins.lamps import SHOP, known, lamp
 
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.plugins import loading
-from homeostat.plugins.cloud import HandledClouds
+from homeostat.plugins.cloud import PluginClouds
 from homeostat.store import schema
 
 POINTS = 16
@@ -48,7 +48,7 @@ class Mortal:
     def __init__(self) -> None:
         self.there = Service()
         self.db = DeadlyDatabase(self.there.db)
-        everything = HandledClouds(self.db, loading.classes())  # type: ignore[arg-type]
+        everything = PluginClouds(self.db, loading.classes())  # type: ignore[arg-type]
         self.there.cloud = JoinedCloud(self.there.cloud, everything.of(PROJECT))  # type: ignore[assignment]
 
     def dying(self, point: int, act: Callable[[], Any]) -> Any:

@@ -14,7 +14,7 @@ from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.stacks import StackRequest
 from homeostat.model.errors import Rejected
 from homeostat.plugins import attributes, clients, exception, neutron, properties, resource, scheduler, stack_types
-from homeostat.plugins.types import handled_type
+from homeostat.plugins.types import plugin_type
 from homeostat.store import schema
 from homeostat.store.stacks import stacks
 
@@ -225,7 +225,7 @@ def test_an_error_that_is_not_meant_is_raised_again() -> None:
 
 
 def test_schemas_may_be_maps() -> None:
-    kind = handled_type("Example::Letter", Letter)()
+    kind = plugin_type("Example::Letter", Letter)()
     assert kind.check({"desk": "d", "weight": "3", "lines": [{"text": "hello"}]})["weight"] == 3
     for wrong in (
         {},
@@ -319,7 +319,7 @@ def test_an_attribute_that_breaks_later_keeps_its_value_and_an_event_tells_once(
 )
 def test_what_a_base_class_would_need_is_named(base: type[resource.Resource], needs: str) -> None:
     with pytest.raises(TypeError, match=needs):
-        handled_type("Example::Mine", type("Mine", (base,), {}))
+        plugin_type("Example::Mine", type("Mine", (base,), {}))
 
 
 def test_what_there_is_no_login_for_is_named() -> None:

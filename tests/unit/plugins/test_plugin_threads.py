@@ -12,7 +12,7 @@ from homeostat.clouds.port import Change, Creation
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.plugins import resource
-from homeostat.plugins.cloud import HandledCloud, HandledClouds, Patience
+from homeostat.plugins.cloud import Patience, PluginCloud, PluginClouds
 from homeostat.plugins.types import kind_of_class
 from homeostat.store import schema
 from homeostat.store.database import Database, sqlite_url
@@ -62,13 +62,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def cloud(tmp_path: Any, clock: Clock) -> Iterator[HandledCloud]:
+def cloud(tmp_path: Any, clock: Clock) -> Iterator[PluginCloud]:
     Slow.begun = {name: threading.Event() for name in ("create", "update")}
     Slow.may_go_on = {name: threading.Event() for name in ("create", "update")}
     Slow.made, Slow.deleted = [], []
     db = Database(sqlite_url(tmp_path / "plugins.db"), clock.now)
     schema.metadata.create_all(db.engine)
-    everything = HandledClouds(db, {TYPE: Slow}, monotonic=clock.monotonic, patience=Patience(0.25, 60.0), threads=2)
+    everything = PluginClouds(db, {TYPE: Slow}, monotonic=clock.monotonic, patience=Patience(0.25, 60.0), threads=2)
     yield everything.of("p")
     for event in Slow.may_go_on.values():
         event.set()
@@ -80,18 +80,18 @@ def intent(token: str = "row-1") -> Creation:
     return Creation(token, {"properties": {}, "physical_name": "web-slow-row"})
 
 
-def create(cloud: HandledCloud) -> Observation:
+def create(cloud: PluginCloud) -> Observation:
     (answer,) = cloud.create(KIND, [intent()])
     assert isinstance(answer, Observation)
     return answer
 
 
-def status(cloud: HandledCloud, handle: str) -> Any:
+def status(cloud: PluginCloud, handle: str) -> Any:
     (look,) = cloud.observe(KIND, [handle])
     return look.properties.get("status") if look.present else look.presence
 
 
-def test_a_call_does_not_wait_and_a_later_look_tells(cloud: HandledCloud) -> None:
+def test_a_call_does_not_wait_and_a_later_look_tells(cloud: PluginCloud) -> None:
     handle = create(cloud).handle
     assert status(cloud, handle) == "working"
     (refused,) = cloud.update(KIND, [Change(handle, {"properties": {}})])
@@ -105,20 +105,20 @@ def test_a_call_does_not_wait_and_a_later_look_tells(cloud: HandledCloud) -> Non
     assert found.handle == by_first_handle.handle == "slow-1", "it is known by both"
 
 
-def test_what_waits_for_a_free_thread_is_not_begun(cloud: HandledCloud) -> None:
+def test_what_waits_for_a_free_thread_is_not_begun(cloud: PluginCloud) -> None:
     answers = cloud.create(KIND, [intent(f"row-{number}") for number in range(3)])
     assert [isinstance(each, Transient) for each in answers] == [False, False, True]
     Slow.may_go_on["create"].set()
 
 
-def sweep(cloud: HandledCloud) -> None:
+def sweep(cloud: PluginCloud) -> None:
     """As observers do with what was given up."""
     (look,) = cloud.find(KIND, ["row-1"])
     if look.present:
         cloud.delete(KIND, [look.handle])
 
 
-def buried(cloud: HandledCloud, clock: Clock) -> None:
+def buried(cloud: PluginCloud, clock: Clock) -> None:
     """A creation hangs, and its thing is deleted before it is made."""
     handle = create(cloud).handle
     assert Slow.begun["create"].wait(PATIENCE_S)
@@ -129,7 +129,7 @@ def buried(cloud: HandledCloud, clock: Clock) -> None:
     assert Slow.deleted == [None]
 
 
-def test_what_a_hanging_creation_makes_after_its_deletion_is_deleted(cloud: HandledCloud, clock: Clock) -> None:
+def test_what_a_hanging_creation_makes_after_its_deletion_is_deleted(cloud: PluginCloud, clock: Clock) -> None:
     buried(cloud, clock)
     Slow.may_go_on["create"].set()
 
@@ -141,7 +141,7 @@ def test_what_a_hanging_creation_makes_after_its_deletion_is_deleted(cloud: Hand
 
 
 def test_what_is_made_when_nobody_looks_for_it_any_more_is_deleted_by_its_maker(
-    cloud: HandledCloud, clock: Clock
+    cloud: PluginCloud, clock: Clock
 ) -> None:
     buried(cloud, clock)
     clock.skip_s = 5000.0
@@ -150,7 +150,7 @@ def test_what_is_made_when_nobody_looks_for_it_any_more_is_deleted_by_its_maker(
     until(lambda: Slow.deleted == [None, "slow-1"])
 
 
-def test_what_a_hanging_creation_makes_before_its_deletion_is_known(cloud: HandledCloud, clock: Clock) -> None:
+def test_what_a_hanging_creation_makes_before_its_deletion_is_known(cloud: PluginCloud, clock: Clock) -> None:
     handle = create(cloud).handle
     assert Slow.begun["create"].wait(PATIENCE_S)
     clock.skip_s = 200.0

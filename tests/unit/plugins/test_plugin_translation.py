@@ -11,7 +11,7 @@ from homeostat.plugins import properties, resource, translation
 from homeostat.plugins.exception import ResourcePropertyConflict
 from homeostat.plugins.translation import TranslationRule as Rule
 from homeostat.plugins.translation import resolved, translated
-from homeostat.plugins.types import handled_type
+from homeostat.plugins.types import plugin_type
 
 NETS = ["networks", "network"]
 
@@ -123,6 +123,6 @@ def test_names_are_resolved_by_the_cloud_and_a_new_name_of_a_property_is_no_chan
 
 
 def test_old_and_new_name_together_are_refused() -> None:
-    kind = handled_type("Example::Plug", Plug)()
+    kind = plugin_type("Example::Plug", Plug)()
     with pytest.raises(Rejected, match="Cannot define the following properties at the same time: network, net"):
         kind.check({"net": "a", "network": "b"})

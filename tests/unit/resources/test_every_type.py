@@ -161,7 +161,7 @@ def shown(kind: ResourceType) -> Iterator[tuple[str, Property]]:
     return (
         (name, each)
         for name, each in kind.properties.items()
-        if not each.hidden and name not in kind.twins and each.implemented and not _settled(each)
+        if not each.hidden and name not in kind.deprecated_properties and each.implemented and not _settled(each)
     )
 
 
@@ -376,7 +376,7 @@ def test_each_property_alone_changes_as_the_schema_says(name: str) -> None:
         after = kind.complete(kind.check(new))
         differing = frozenset(each for each in after if after[each] != old.get(each))
         if differing and not (prop.update and CHANGED.get(name, {}).get(key) is LEFT):
-            assert bool(kind.replaced_by(old, after, differing)) is not prop.update, key
+            assert bool(kind.replacement_reason(old, after, differing)) is not prop.update, key
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

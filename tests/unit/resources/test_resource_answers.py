@@ -122,20 +122,20 @@ RANDOMS: list[tuple[dict[str, Any], int, dict[str, int], str]] = [
 def test_random_string(given: dict[str, Any], length: int, minimums: dict[str, int], reason: str) -> None:
     kind = resource_type(RANDOM)
     values = kind.complete(kind.check(given))
-    text = kind.embody(values, "token", Random(7).randbytes)["value"]
+    text = kind.build_object(values, "token", Random(7).randbytes)["value"]
     assert len(text) == length
     for name, minimum in minimums.items():
         assert sum(letter in CHARACTERS[name] for letter in text) >= minimum
     assert set(text) <= set("".join(CHARACTERS[item["class"]] for item in values["character_classes"]))
-    assert kind.embody(values, "token", Random(7).randbytes)["value"] == text
+    assert kind.build_object(values, "token", Random(7).randbytes)["value"] == text
     if length > 8:
-        assert kind.embody(values, "token", Random(8).randbytes)["value"] != text
+        assert kind.build_object(values, "token", Random(8).randbytes)["value"] != text
 
 
 def test_random_string_from_own_characters() -> None:
     kind = resource_type(RANDOM)
     given = {"length": 6, "character_classes": [], "character_sequences": [{"sequence": "+-", "min": 2}]}
-    text = kind.embody(kind.complete(kind.check(given)), "token", Random(1).randbytes)["value"]
+    text = kind.build_object(kind.complete(kind.check(given)), "token", Random(1).randbytes)["value"]
     assert len(text) == 6
     assert set(text) <= set("+-")
 
@@ -144,7 +144,7 @@ def test_random_string_puts_minimums_anywhere() -> None:
     kind = resource_type(RANDOM)
     classes = [{"class": "digits", "min": 1}, {"class": "lowercase", "min": 1}]
     values = kind.complete(kind.check({"length": 4, "character_classes": classes}))
-    texts = [kind.embody(values, "t", Random(seed).randbytes)["value"] for seed in range(40)]
+    texts = [kind.build_object(values, "t", Random(seed).randbytes)["value"] for seed in range(40)]
     assert any(text[0].isalpha() for text in texts)
     assert any(text[0].isdigit() for text in texts)
 
@@ -160,7 +160,7 @@ def test_conformance(type_name: str) -> None:
     assert kind.check(kind.check(MINIMAL[type_name])) == kind.check(MINIMAL[type_name])
     assert kind.complete(there.properties) == there.properties
     if not kind.kind:
-        body = kind.embody(there.properties, "token", Random(1).randbytes)
+        body = kind.build_object(there.properties, "token", Random(1).randbytes)
         assert json.loads(json.dumps(body)) == body
     bare = Thing(there.key, there.name, "p", there.properties, type(there.seen)(there.seen.presence, "h"), "h")
     for name in kind.attributes:
@@ -175,7 +175,7 @@ def test_conformance(type_name: str) -> None:
 @pytest.mark.parametrize("type_name", sorted(MINIMAL))
 def test_names_of_twins_and_fields_are_declared(type_name: str) -> None:
     kind = resource_type(type_name)
-    for twin, name in kind.twins.items():
+    for twin, name in kind.deprecated_properties.items():
         assert kind.properties[twin].hidden
         assert name in kind.properties
     assert set(kind.renamed) <= set(kind.properties)

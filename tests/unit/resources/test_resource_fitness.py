@@ -85,8 +85,8 @@ def test_a_server_is_suspended_when_its_stack_is_and_only_then() -> None:
     judge = resource_type(SERVER).judge
     suspended, active = (thing(SERVER, seen={"status": word}) for word in ("suspended", "active"))
     assert judge(suspended, 0.0).operation == "resume"
-    assert judge(replace(suspended, treated=("SUSPEND",)), 0.0).condition is READY
-    assert judge(replace(active, treated=("SUSPEND",)), 0.0).operation == "suspend"
+    assert judge(replace(suspended, maintained=("SUSPEND",)), 0.0).condition is READY
+    assert judge(replace(active, maintained=("SUSPEND",)), 0.0).operation == "suspend"
 
 
 def test_what_is_changed_to_lock_or_suspend_a_thing_is_no_drift() -> None:
@@ -94,7 +94,7 @@ def test_what_is_changed_to_lock_or_suspend_a_thing_is_no_drift() -> None:
     for type_name, action, field, value in ((image, "LOCK", "protected", True), (alarm, "SUSPEND", "enabled", False)):
         found = thing(type_name, {field: not value}, seen={field: value})
         assert resource_type(type_name).drift(found) == (field,)
-        assert resource_type(type_name).drift(replace(found, treated=(action,))) == ()
+        assert resource_type(type_name).drift(replace(found, maintained=(action,))) == ()
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def change(type_name: str, before: dict[str, Any], after: dict[str, Any]) -> str
     kind = resource_type(type_name)
     old = kind.complete(kind.check({**MINIMAL[type_name], **before}))
     new = kind.complete(kind.check({**MINIMAL[type_name], **after}))
-    return kind.replaced_by(old, new, frozenset(name for name in old | new if old.get(name) != new.get(name)))
+    return kind.replacement_reason(old, new, frozenset(name for name in old | new if old.get(name) != new.get(name)))
 
 
 @pytest.mark.parametrize(

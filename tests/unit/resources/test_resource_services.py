@@ -278,15 +278,15 @@ def test_inputs_that_replace_an_external_resource() -> None:
     before, after, other = (
         kind.complete(kind.check({**given, "input": {"zone": z, "size": s}})) for z, s in ("a1", "b1", "a2")
     )
-    assert "input zone changed" in kind.replaced_by(before, after, frozenset({"input"}))
-    assert kind.replaced_by(before, other, frozenset({"input"})) == ""
+    assert "input zone changed" in kind.replacement_reason(before, after, frozenset({"input"}))
+    assert kind.replacement_reason(before, other, frozenset({"input"})) == ""
 
 
 def test_a_database_is_never_shrunk_by_replacing_it() -> None:
     kind = resource_type(DATABASE)
     large, small = (kind.complete(kind.check({**MINIMAL[DATABASE], "size": size})) for size in (5, 2))
     with pytest.raises(Terminal, match="from 5 to 2 GiB"):
-        kind.replaced_by(large, small, frozenset({"size"}))
+        kind.replacement_reason(large, small, frozenset({"size"}))
 
 
 @pytest.mark.parametrize("url", ["http://objects.test:8080/v1/AUTH_p/box"])

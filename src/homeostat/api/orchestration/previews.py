@@ -35,7 +35,7 @@ from homeostat.api.services.preview import UNBORN, Preview, all_of
 from homeostat.desired.redaction import NOT_YET
 from homeostat.model.status import Action, Status, joined
 from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
-from homeostat.resources.nested import as_given
+from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
 from homeostat.templates import HIDDEN
 
@@ -192,7 +192,7 @@ def _tree(context: RequestContext, preview: Preview) -> list[Any]:
 
 
 def _new(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
-    properties = as_given(note.after)
+    properties = public_properties(note.after)
     properties = {name: preview.redaction.shown(note.name, name, value) for name, value in properties.items()}
     return {**_resource(context, preview, note), "properties": properties, "metadata": {}}
 

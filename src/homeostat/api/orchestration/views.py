@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row
 from homeostat.api.http.context import RequestContext
 from homeostat.api.services.graphs import Graph
 from homeostat.model.status import Action, joined
-from homeostat.resources.nested import as_given
+from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
 from homeostat.store.events import event_id
 from homeostat.store.stacks import stacks
@@ -135,7 +135,7 @@ def event_detail(context: RequestContext, event: Row[Any], stack: Row[Any], prop
     return {
         **event_item(context, event, stack),
         "resource_type": event.type,
-        "resource_properties": as_given(properties),
+        "resource_properties": public_properties(properties),
     }
 
 

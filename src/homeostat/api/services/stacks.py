@@ -37,7 +37,7 @@ from homeostat.templates import (
     declared_in,
     parse_template,
 )
-from homeostat.templates.environments import as_said
+from homeostat.templates.environments import user_sections
 from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.registry import without_nulls
 from homeostat.templates.shared_environments import SharedEnvironment
@@ -491,7 +491,7 @@ class StackService:
     def _completed(self, given: Desired) -> Desired:
         """Add the operator's shared environment, and the templates that are named by URL."""
         shared = self._shared
-        environment = {**as_said(given.environment), **shared.section()}
+        environment = {**user_sections(given.environment), **shared.section()}
         completed = replace(given, environment=environment, files={**shared.files, **given.files})
         return with_fetched(completed, self.outbound.fetch)
 

@@ -74,7 +74,7 @@ class Keystone:
         )
         return dict(answer.json()) if answer.content else {}
 
-    def ask_as(self, token: str, method: str, path: str, **more: Any) -> Wire:
+    def request_as(self, token: str, method: str, path: str, **more: Any) -> Wire:
         """Send a request with the token of a user, as `ask` does with a login.
 
         Raises:

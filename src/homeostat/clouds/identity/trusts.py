@@ -61,7 +61,7 @@ class Trusts:
             "expires_at": end,
         }
         try:
-            made = self._keystone.ask_as(token, "POST", "OS-TRUST/trusts", json={"trust": body})
+            made = self._keystone.request_as(token, "POST", "OS-TRUST/trusts", json={"trust": body})
         except AlreadyExists:
             found = self.find(end)
             if not found:

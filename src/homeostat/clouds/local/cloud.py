@@ -209,7 +209,7 @@ class LocalCloud:
             return self._family(kind).operate(operations)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
-        return Watcher(self._tree, sorted(self.kinds)).sightings(stop)
+        return Watcher(self._tree, sorted(self.kinds)).change_notices(stop)
 
     def handles(self, kind: str) -> list[str]:
         """Return the handles of all things of a kind, oldest first; for people, since convergence knows its handles."""

@@ -30,7 +30,7 @@ def own_port(look: TreeSnapshot, record: ThingRecord, entry: Mapping[str, Any]) 
     }
 
 
-def kept_ports(
+def retained_ports(
     look: TreeSnapshot, record: ThingRecord, wanted: Sequence[Mapping[str, Any] | None]
 ) -> list[ThingRecord | None]:
     """Return for each wanted port an existing one of the server that fits, or None.

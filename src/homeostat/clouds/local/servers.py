@@ -23,7 +23,7 @@ from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Facts, Family, Item, merged
 from homeostat.clouds.local.flavors import join_group
-from homeostat.clouds.local.server_ports import entries_of, free_token, kept_ports, own_port
+from homeostat.clouds.local.server_ports import entries_of, free_token, own_port, retained_ports
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.storage import volume_data
 from homeostat.clouds.local.tree import ThingRecord, Tree, TreeSnapshot, remove_tree, write_whole
@@ -190,7 +190,7 @@ class Servers(Family):
         """
         entries = entries_of(record)
         wanted = [None if entry.get("port") else own_port(look, record, entry) for entry in entries]
-        kept = kept_ports(look, record, wanted)
+        kept = retained_ports(look, record, wanted)
         ports = []
         for entry, spec, port in zip(entries, wanted, kept, strict=True):
             if spec is None:
@@ -246,20 +246,20 @@ class Servers(Family):
         record = self._note(record.id, **_reborn(), lives=record.facts["lives"] + 1)
         if record.facts["wipe"] and os.path.isdir(f"{directory}/root"):
             remove_tree(f"{directory}/root")
-        self._furnish(record, directory)
+        self._prepare(record, directory)
         pid = processes.launch(directory, self._environment(record, directory))
         self._note(record.id, pid=pid, wipe=False)
 
-    def _furnish(self, record: ThingRecord, directory: str) -> None:
-        self._furnish_root(record, f"{directory}/root")
+    def _prepare(self, record: ThingRecord, directory: str) -> None:
+        self._prepare_root(record, f"{directory}/root")
         os.makedirs(f"{directory}/dev", exist_ok=True)
         _link("../dev", f"{directory}/root/dev")
         for letter, volume in zip("abcdefghij", record.facts["volume_ids"], strict=False):
             _link(volume_data(self.tree, volume), f"{directory}/dev/vd{letter}")
         self._write_metadata(record)
-        _furnish_boot(directory, str(record.spec.get("user_data") or ""))
+        _prepare_boot(directory, str(record.spec.get("user_data") or ""))
 
-    def _furnish_root(self, record: ThingRecord, root: str) -> None:
+    def _prepare_root(self, record: ThingRecord, root: str) -> None:
         """Make the disk if it does not exist: empty, or a copy of the server snapshot that the image names."""
         image = str(record.spec.get("image") or "")
         if os.path.isdir(root) or not self._is_snapshot("image", image):
@@ -505,7 +505,7 @@ def _is_made(look: TreeSnapshot, entity: str, key: str) -> bool:
     return key in made or any(key in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())
 
 
-def _furnish_boot(directory: str, user_data: str) -> None:
+def _prepare_boot(directory: str, user_data: str) -> None:
     """Write the scripts that the guest runs at boot, and the files that came with them.
 
     Multi-part user data are split here and not in the guest, which must start quickly.

@@ -59,7 +59,7 @@ class Watcher:
         self.listed = 0
         """Number of times that the things of a kind were read one by one."""
 
-    def sightings(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
+    def change_notices(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """Yield everything that changes after the first poll; `stop()` is called every half a second."""
         try:
             whole_at = time.monotonic() + self._whole_look()[1]

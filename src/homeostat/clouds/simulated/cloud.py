@@ -16,10 +16,10 @@ from homeostat.clouds.simulated.objects import (
     KINDS,
     OWN_ID,
     READY_STATUS,
+    REPORTS_ACTION,
     SNAPSHOT_KINDS,
     SNAPSHOTS,
-    TELL_ACTION,
-    told_once,
+    creation_only_fields,
 )
 from homeostat.clouds.simulated.services import refusal
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
@@ -139,7 +139,7 @@ class SimulatedCloud:
         self._things: dict[tuple[str, str], _Thing] = {}
         self._by_token: dict[tuple[str, str], str] = {}
         self._snapshots: dict[tuple[str, str], list[_Snapshot]] = {}
-        self._sightings: list[ChangeNotice] = []
+        self._notices: list[ChangeNotice] = []
         self._hidden: set[str] = set()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -196,10 +196,10 @@ class SimulatedCloud:
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         while not stop():
             with self._changed:
-                if not self._sightings:
+                if not self._notices:
                     self._changed.wait(0.2)
-                seen = list(self._sightings)
-                self._sightings.clear()
+                seen = list(self._notices)
+                self._notices.clear()
             yield from seen
 
     def close(self) -> None:
@@ -262,7 +262,7 @@ class SimulatedCloud:
                     self._notify(kind, handle)
 
     def _notify(self, kind: str, handle: str) -> None:
-        self._sightings.append(ChangeNotice(kind, handle))
+        self._notices.append(ChangeNotice(kind, handle))
         self._changed.notify_all()
 
     # -- inside ------------------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ class SimulatedCloud:
         self._things[kind, handle] = _Thing(kind, intent.token, properties, now, ready_at)
         self._by_token[kind, intent.token] = handle
         look = self._true_look(kind, handle)
-        once = told_once(kind, spec, number)
+        once = creation_only_fields(kind, spec, number)
         return replace(look, properties={**look.properties, **once}) if once else look
 
     def _resolve(self, kind: str, name: str) -> str | None:
@@ -413,7 +413,7 @@ class SimulatedCloud:
             and operation.verb not in ("lock", "unlock", "snapshot")
         ):
             return Rejected("Forbidden", f"{kind} {operation.handle} is locked")
-        if kind in TELL_ACTION and operation.verb in ("suspend", "resume"):
+        if kind in REPORTS_ACTION and operation.verb in ("suspend", "resume"):
             if thing is not None:
                 thing.properties["action"] = operation.verb.upper()
             return self._told(kind, operation.handle)

@@ -41,7 +41,7 @@ BUILDING_STATUS: Mapping[str, str] = {
 """Kind -> status of a thing that is building; things of other kinds are ready at once."""
 OWN_ID: Mapping[str, str] = {"keypair": "name", **services.OWN_ID}
 """Kind -> field of the request that becomes the id, where it is given."""
-TELL_ACTION = frozenset({"remote_stack", "external_resource"})
+REPORTS_ACTION = frozenset({"remote_stack", "external_resource"})
 """Kinds whose field `action` reports the last operation."""
 SNAPSHOT_KINDS = frozenset({"server", "volume"})
 SNAPSHOTS = {snapshots_of(kind): kind for kind in SNAPSHOT_KINDS}
@@ -174,6 +174,6 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
 }
 
 
-def told_once(kind: str, spec: Fields, number: int) -> Fields:
+def creation_only_fields(kind: str, spec: Fields, number: int) -> Fields:
     """Return the fields that only the answer to a creation contains."""
     return {"private_key": f"private {number}"} if kind == "keypair" and not spec.get("public_key") else {}

@@ -155,7 +155,7 @@ def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
     kind = type_of(row.type)
     thing = thing_of(world, row, kind)
     verdict = kind.judge(thing, now)
-    fit = verdict.condition in (Condition.READY, Condition.DRIFTED) and not kind.missed(thing)
+    fit = verdict.condition in (Condition.READY, Condition.DRIFTED) and not kind.lost_fields(thing)
     return verdict if fit else None
 
 

@@ -29,7 +29,7 @@ def verdict(world: World, row: Resource, now: float) -> Verdict:
     found = kind.judge(thing, now)
     if not (row.busy and row.action in MAINTENANCE):
         return found
-    treatment = kind.treatment(thing, row.action)
+    treatment = kind.maintenance_method(thing, row.action)
     if treatment is None or found.condition in (Condition.ABSENT, Condition.UNKNOWN):
         return found
     # Before the field is read: it may show the new value while the treatment is under way, or has failed.
@@ -57,7 +57,7 @@ def treatment_of(world: World, row: Resource, action: str) -> MaintenanceMethod 
     if row.external_id is not None or row.handle == "" or kind_of(row.type) == "":
         return None
     kind = type_of(row.type)
-    return kind.treatment(thing_of(world, row, kind), action)
+    return kind.maintenance_method(thing_of(world, row, kind), action)
 
 
 def with_mark(row: Resource, action: str, now: float) -> dict[str, Any] | None:

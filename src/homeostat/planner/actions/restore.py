@@ -39,7 +39,7 @@ def restoration(world: World, name: str, kind: ResourceType, said: dict[str, Any
     """
     mark = (row.marks or {}).get(RESTORED) if row is not None else None
     kept = world.restored.get(name)
-    place = kind.kept_as(kind.complete(said)) if kept is not None else ""
+    place = kind.snapshot_property(kind.complete(said)) if kept is not None else ""
     if kept is not None and place:
         run = (world.stack.snapshot or {}).get("run")
         # Each request to go back has a run of its own, in which the data is restored once, though the value stays the

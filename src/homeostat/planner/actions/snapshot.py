@@ -52,7 +52,7 @@ def _has_data(row: Resource) -> bool:
     if row.external_id is not None or not is_known(row.type):
         return False
     kind = type_of(row.type)
-    return kind.can_snapshot and kind.kept_as(kind.complete(row.properties)) != ""
+    return kind.can_snapshot and kind.snapshot_property(kind.complete(row.properties)) != ""
 
 
 def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:

@@ -146,7 +146,7 @@ class Departures(Intents):
     def _unlock(self, row: Resource, now: float) -> Step:
         """Unlock a thing before its deletion, after locking or unlocking the stack has failed."""
         kind = type_of(row.type)
-        treatment = kind.treatment(thing_of(self.world, row, kind), Action.UNLOCK)
+        treatment = kind.maintenance_method(thing_of(self.world, row, kind), Action.UNLOCK)
         if treatment is None:
             # Its type cannot be unlocked (any more).
             row.marks = maintenance_state.without_mark(row, Action.UNLOCK)

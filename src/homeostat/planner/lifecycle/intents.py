@@ -288,8 +288,8 @@ class Intents:
             Rejected: The change cannot be made at all.
             Terminal: As above.
         """
-        reason = want.kind.replaced_by(before, after, self._changed(want, row))
-        return reason or want.kind.outgrown(thing_of(self.world, row, want.kind), after)
+        reason = want.kind.replacement_reason(before, after, self._changed(want, row))
+        return reason or want.kind.observed_replacement_reason(thing_of(self.world, row, want.kind), after)
 
     def _update(self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
         """Bring a thing to new values in place; the request names what differs, and what the cloud refused before.

@@ -18,7 +18,7 @@ from homeostat.planner.lifecycle.deletion import KEPT
 from homeostat.planner.lifecycle.intents import ResolvedResource
 from homeostat.planner.scope import RowScope
 from homeostat.resources.base import ResourceType
-from homeostat.resources.nested import POLICY, NestedStack, as_given
+from homeostat.resources.nested import POLICY, NestedStack, public_properties
 from homeostat.resources.registry import type_of
 from homeostat.templates import UNKNOWN
 from homeostat.templates.graph import ordered
@@ -223,7 +223,7 @@ class ShardPreviewer(Decider):
         why = super()._must_replace(part, row, before, want.kind.complete(known))
         if why or isinstance(want.kind, NestedStack):
             return why
-        return ResourceType.replaced_by(want.kind, before, after, open_ones & self._changed(want, row))
+        return ResourceType.replacement_reason(want.kind, before, after, open_ones & self._changed(want, row))
 
 
 class _Scope(RowScope):
@@ -294,4 +294,4 @@ def _going(row: Resource) -> ResourcePreview:
 
 def as_changed(names: Iterable[str]) -> list[str]:
     """Return the properties that users have set among these; internal ones stand for files and sections elsewhere."""
-    return list(as_given(dict.fromkeys(names)))
+    return list(public_properties(dict.fromkeys(names)))

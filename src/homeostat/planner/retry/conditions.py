@@ -25,12 +25,12 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
         return False
     kind = type_of(row.type)
     # The failed check of any other thing was judged before, see `Decider._failed`.
-    checked = row.action == Action.CHECK and (kind.mends_itself or row.handle == "")
+    checked = row.action == Action.CHECK and (kind.heals_itself or row.handle == "")
     if row.action not in (Action.CREATE, Action.UPDATE) and not checked:
         return False
     if is_gone(world, row) or not changed:
         return is_gone(world, row)
-    if row.handle == "" or row.action == Action.CREATE or kind.mends_itself:
+    if row.handle == "" or row.action == Action.CREATE or kind.heals_itself:
         return True
     return kind.judge(thing_of(world, row), now).condition in (Condition.READY, Condition.DRIFTED)
 

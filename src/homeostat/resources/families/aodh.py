@@ -101,13 +101,13 @@ class AlarmType(ResourceType):
 
     kind = "alarm"
     alarm_type: ClassVar[str]
-    treatments = switched("enabled", suspended=False, running=True)
+    maintenance_methods = switched("enabled", suspended=False, running=True)
 
-    def treatment(self, thing: Thing, action: str) -> MaintenanceMethod | None:
+    def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
         """Return how to suspend or resume; an alarm that its template disables stays disabled when it is resumed."""
         if action == "RESUME" and thing.properties.get("enabled") is False:
             return None
-        return super().treatment(thing, action)
+        return super().maintenance_method(thing, action)
 
     def rule(self, values: Props) -> dict[str, Any]:
         """Return the rule in the form of Aodh."""

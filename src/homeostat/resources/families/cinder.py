@@ -86,7 +86,7 @@ class Volume(VolumeKind):
         "attachments_list": Attribute("What uses it.", Kind.LIST, live=True, field="attachments"),
         "multiattach": Attribute("Whether several servers may use it.", Kind.BOOLEAN),
     }
-    twins = {"imageRef": "image"}
+    deprecated_properties = {"imageRef": "image"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         if is_set(values, "backup_id"):
@@ -101,13 +101,13 @@ class Volume(VolumeKind):
             spec.pop("multiattach", None)
         return spec
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         """Return why a change needs a replacement; a smaller size does only together with a new backup.
 
         Raises:
             Terminal: A smaller size without other data: a replacement would lose the data without consent.
         """
-        reason = super().replaced_by(before, after, changed)
+        reason = super().replacement_reason(before, after, changed)
         if not reason and {"size", "backup_id"} <= changed and after["backup_id"]:
             return "a smaller volume is made from the backup" if (after["size"] or 0) < (before["size"] or 0) else ""
         if not reason and "size" in changed and (after["size"] or 0) < (before["size"] or 0):
@@ -117,7 +117,7 @@ class Volume(VolumeKind):
             )
         return reason
 
-    def kept_as(self, values: Props) -> str:
+    def snapshot_property(self, values: Props) -> str:
         return "backup_id"
 
     def attribute(self, thing: Thing, name: str) -> Any:

@@ -28,7 +28,7 @@ class KeyPair(ResourceType):
     secretive = True
     name = "OS::Nova::KeyPair"
     kind = "keypair"
-    told_once = ("private_key",)
+    creation_only_fields = ("private_key",)
     description = "A key pair that may log in to servers."
     properties = {
         "name": text("Name of the key pair.", required=True, constraints=(length(1, 255),)),
@@ -51,11 +51,11 @@ class KeyPair(ResourceType):
         """Its name."""
         return thing.properties["name"] if thing.handle else thing.name
 
-    def missed(self, thing: Thing) -> tuple[str, ...]:
+    def lost_fields(self, thing: Thing) -> tuple[str, ...]:
         """Return the lost fields; the private key counts only if the cloud made it and it should be saved."""
         properties = thing.properties
         made = properties["save_private_key"] and not properties["public_key"]
-        return super().missed(thing) if made else ()
+        return super().lost_fields(thing) if made else ()
 
     def attribute(self, thing: Thing, name: str) -> Any:
         if name != "private_key":

@@ -230,7 +230,7 @@ class SoftwareDeployment(ResourceType):
     attributes = _ATTRIBUTES
     open_attributes = True
     lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
-    treatments = passed_on("SUSPEND", "RESUME")
+    maintenance_methods = passed_on("SUSPEND", "RESUME")
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         check_transport(values, "signal_transport", path)
@@ -249,7 +249,7 @@ class SoftwareDeployment(ResourceType):
             "transport": values["signal_transport"],
         }
 
-    def outgrown(self, thing: Thing, after: Props) -> str:
+    def observed_replacement_reason(self, thing: Thing, after: Props) -> str:
         """Return why a replacement is needed: an input with `replace_on_change` has another value."""
         fixed = thing.seen.properties.get("replace_on_change") or {}
         input_values = after.get("input_values") or {}

@@ -31,7 +31,7 @@ class Zone(ResourceType):
         "attributes": mapping("What may tell the cloud where to put the zone."),
     }
     attributes = {"serial": Attribute("Serial number of the zone.")}
-    twins = {"masters": "primaries"}
+    deprecated_properties = {"masters": "primaries"}
     renamed = {"primaries": "masters"}
     lifecycle = LIFECYCLE
 

@@ -64,7 +64,7 @@ class WebImage(ResourceType):
         broken={"killed": Remedy.RECREATE, "error": Remedy.RECREATE, "deleted": Remedy.RECREATE},
     )
 
-    treatments = {
+    maintenance_methods = {
         "LOCK": MaintenanceMethod(fields={"protected": True}, shown="protected", done=(True,), gradual=False),
         "UNLOCK": MaintenanceMethod(fields={"protected": False}, shown="protected", done=(False,), gradual=False),
     }

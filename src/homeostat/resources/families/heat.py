@@ -90,7 +90,7 @@ class RandomString(ResourceType):
             path,
         )
 
-    def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
+    def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
         """Draw the minimum of each pool first, the rest from all pools together, then shuffle."""
         pools = _pools(values)
         drawn = [pool[_below(len(pool), entropy)] for pool, minimum in pools for _ in range(minimum)]
@@ -155,13 +155,13 @@ class TestResource(ResourceType):
     }
     attributes = {"output": Attribute("The value.", Kind.ANY, live=True)}
 
-    def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
+    def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
         return {"value": values.get("value")}
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         if after["update_replace"] and "value" in changed:
             return "value changed and update_replace is set"
-        return super().replaced_by(before, after, changed)
+        return super().replacement_reason(before, after, changed)
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
         """Judge by time and properties alone; a resource being deleted counts as absent when its wait is over."""
@@ -211,7 +211,7 @@ class Value(ResourceType):
         if kind is not UNKNOWN:
             typed(values.get("value"), kind, (*path, "value"))
 
-    def embody(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
+    def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
         return {"value": typed(values.get("value"), values.get("type"))}
 
     def attribute(self, thing: Thing, name: str) -> Any:
@@ -257,7 +257,7 @@ class Nothing(ResourceType):
     description = "Accepts any property, answers null to any attribute, does nothing: stands in for what is not wanted."
     open_schema = True
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         return ""
 
     def attribute(self, thing: Thing, name: str) -> Any:

@@ -147,7 +147,7 @@ class Pool(Composed):
         "vip": Attribute("Address in front of the members.", Kind.MAP),
         "provider": Attribute("Who provides it."),
     }
-    twins = {"subnet_id": "subnet"}
+    deprecated_properties = {"subnet_id": "subnet"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         monitors = values.get("monitors")

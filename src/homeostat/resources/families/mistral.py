@@ -184,17 +184,17 @@ class ExternalResource(ResourceType):
         busy=frozenset({"idle", "running", "paused"}),
         broken={"error": Remedy.RECREATE, "cancelled": Remedy.RECREATE},
     )
-    treatments = passed_on("SUSPEND", "RESUME")
+    maintenance_methods = passed_on("SUSPEND", "RESUME")
 
-    def is_restless(self, values: Props) -> bool:
+    def always_updates(self, values: Props) -> bool:
         return bool(values.get("always_update"))
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         old, new = before["input"] or {}, after["input"] or {}
         fatal = [name for name in after["replace_on_change_inputs"] or () if old.get(name) != new.get(name)]
         if fatal:
             return f"input {', '.join(map(str, fatal))} changed, of which replace_on_change_inputs tells"
-        return super().replaced_by(before, after, changed)
+        return super().replacement_reason(before, after, changed)
 
 
 TYPES: list[type[ResourceType]] = [Workflow, CronTrigger, ExternalResource]

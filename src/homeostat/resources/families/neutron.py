@@ -179,7 +179,7 @@ class Subnet(NetworkingType):
         "enable_dhcp": Attribute("Whether it hands out addresses by DHCP."),
     }
     renamed = {"network": "network_id", "subnetpool": "subnetpool_id", "segment": "segment_id"}
-    twins = {"network_id": "network"}
+    deprecated_properties = {"network_id": "network"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         exactly_one(values, path, "cidr", "subnetpool")
@@ -274,7 +274,7 @@ class Port(NetworkingType):
         "propagate_uplink_status": Attribute("Whether it has its uplink's status.", Kind.BOOLEAN),
     }
     renamed = {"network": "network_id", "qos_policy": "qos_policy_id"}
-    twins = {"network_id": "network"}
+    deprecated_properties = {"network_id": "network"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         if is_set(values, "fixed_ips") and values.get("no_fixed_ips") is True:

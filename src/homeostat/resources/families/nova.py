@@ -103,7 +103,7 @@ class ServerType(ResourceType):
         operations={"stopped": "start", "paused": "unpause", "suspended": "resume"},
         suspended=frozenset({"suspended"}),
     )
-    treatments = {
+    maintenance_methods = {
         "SUSPEND": MaintenanceMethod("suspend", done=("suspended",)),
         "RESUME": MaintenanceMethod("resume", done=("active",)),
         "LOCK": MaintenanceMethod("lock", shown="locked", done=(True,), gradual=False),
@@ -255,8 +255,8 @@ class Server(ServerType):
             spec["preserve_ephemeral"] = True
         return spec
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        reason = super().replaced_by(before, after, changed)
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        reason = super().replacement_reason(before, after, changed)
         if reason:
             return reason
         # A rebuild writes another image to the server's own disk; a boot volume is a different disk.
@@ -268,7 +268,7 @@ class Server(ServerType):
                 return f"{name} changed and {policy} is REPLACE"
         return ""
 
-    def kept_as(self, values: Props) -> str:
+    def snapshot_property(self, values: Props) -> str:
         """Return `image`, or "" for a server that boots from a volume, which has the data."""
         return "image" if values.get("image") else ""
 

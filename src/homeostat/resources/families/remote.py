@@ -25,9 +25,9 @@ class RemoteStack(ResourceType):
     name = "OS::Heat::Stack"
     kind = "remote_stack"
     description = "A stack of its own, in this or another region, made through the API there."
-    mends_itself = True
+    heals_itself = True
     lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
-    treatments = passed_on("SUSPEND", "RESUME")
+    maintenance_methods = passed_on("SUSPEND", "RESUME")
     properties = {
         "context": mapping(
             "Where the stack is made.",
@@ -78,10 +78,10 @@ class RemoteStack(ResourceType):
         }
         return spec if values["timeout"] is None else {**spec, "timeout_mins": values["timeout"]}
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         if _region(before) != _region(after):
             return "a stack cannot move to another region"
-        return super().replaced_by(before, after, changed - {FILES})
+        return super().replacement_reason(before, after, changed - {FILES})
 
     def adopted_handle(self, id: str, values: Props) -> str:
         """Return the handle `<region>/<id>`, or the id alone for a stack of this service."""

@@ -62,8 +62,8 @@ class Membership(NestedStack):
         policy = with_defaults(self.update_policy, values.get(POLICY) or {})
         return {**super().complete(values), POLICY: policy}
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        return super().replaced_by(before, after, changed - {POLICY})
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        return super().replacement_reason(before, after, changed - {POLICY})
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         """Return an attribute of the group; any other name is an attribute of the members, listed in their order."""

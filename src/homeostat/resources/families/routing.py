@@ -112,7 +112,7 @@ class RouterInterface(NetworkingType):
         "port": link("Port to use.", "port"),
     }
     renamed = {"router": "router_id", "subnet": "subnet_id", "port": "port_id"}
-    twins = {"router_id": "router", "subnet_id": "subnet", "port_id": "port"}
+    deprecated_properties = {"router_id": "router", "subnet_id": "subnet", "port_id": "port"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         exactly_one(values, path, "subnet", "port")
@@ -151,7 +151,7 @@ class FloatingIP(NetworkingType):
         "port_id": Attribute("Port it leads to.", live=True),
     }
     renamed = {"floating_network": "floating_network_id", "floating_subnet": "subnet_id"}
-    twins = {"floating_network_id": "floating_network"}
+    deprecated_properties = {"floating_network_id": "floating_network"}
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return what makes its port reachable: routers on the same external network, interfaces on its subnet."""
@@ -201,7 +201,7 @@ class RouterGateway(NetworkingType):
         "network": link("External network; without one the cloud chooses.", "network"),
     }
     renamed = {"network": "network_id"}
-    twins = {"network_id": "network"}
+    deprecated_properties = {"network_id": "network"}
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the interfaces of its router, and the subnets of its network."""

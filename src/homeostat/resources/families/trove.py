@@ -145,13 +145,13 @@ class Instance(ResourceType):
         spec = super().spec(values, physical_name)
         return {**spec, "networks": said(spec.get("networks") or [])}
 
-    def replaced_by(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         """Return why a change needs a replacement.
 
         Raises:
             Terminal: A smaller size: a replacement would lose the data without consent.
         """
-        reason = super().replaced_by(before, after, changed)
+        reason = super().replacement_reason(before, after, changed)
         if not reason and "size" in changed and after["size"] < before["size"]:
             raise Terminal(
                 f"The volume of a database cannot shrink (from {before['size']} to {after['size']} GiB): "

@@ -55,7 +55,7 @@ class VPNService(NetworkingType):
         "tenant_id": Attribute("Project that owns it."),
     }
     renamed = {"subnet": "subnet_id", "router": "router_id"}
-    twins = {"subnet_id": "subnet", "router_id": "router"}
+    deprecated_properties = {"subnet_id": "subnet", "router_id": "router"}
     # The cloud reports pending_create until the first connection uses the service: waiting for "active" would deadlock.
     lifecycle = replace(NetworkingType.lifecycle, ready=NetworkingType.lifecycle.ready | {"pending_create"})
 

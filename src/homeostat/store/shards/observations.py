@@ -197,7 +197,11 @@ def _by_secrecy(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool,
 
 def with_fields_reported_once(thing: WatchedThing, look: Observation) -> dict[str, Any]:
     """Return the observed properties, with fields that a cloud reports only once (a private key) kept from before."""
-    once = {name: (thing.seen or {})[name] for name in type_of(thing.type).told_once if name in (thing.seen or {})}
+    once = {
+        name: (thing.seen or {})[name]
+        for name in type_of(thing.type).creation_only_fields
+        if name in (thing.seen or {})
+    }
     return {**once, **look.properties}
 
 
