@@ -13,7 +13,7 @@ from bench.engine import Engine
 from bench.figures import Figure, quantiles
 from bench.shapes import SHAPES
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.server import ApiSettings, run, server
+from homeostat.api.server import ApiSettings, run, server
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.store.stacks import stacks, views
 

@@ -6,8 +6,8 @@ from docs.type_pages import row
 from oslo_policy.policy import RuleDefault
 
 from homeostat.api.access import rules
-from homeostat.api.access.policy import list_rules
-from homeostat.api.access.policy_text import in_words
+from homeostat.api.orchestration.policy_text import in_words
+from homeostat.api.orchestration.routers import list_rules
 
 HEAD = """\
 # Rules

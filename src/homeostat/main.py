@@ -48,7 +48,7 @@ LOG = logging.getLogger(__name__)
 ROOT = 0
 """User id of the superuser, who may use the service in any case."""
 SERVICE = (
-    "homeostat.api.http.server",
+    "homeostat.api.server",
     "homeostat.clouds.installed",
     "homeostat.clouds.local",
     "homeostat.clouds.simulated",
@@ -109,8 +109,8 @@ def load_service() -> None:
 
 def api(arguments: Namespace) -> int:
     """Run one API process until SIGTERM or SIGINT."""
-    from homeostat.api.http.app import Limits
-    from homeostat.api.http.server import ApiSettings, run_api
+    from homeostat.api.app import Limits
+    from homeostat.api.server import ApiSettings, run_api
     from homeostat.api.services.stacks import Quotas
     from homeostat.clock import AgreedClock, Entropy
     from homeostat.desired.cache import spare_the_collector
@@ -272,8 +272,8 @@ def types(arguments: Namespace) -> int:
 
 def policies(arguments: Namespace) -> int:
     """Show the access rules, check a policy file, or print a sample of one."""
-    from homeostat.api.access import policy_text
     from homeostat.api.access.enforcer import read_policy
+    from homeostat.api.orchestration import policy_text
     from homeostat.cli import operator_commands
 
     if arguments.what == "generate":

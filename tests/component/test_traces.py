@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from starlette.testclient import TestClient
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.app import create_app
+from homeostat.api.app import create_app
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.observability import tracing
 from tests.component.running import Service, server, template, volume

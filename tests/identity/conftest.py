@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from homeostat.api.access.keystone import KeystoneAccess
-from homeostat.api.http.server import ApiSettings
+from homeostat.api.server import ApiSettings
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from homeostat.api.access.keystone import KeystoneAccess
 from homeostat.api.cloudformation.ec2 import KeystoneEc2
-from homeostat.api.http.server import ApiSettings
+from homeostat.api.server import ApiSettings
 from homeostat.clouds.identity.config import read_config
 from homeostat.clouds.identity.keystone import Keystone
 from tests.identity.conftest import Person, login

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from homeostat.api.access.auth import Access
-from homeostat.api.http.server import ApiSettings, run, server
+from homeostat.api.server import ApiSettings, run, server
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy, SystemClock

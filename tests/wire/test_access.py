@@ -17,7 +17,7 @@ from keystoneauth1.session import Session
 
 from homeostat.api.access.auth import BasicAccess, NoAccess, read_accounts
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.http.server import ApiSettings, run_api
+from homeostat.api.server import ApiSettings, run_api
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.app import create_app
+from homeostat.api.app import create_app
 from homeostat.api.services.stacks import Quotas, StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.store.database import Database

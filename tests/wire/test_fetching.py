@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.server import ApiSettings
+from homeostat.api.server import ApiSettings
 from homeostat.clouds.outbound import Rules
 from tests.wire import templates
 from tests.wire.running import database, serving

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.server import ApiSettings, Limits
+from homeostat.api.server import ApiSettings, Limits
 from tests.wire import templates
 from tests.wire.running import Running, serving, settled
 

@@ -11,7 +11,7 @@ from heatclient.exc import HTTPBadRequest, HTTPNotFound
 from heatclient.v1.client import Client as HeatClient
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.server import ApiSettings
+from homeostat.api.server import ApiSettings
 from homeostat.api.services.stacks import Quotas
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud

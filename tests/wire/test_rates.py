@@ -9,8 +9,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.app import Limits
-from homeostat.api.http.server import ApiSettings
+from homeostat.api.app import Limits
+from homeostat.api.server import ApiSettings
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.rates import Rate
 from tests.wire.running import database, serving

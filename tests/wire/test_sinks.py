@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.server import ApiSettings
+from homeostat.api.server import ApiSettings
 from homeostat.clouds.outbound import Rules
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.waiting import until

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.app import Limits
+from homeostat.api.app import Limits
 from homeostat.api.http.connections import Timeouts
-from homeostat.api.http.server import ApiSettings
+from homeostat.api.server import ApiSettings
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.waiting import PATIENCE_S
 from tests.wire import templates

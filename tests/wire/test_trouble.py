@@ -21,7 +21,7 @@ from tests.wire.running import database, serving
 SCRIPT = """
 import sys, time
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.http.server import ApiSettings, run_api
+from homeostat.api.server import ApiSettings, run_api
 from homeostat.clock import Entropy, SystemClock
 from homeostat.store.database import Database
 run_api(Database(sys.argv[1], time.time), SystemClock(), Entropy(), NoAccess(), ApiSettings(port=int(sys.argv[2])))

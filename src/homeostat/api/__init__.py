@@ -1,8 +1,13 @@
 """The HTTP APIs: translate requests into calls, and results into responses.
 
-- `http`: the application, its middleware, the request context and error responses
-- `access`: authentication, authorization, signed URLs
-- `services`: what requests do, independent of the wire format; `services.stacks` is the single write path
-- `orchestration`: the Orchestration API v1
+From the outside in:
+
+- `server`, `app`: the process, and the application with its routes
+- `middleware`, `errors`: what happens around every route; responses to failed requests
 - `cloudformation`: the CloudFormation API
+- `orchestration`: the Orchestration API v1
+- `context`: what a route handler works with
+- `services`: what requests do, independent of the wire format; `services.stacks` is the single write path
+- `access`: authentication and authorization
+- `http`: connections, bodies, limits, responses
 """

@@ -4,7 +4,7 @@ import pytest
 from starlette.convertors import CONVERTOR_TYPES
 from starlette.routing import Route, compile_path
 
-from homeostat.api.access.signed_urls import ROUTER
+from homeostat.api.cloudformation.signed_urls import ROUTER
 from homeostat.api.http.path_convertors import ANY_PATH
 from homeostat.api.orchestration import lookup
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from homeostat.api.http.context import HEAVY
+from homeostat.api.context import HEAVY
 from homeostat.api.http.heavy_requests import TURN_S, ClientGone, ClientWatch, HeavyRequests
 from homeostat.api.orchestration import snapshots
 from homeostat.model.errors import TooManyRequests, Transient

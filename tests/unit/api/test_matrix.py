@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from tests.unit.api.neighbours import OTHER, OWN, TEMPLATE, Neighbours, Things
 
 from homeostat.api.http.path_convertors import ANY_PATH
-from homeostat.api.orchestration import ROUTERS
+from homeostat.api.orchestration.routers import ROUTERS
 
 TABLE: Mapping[str, Mapping[str, Any]] = yaml.safe_load(Path("docs/access.yaml").read_text())
 ROLES = ("admin", "member", "reader", "server", "visitor")

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import pytest
 from tests.attack.strangers import NOBODY, connected_stranger, needs_root
 
-from homeostat.api.access import peers
-from homeostat.api.access.peers import uid_of_peer
+from homeostat.api.http import peers
+from homeostat.api.http.peers import uid_of_peer
 
 
 @pytest.fixture(params=["netlink", "table"])

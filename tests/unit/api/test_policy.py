@@ -14,8 +14,8 @@ from homeostat.api.access import rules
 from homeostat.api.access.auth import STACK_USER as SERVER_ROLE
 from homeostat.api.access.auth import Caller, with_implied
 from homeostat.api.access.enforcer import Policy, read_policy
-from homeostat.api.access.policy import list_rules, rule_of
-from homeostat.api.orchestration import ROUTERS
+from homeostat.api.access.policy import rule_of
+from homeostat.api.orchestration.routers import ROUTERS, list_rules
 from homeostat.model.errors import Rejected
 
 

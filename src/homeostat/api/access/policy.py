@@ -6,13 +6,11 @@
 from typing import Any
 
 from fastapi import Depends, Request
-from fastapi.routing import APIRoute
-from oslo_policy.policy import RuleDefault
 from starlette.routing import BaseRoute
 
 from homeostat.api.access import rules
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.http.context import Body, SignalBody
+from homeostat.api.http.inputs import Body, SignalBody
 
 UNSET_HOOK = "unset_hook"
 """Key of a signal's body that clears a hook."""
@@ -65,15 +63,3 @@ def rule_of(route: BaseRoute) -> str | None:
     """Return the rule that guards a route; None when it names none."""
     found = [getattr(each.dependency, "rule", None) for each in getattr(route, "dependencies", ())]
     return next((rule for rule in found if rule), None)
-
-
-def list_rules() -> list[RuleDefault]:
-    """Return all rules with their defaults (entry point `oslo.policy.policies`)."""
-    from homeostat.api.orchestration import ROUTERS
-
-    named: dict[str, list[tuple[str, str]]] = {}
-    for route in (route for router in ROUTERS for route in router.routes):
-        rule = rule_of(route)
-        if isinstance(route, APIRoute) and rule is not None:
-            named.setdefault(rule, []).extend((method, route.path_format) for method in sorted(route.methods or ()))
-    return rules.defaults(named)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.cloudformation.parameters import Parameters
-from homeostat.api.http.context import RequestContext
+from homeostat.api.context import RequestContext
 from homeostat.builtin.access_keys import KeyHolder
 from homeostat.builtin.cloud import stack_arn
 from homeostat.model.errors import stack_not_found

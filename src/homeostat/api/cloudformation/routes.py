@@ -15,9 +15,9 @@ from homeostat.api.cloudformation.errors import Refused, refused
 from homeostat.api.cloudformation.parameters import FORM, Parameters, read_pairs
 from homeostat.api.cloudformation.responses import Xml
 from homeostat.api.cloudformation.signatures import SignedRequest
-from homeostat.api.http.context import RequestContext, Service
-from homeostat.api.http.middleware import version_of
+from homeostat.api.context import RequestContext, Service
 from homeostat.api.http.responses import Json
+from homeostat.api.http.versions import version_of
 from homeostat.model.errors import Rejected, Transient
 
 LOG = logging.getLogger(__name__)

@@ -1,8 +1,7 @@
-"""Request handling that is the same for every route.
+"""HTTP without any knowledge of stacks.
 
-- `app`, `server`: the application and the process that serves it
-- `connections`, `middleware`, `path_convertors`: from the first byte to the route
-- `context`: what a handler is given
+- `connections`, `peers`, `path_convertors`: from the first byte to the route; which user's process is calling
+- `inputs`: bodies, booleans and numbers as clients send them
 - `heavy_requests`, `rate_limits`: how much one caller may request
-- `responses`, `errors`, `faults`, `event_streams`: what is sent back
+- `responses`, `faults`, `event_streams`, `versions`: what is sent back
 """

@@ -1,7 +1,7 @@
 """One client connection, from its first byte to its last.
 
 Clients that are too slow, or send what is not HTTP, are disconnected. The application limits bodies
-(`api.http.middleware`); this module limits what the application cannot see. Streams last as long as they are read.
+(`api.middleware`); this module limits what the application cannot see. Streams last as long as they are read.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from homeostat.api.access.peers import uid_of_peer
 from homeostat.api.http import faults
+from homeostat.api.http.peers import uid_of_peer
 
 PEER = "peer_uid"
 """Key in a request's state: user id of the process at the other end of its connection, or None."""

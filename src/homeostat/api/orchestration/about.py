@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Context
+from homeostat.api.context import Context
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import answers, router

@@ -6,8 +6,9 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may_act
-from homeostat.api.http.context import Body, Context, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.faults import documented
+from homeostat.api.http.inputs import Body
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import locks
 from homeostat.api.orchestration.routes import STACK, answers, router

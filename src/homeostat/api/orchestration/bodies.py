@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from homeostat.api.http.context import COUNT_MAX, RequestContext, flag
+from homeostat.api.context import RequestContext
+from homeostat.api.http.inputs import COUNT_MAX, flag
 from homeostat.api.services.stacks import StackRequest
 from homeostat.api.services.tags import check_tags
 from homeostat.clouds.outbound import Outbound

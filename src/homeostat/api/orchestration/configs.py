@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from homeostat.api.access.enforcer import forbidden
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Body, Context, Flag, RequestContext, described_body
+from homeostat.api.context import Context, RequestContext
+from homeostat.api.http.inputs import COUNT_MAX, Body, Flag, described_body
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import answers, router

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Body, Context, RequestContext, StackId, StackName, described_body, flag
+from homeostat.api.context import Context, RequestContext, StackId, StackName
+from homeostat.api.http.inputs import Body, described_body, flag
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.actions import known

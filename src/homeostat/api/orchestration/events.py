@@ -9,8 +9,9 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response, StreamingResponse
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Context, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.event_streams import MEDIA_TYPE, PAGE, EventPage
+from homeostat.api.http.inputs import COUNT_MAX
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import STACK, answers, router

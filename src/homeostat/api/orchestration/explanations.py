@@ -10,7 +10,8 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import COUNT_MAX, Context, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.inputs import COUNT_MAX
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Inventory

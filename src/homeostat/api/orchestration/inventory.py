@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.http.context import RequestContext, quoted
+from homeostat.api.context import RequestContext
+from homeostat.api.http.inputs import quoted
 from homeostat.api.orchestration.views import Wire, at, link
 from homeostat.api.services.graphs import Graph
 from homeostat.convergence.nested_stacks import show_members

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from homeostat.api.http.context import COUNT_MAX, Flag, flag
+from homeostat.api.http.inputs import COUNT_MAX, Flag, flag
 from homeostat.api.orchestration.bodies import minutes
 from homeostat.api.services.tags import check_tags
 from homeostat.model.errors import Rejected

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from homeostat.api.http.context import RequestContext
+from homeostat.api.context import RequestContext
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.locks import Lock
 

@@ -11,7 +11,8 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Context, RequestContext, quoted
+from homeostat.api.context import Context, RequestContext
+from homeostat.api.http.inputs import quoted
 from homeostat.api.http.path_convertors import ANY_PATH
 from homeostat.api.http.responses import nothing
 from homeostat.api.orchestration.routes import answers, router

@@ -7,18 +7,9 @@ from fastapi import Query
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import (
-    HEAVY,
-    Body,
-    Context,
-    Flag,
-    RequestContext,
-    StackId,
-    StackName,
-    described_body,
-    quoted,
-)
+from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
 from homeostat.api.http.faults import documented
+from homeostat.api.http.inputs import Body, Flag, described_body, quoted
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import (

@@ -7,7 +7,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Context, RequestContext, StackId, StackName
+from homeostat.api.context import Context, RequestContext, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.revision_text import environment_of, shown_template

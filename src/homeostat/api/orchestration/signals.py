@@ -5,7 +5,8 @@ from typing import Any
 from starlette.responses import Response
 
 from homeostat.api.access.policy import UNSET_HOOK, may_signal
-from homeostat.api.http.context import Context, ResourceName, SignalBody, StackId, StackName
+from homeostat.api.context import Context, ResourceName, StackId, StackName
+from homeostat.api.http.inputs import SignalBody
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routes import STACK, answers, router

@@ -8,8 +8,9 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import HEAVY, Body, Context, RequestContext, StackId, StackName, described_body
+from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
 from homeostat.api.http.faults import documented
+from homeostat.api.http.inputs import Body, described_body
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.revision_text import environment_of, template_of

@@ -9,8 +9,9 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import HEAVY, Body, Context, Flag, RequestContext, StackId, StackName, described_body
+from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
 from homeostat.api.http.faults import documented
+from homeostat.api.http.inputs import Body, Flag, described_body
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.orchestration import models, outputs
 from homeostat.api.orchestration.bodies import (

@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Context, StackId, StackName
+from homeostat.api.context import Context, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import STACK, answers, router

@@ -7,7 +7,8 @@ from fastapi import Path, Query
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import Context, Flag, RequestContext
+from homeostat.api.context import Context, RequestContext
+from homeostat.api.http.inputs import Flag
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.routes import answers, router

@@ -7,7 +7,8 @@ from fastapi import Query
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.http.context import HEAVY, Body, Context, Flag, described_body
+from homeostat.api.context import HEAVY, Context
+from homeostat.api.http.inputs import Body, Flag, described_body
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import TemplateRequest, read_intent

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.http.context import RequestContext
+from homeostat.api.context import RequestContext
 from homeostat.api.services.graphs import Graph
 from homeostat.model.status import Action, joined
 from homeostat.resources.nested import public_properties

@@ -12,16 +12,20 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 
-from homeostat.api.access import signed_urls
+from homeostat.api import errors
 from homeostat.api.access.auth import Access
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.cloudformation import routes as cloudformation
+from homeostat.api.cloudformation import signed_urls
 from homeostat.api.cloudformation.authentication import Authenticator, Ec2
-from homeostat.api.http import errors, faults
-from homeostat.api.http.context import Service
+from homeostat.api.context import Service
+from homeostat.api.http import faults
 from homeostat.api.http.event_streams import EventTail
 from homeostat.api.http.heavy_requests import PLACES, ClientGone, HeavyRequests
-from homeostat.api.http.middleware import (
+from homeostat.api.http.rate_limits import TokenBuckets
+from homeostat.api.http.responses import Json, nothing
+from homeostat.api.http.versions import versions_answer
+from homeostat.api.middleware import (
     METRICS,
     BodyLimit,
     Faults,
@@ -31,11 +35,8 @@ from homeostat.api.http.middleware import (
     RequestId,
     Traced,
     Versions,
-    versions_answer,
 )
-from homeostat.api.http.rate_limits import TokenBuckets
-from homeostat.api.http.responses import Json, nothing
-from homeostat.api.orchestration import ROUTERS
+from homeostat.api.orchestration.routers import ROUTERS
 from homeostat.api.services.actions import StackActions
 from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.snapshots import Snapshots
@@ -107,26 +108,9 @@ def create_app(
         redirect_slashes=False,
         default_response_class=Json,
     )
-    signals = Signals(db)
     policy = Policy() if policy is None else policy
-    actions = StackActions(db, stack_service.quotas.timeout_s)
-    transfer, snapshots = StackTransfer(db, stack_service), Snapshots(db, stack_service)
-    graphs, tail, buckets = Graphs(), EventTail(db), TokenBuckets(limits.rate)
-    app.state.service = Service(
-        db,
-        stack_service,
-        actions,
-        transfer,
-        snapshots,
-        clock,
-        graphs,
-        signals,
-        tail,
-        policy,
-        buckets,
-        limits.hidden_tags,
-        places=HeavyRequests(limits.places),
-    )
+    service = _service(db, stack_service, clock, limits, policy)
+    app.state.service = service
     app.state.admission = Authenticator(db, clock, access, ec2)
     for router in ROUTERS:
         app.include_router(router)
@@ -136,16 +120,42 @@ def create_app(
     if metrics:
         _add_metrics(app)
     _add_error_handlers(app)
+    _add_middleware(app, service, access, limits, access_log=access_log, body_s=body_s)
+    return app
+
+
+def _service(db: Database, stack_service: StackService, clock: Clock, limits: Limits, policy: Policy) -> Service:
+    return Service(
+        db,
+        stack_service,
+        StackActions(db, stack_service.quotas.timeout_s),
+        StackTransfer(db, stack_service),
+        Snapshots(db, stack_service),
+        clock,
+        Graphs(),
+        Signals(db),
+        EventTail(db),
+        policy,
+        TokenBuckets(limits.rate),
+        limits.hidden_tags,
+        places=HeavyRequests(limits.places),
+    )
+
+
+def _add_middleware(
+    app: FastAPI, service: Service, access: Access, limits: Limits, *, access_log: bool, body_s: float
+) -> None:
     # The one added last is the outermost.
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s)
-    app.add_middleware(ProjectGuard, access=access, policy=policy, may_signal=signals.token, buckets=buckets)
+    app.add_middleware(
+        ProjectGuard, access=access, policy=service.policy, may_signal=service.signals.token, buckets=service.buckets
+    )
     app.add_middleware(OriginCheck, access=access)
     app.add_middleware(Versions)
     app.add_middleware(HeadLimit, bytes_max=limits.head_bytes_max)
     app.add_middleware(Faults)
     app.add_middleware(Traced)
     app.add_middleware(RequestId, access_log=access_log)
-    return app
 
 
 def _add_service_routes(app: FastAPI) -> None:
@@ -192,7 +202,7 @@ def _add_error_handlers(app: FastAPI) -> None:
         return nothing(503)
 
     @app.exception_handler(Unreadable)
-    async def tell_what_is_lost(request: Request, error: Unreadable) -> Response:
+    async def report_lost_key(request: Request, error: Unreadable) -> Response:
         LOG.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
         return faults.fault(500, "Unreadable", f"The operator has to bring back a key: {error}")
 

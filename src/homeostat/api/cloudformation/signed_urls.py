@@ -8,8 +8,9 @@ from starlette.responses import Response
 
 from homeostat.api.cloudformation import responses
 from homeostat.api.cloudformation.responses import Xml
-from homeostat.api.http.context import Service, SignalBody
+from homeostat.api.context import Service
 from homeostat.api.http.faults import documented
+from homeostat.api.http.inputs import SignalBody
 from homeostat.api.http.path_convertors import ANY_PATH
 from homeostat.api.http.responses import Json
 from homeostat.builtin.signals import SignalOutcome

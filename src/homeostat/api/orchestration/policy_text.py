@@ -7,7 +7,7 @@ from types import MappingProxyType
 from oslo_policy.policy import RuleDefault
 
 from homeostat.api.access import rules
-from homeostat.api.access.policy import list_rules
+from homeostat.api.orchestration.routers import list_rules
 
 HEAD = """\
 # Who may do what. Every line shows a default; take the comment away to change it.

@@ -9,7 +9,6 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,13 +16,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from homeostat.api import errors
 from homeostat.api.access.auth import STACK_USER, Access, Caller
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.http import errors
+from homeostat.api.errors import CLOUDFORMATION
 from homeostat.api.http.connections import PEER
-from homeostat.api.http.errors import CLOUDFORMATION
 from homeostat.api.http.rate_limits import TokenBuckets
-from homeostat.api.http.responses import Json
+from homeostat.api.http.versions import versions_answer
 from homeostat.model.errors import Rejected, Transient
 from homeostat.observability import tracing
 
@@ -137,17 +136,6 @@ class Versions:
         elif version is not None and version[1] == "v1.0":
             scope = {**scope, "path": f"/v1{path[version.end() :]}"}
         await self._app(scope, receive, send)
-
-
-def version_of(request: Request) -> dict[str, Any]:
-    """Return the only API version, in the format of version discovery."""
-    href = f"{str(request.base_url).rstrip('/')}/v1/"
-    return {"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}
-
-
-def versions_answer(request: Request) -> Json:
-    """Return the list of API versions, with the status 300."""
-    return Json({"versions": [version_of(request)]}, 300)
 
 
 class OriginCheck:

@@ -8,10 +8,10 @@ import uvicorn
 
 from homeostat.api.access.auth import Access
 from homeostat.api.access.enforcer import Policy
+from homeostat.api.app import Limits, create_app
 from homeostat.api.cloudformation.authentication import Ec2
-from homeostat.api.http.app import Limits, create_app
+from homeostat.api.context import Service
 from homeostat.api.http.connections import Timeouts, protocol
-from homeostat.api.http.context import Service
 from homeostat.api.services.prerequisites import Prerequisites
 from homeostat.api.services.stacks import Quotas, StackService
 from homeostat.clock import Clock, Entropy

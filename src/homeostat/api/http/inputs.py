@@ -1,0 +1,92 @@
+"""What requests carry besides their path: bodies, booleans, numbers and names."""
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import orjson
+from fastapi import Depends, Request
+from pydantic import BaseModel, BeforeValidator
+
+from homeostat.model.errors import Rejected
+from homeostat.templates.parser import check_bounds
+from homeostat.templates.yaml_parser import DEPTH_MAX
+
+MALFORMED = "The server could not comply with the request since it is either malformed or otherwise incorrect."
+
+
+COUNT_MAX = 2**31 - 1
+"""Largest number that a caller may give: every supported database can store it and count to it."""
+
+
+@lru_cache(maxsize=8192)
+def quoted(part: str) -> str:
+    """Quote one part of a path; cached, since a list repeats the same few parts in hundreds of links."""
+    return quote(part, safe="")
+
+
+JSON = "application/json"
+WITH_SIGNALS = (JSON, "text/plain", "")
+"""Content types of signals: scripts on servers send none, or the default of their HTTP tool."""
+
+
+async def _sent(request: Request, kinds: Collection[str]) -> Mapping[str, Any] | None:
+    """Return the JSON object that was sent; None where the body is something else or has another content type.
+
+    Raises:
+        Rejected: HTTPBadRequest for malformed JSON, or JSON that is nested too deeply.
+    """
+    raw = await request.body()
+    if _kind(request) not in kinds or not raw.startswith(b"{"):
+        return None
+    try:
+        body = dict(orjson.loads(raw))
+        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:  # fewer brackets than that cannot be nested that deep
+            check_bounds(body)
+    except ValueError as error:
+        raise Rejected("HTTPBadRequest", f"Malformed JSON in the body: {error}") from error
+    return body
+
+
+def _kind(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _body(request: Request) -> Mapping[str, Any]:
+    """Return the body as JSON object, only with the content type `application/json`.
+
+    A web page can have a browser send other content types without the user's intention (cross-site request forgery).
+    """
+    if _kind(request) != JSON and await request.body():
+        raise Rejected("HTTPBadRequest", f"{MALFORMED} The body has to be JSON, with the header Content-Type: {JSON}.")
+    body = await _sent(request, (JSON,))
+    if body is None:
+        raise Rejected("HTTPBadRequest", MALFORMED)
+    return body
+
+
+async def _signal_body(request: Request) -> Mapping[str, Any] | None:
+    return await _sent(request, WITH_SIGNALS)
+
+
+Body = Annotated[Mapping[str, Any], Depends(_body)]
+SignalBody = Annotated[Mapping[str, Any] | None, Depends(_signal_body)]
+
+
+def described_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """Return the `openapi_extra` of a route whose body is read by `Body`, more leniently than the framework would."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def flag(value: Any) -> bool:
+    """Parse a boolean as clients send it. Raise ValueError for anything else."""
+    word = str(value).strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError(f'Unrecognized value "{value}", acceptable values are: true, false')
+    return word == "true"
+
+
+Flag = Annotated[bool, BeforeValidator(flag)]
+"""A strict boolean: `true` or `false`, in any case of letters."""
