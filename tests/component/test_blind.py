@@ -38,7 +38,7 @@ class Listless(SimulatedCloud):
 def why(service: Service, stack_id: str) -> set[str]:
     with service.db.read() as tx:
         page = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
-    return {str(each.explanation.why) for each in page.told}
+    return {str(each.explanation.why) for each in page.explanations}
 
 
 def doubted(service: Service) -> list[tuple[str, int]]:

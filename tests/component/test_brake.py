@@ -26,7 +26,7 @@ def why(service: Service, stack_id: str) -> dict[str, str]:
     """Name of what waits -> reason."""
     with service.db.read() as tx:
         page = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
-    return {each.explanation.name: str(each.explanation.why) for each in page.told}
+    return {each.explanation.name: str(each.explanation.why) for each in page.explanations}
 
 
 def vanish(service: Service, handles: list[str]) -> None:

@@ -10,7 +10,7 @@ from homeostat.api.services.graphs import Graphs
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence import explainer
-from homeostat.convergence.explainer import ExplainedResource, Explainer, Outlook, Place
+from homeostat.convergence.explainer import ExplainedResource, Explainer, Place, StackProgress
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.plan import Why
@@ -38,7 +38,7 @@ def page(
         stack = stacks.get(tx, stack_id)
         assert stack is not None
         found = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stack, limit, after, depth)
-        return list(found.told), found.after
+        return list(found.explanations), found.after
 
 
 def whys(service: Service, stack_id: str, depth: int = 0) -> dict[str, Why]:
@@ -49,13 +49,13 @@ def whys(service: Service, stack_id: str, depth: int = 0) -> dict[str, Why]:
     }
 
 
-def outlook(service: Service, stack_id: str, depth: int = 0) -> Outlook:
+def progress_of(service: Service, stack_id: str, depth: int = 0) -> StackProgress:
     with service.db.read() as tx:
         stack = stacks.get(tx, stack_id)
         assert stack is not None
         asking = Explainer(tx, DesiredGraphs(), service.clock.now())
         asking.page(stack, 100, None, depth)
-        return asking.outlook(stack, len(Graphs().wanted(tx, stack).definitions), depth)
+        return asking.progress_of(stack, len(Graphs().wanted(tx, stack).definitions), depth)
 
 
 def rows_of(service: Service) -> list[Any]:
@@ -136,10 +136,10 @@ def test_at_rest_and_not_seen_for_long() -> None:
     service = Service(Weather(faults=faults))
     stack_id = service.create({"a": server()})
     service.live(61.0)
-    assert outlook(service, stack_id).unseen is None
+    assert progress_of(service, stack_id).unseen is None
     faults.unreachable = 1.0
     service.live(200.0)
-    unseen = outlook(service, stack_id).unseen
+    unseen = progress_of(service, stack_id).unseen
     assert unseen is not None
     assert "the cloud does not answer" in unseen.reason
     assert unseen.looked_at is not None
@@ -253,7 +253,7 @@ def test_the_pause_between_two_batches_is_told_and_counted() -> None:
     policy = {"batch_create": {"max_batch_size": 2, "pause_time": 30}}
     stack_id = service.create({"g": {**group(6), "update_policy": policy}})
     assert whys(service, stack_id) == {"g": Why.BUILDING}
-    found = outlook(service, stack_id, depth=5)
+    found = progress_of(service, stack_id, depth=5)
     assert (found.planned, found.done) == (7, 0)
     service.live(10.0)
     [paused] = told(service, stack_id)
@@ -261,7 +261,7 @@ def test_the_pause_between_two_batches_is_told_and_counted() -> None:
     assert child.step_at > service.clock.now()
     assert (paused.explanation.why, paused.explanation.due_at) == (Why.PAUSE, child.step_at)
     assert paused.cause is None
-    found = outlook(service, stack_id, depth=5)
+    found = progress_of(service, stack_id, depth=5)
     assert (found.planned, found.done) == (7, 2)
     assert found.estimate is not None
     assert found.estimate.seconds >= child.step_at - service.clock.now() + 30.0
@@ -270,7 +270,7 @@ def test_the_pause_between_two_batches_is_told_and_counted() -> None:
     assert waiting is not None
     assert (waiting.why, waiting.due_at) == (Why.PAUSE, child.step_at)
     service.rest()
-    found = outlook(service, stack_id, depth=5)
+    found = progress_of(service, stack_id, depth=5)
     assert (found.planned, found.done) == (7, 7)
 
 
@@ -293,7 +293,7 @@ def test_a_rolling_update_counts_each_member_once_and_never_goes_back(replaced: 
         else:
             service.clock.time += 0.5
             service.observer.round()
-        found = outlook(service, stack_id, depth=5)
+        found = progress_of(service, stack_id, depth=5)
         assert found.planned in ((7, 8) if replaced else (7,)), "what is replaced counts until it is gone"
         seen.append(found.done)
     assert sorted(set(seen)) == [0, 1, 2, 3, 4, 5, 6, 7]
@@ -369,19 +369,19 @@ def test_shards_at_rest_are_not_read() -> None:
 def test_the_estimate_follows_the_critical_path() -> None:
     service = Service(SLOW)
     first = service.create({"a": server()})
-    assert outlook(service, first).estimate is None
+    assert progress_of(service, first).estimate is None
     service.rest()
     second = service.create({"a": server(), "b": {**server(), "depends_on": "a"}}, name="other")
     service.live(10.0)
-    found = outlook(service, second)
+    found = progress_of(service, second)
     assert (found.planned, found.done, found.stacks) == (2, 0, 1)
     assert [link.explanation.name for link in found.chain.links] == ["a", "b"]
     assert found.estimate is not None
     assert found.estimate.by is Basis.CRITICAL_PATH
     assert found.estimate.seconds == pytest.approx(50.0, abs=3.0)
     service.rest()
-    assert outlook(service, second).estimate is None
-    assert (outlook(service, second).planned, outlook(service, second).done) == (2, 2)
+    assert progress_of(service, second).estimate is None
+    assert (progress_of(service, second).planned, progress_of(service, second).done) == (2, 2)
 
 
 def test_what_could_not_be_locked_is_released_by_unlocking() -> None:
@@ -412,10 +412,10 @@ def test_what_waits_in_a_nested_stack_is_told_although_that_is_well_as_seen_from
 def test_nested_stacks_are_counted_too() -> None:
     service = Service(SLOW)
     stack_id = service.create({"g": group(3), "d": double()})
-    found = outlook(service, stack_id, depth=5)
+    found = progress_of(service, stack_id, depth=5)
     assert (found.planned, found.done, found.stacks) == (5, 1, 2)
     service.rest()
-    found = outlook(service, stack_id, depth=5)
+    found = progress_of(service, stack_id, depth=5)
     assert (found.planned, found.done) == (5, 5)
 
 
@@ -423,7 +423,7 @@ def test_many_take_as_long_as_their_rate_says() -> None:
     service = Service()
     stack_id = service.create({f"r{n}": double(wait_secs=10 * n) for n in range(1, 21)})
     service.live(41.0)
-    found = outlook(service, stack_id)
+    found = progress_of(service, stack_id)
     assert (found.planned, found.done) == (20, 4)
     assert found.rate == pytest.approx(4 / 41)
     assert found.estimate is not None
@@ -432,7 +432,7 @@ def test_many_take_as_long_as_their_rate_says() -> None:
 
 def test_nothing_known_is_said_to_be_nothing() -> None:
     service = Service(SLOW)
-    found = outlook(service, service.create({"a": server()}))
+    found = progress_of(service, service.create({"a": server()}))
     assert (found.rate, found.estimate, found.chain.seconds) == (None, None, None)
     assert found.chain.unknown == (("OS::Nova::Server", "CREATE"),)
 
@@ -443,8 +443,8 @@ def test_a_stack_made_before_progress_was_kept_is_counted_from_its_definitions()
     moving = service.create({"a": double(), "b": server()}, name="other")
     with service.db.write() as tx:
         tx.execute(update(schema.shard).values(planned=0, done=0))
-    assert (outlook(service, at_rest).planned, outlook(service, at_rest).done) == (2, 2)
-    assert (outlook(service, moving).planned, outlook(service, moving).done) == (2, 0)
+    assert (progress_of(service, at_rest).planned, progress_of(service, at_rest).done) == (2, 2)
+    assert (progress_of(service, moving).planned, progress_of(service, moving).done) == (2, 0)
 
 
 class Hanging(SimulatedCloud):

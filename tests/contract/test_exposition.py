@@ -114,9 +114,9 @@ def test_what_sinks_were_told(database: Database) -> None:
         return [numbers(database, name).get(("pigeon",), 0.0) for name in names]
 
     before = counted()
-    metrics.told("pigeon", 3)
-    metrics.not_told("pigeon", 0)
-    metrics.not_told("pigeon", 5)
+    metrics.delivered("pigeon", 3)
+    metrics.delivery_failed("pigeon", 0)
+    metrics.delivery_failed("pigeon", 5)
     assert [now - then for now, then in zip(counted(), before, strict=True)] == [3, 2, 5]
 
 
@@ -128,7 +128,7 @@ from homeostat.convergence import worker
 from homeostat.observability import metrics
 from homeostat.model.plan import Verb
 metrics.claimed(), metrics.passed("done"), metrics.looked("server", 1, 0.1), metrics.drifted(1), metrics.swept(1)
-metrics.told("webhook", 1), metrics.not_told("webhook", 1)
+metrics.delivered("webhook", 1), metrics.delivery_failed("webhook", 1)
 metrics.acted(Verb.CREATE, "server", [], 0.1, healing=True)
 print(metrics.AVAILABLE)
 """

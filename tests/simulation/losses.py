@@ -64,5 +64,5 @@ class Losses:
         said = MarkRequest(True, "it does not answer", reporter="monitor", lasts_s=self._rng.choice((None, None, 5.0)))
         alive = [api for api in self._world.apis if api.alive]
         for api in self._rng.choices(alive, k=self._rng.choice((1, 2, 4))) if alive else ():
-            api.requests.append(lambda _, marks=api.marks: marks.say(stack_id, said, {"": name}))
+            api.requests.append(lambda _, marks=api.marks: marks.mark(stack_id, said, {"": name}))
         self._world.tell(f"user: mark {name} of {stack_id[:6]} once more")

@@ -452,7 +452,7 @@ class TroubledWorld(SimulatedWorld):
             api = self.rng.choice(alive)
 
             def serve(_: StackService) -> None:
-                api.marks.say(stack_id, said, places)
+                api.marks.mark(stack_id, said, places)
 
             api.requests.append(serve)
             self.tell(f"user: mark {targets} of {stack_id[:6]}: {said}")

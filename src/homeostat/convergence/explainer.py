@@ -34,7 +34,7 @@ DEPTH_MAX = 50
 
 Place = tuple[int, int, str]
 """Place of an explanation among those of its stack: shard, rank, node. Pages continue after one."""
-BEFORE_ALL = -1
+FIRST_RANK = -1
 """Rank that comes before every explanation of a shard."""
 
 
@@ -75,18 +75,18 @@ class Page:
     """One page of explanations.
 
     Attributes:
-        told: The explanations.
+        explanations: The explanations.
         after: Place of the last one that was looked at; None where there are no more.
         waiting: What the stack itself waits for, apart from its resources.
     """
 
-    told: Sequence[ExplainedResource]
+    explanations: Sequence[ExplainedResource]
     after: Place | None
     waiting: Waiting | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class StackProgress:
     """Progress of a stack, and the time that it will still take.
 
     Attributes:
@@ -133,8 +133,8 @@ class Explainer:
         self._tx = tx
         self._definitions = definitions
         self._now = now
-        self._left = ROWS_MAX
-        self._known: dict[tuple[str, int], list[Explanation]] = {}
+        self._rows_left = ROWS_MAX
+        self._explanations: dict[tuple[str, int], list[Explanation]] = {}
         self._children: dict[str, Row[Any] | None] = {}
 
     def page(self, stack: Row[Any], limit: int, after: Place | None = None, depth: int = 0) -> Page:
@@ -150,9 +150,9 @@ class Explainer:
             depth: Levels of nested stacks.
         """
         found: list[ExplainedResource] = []
-        place = self._pages(stack, found, (), limit, after, depth)
+        place = self._collect(stack, found, (), limit, after, depth)
         if place is None and after is None:
-            self._inside(stack, found, limit, depth)
+            self._collect_nested(stack, found, limit, depth)
         busy = bool(found) or place is not None or after is not None
         return Page(found, place, explain_stack(stacks.facts(stack), busy))
 
@@ -162,11 +162,11 @@ class Explainer:
         found = []
         for each in self._shard(stack, number):
             if each.name == name:
-                found.append(self._told(stack, number, (), each))
-                self._below(each, found, (name,), progress.STACKS_MAX, depth)
+                found.append(self._explained(stack, number, (), each))
+                self._collect_below(each, found, (name,), progress.STACKS_MAX, depth)
         return found
 
-    def outlook(self, stack: Row[Any], wanted: int, depth: int = 0) -> Outlook:
+    def progress_of(self, stack: Row[Any], wanted: int, depth: int = 0) -> StackProgress:
         """Return how far a stack has come, and how long it will take.
 
         Args:
@@ -182,29 +182,29 @@ class Explainer:
         if below:
             nested = progress.counted(self._tx, [each.id for each in below])
             planned, left = planned + nested.planned, left + nested.planned - nested.done
-        changed, made = self._to_come(stack, {each.id for each in below or ()})
+        changed, made = self._later_members(stack, {each.id for each in below or ()})
         planned, left = planned + made, left + changed + made
         tree = {stack.id, *(each.id for each in below or ())}
         count = None if below is None else 1 + len(below)
-        rate, took = self._pace(stack, tree)
+        rate, took = self._rate(stack, tree)
         chain = self._chain(stack, took)
         moves = stack.status == Status.IN_PROGRESS
         estimate = time_left(chain, left, rate) if moves else None
         unseen = progress.unseen(self._tx, stack.id)
-        return Outlook(planned, planned - left, count, rate, chain, estimate, unseen)
+        return StackProgress(planned, planned - left, count, rate, chain, estimate, unseen)
 
     # -- one shard ---------------------------------------------------------------------------------------------------
 
     def _shard(self, stack: Row[Any], number: int) -> list[Explanation]:
         key = (stack.id, number)
-        if key not in self._known:
+        if key not in self._explanations:
             loaded = load(self._tx, self._definitions, stack.id, number, self._now, self._share, self._timeout_s)
             world = loaded.world
-            self._left -= max(len(world.rows), len(world.definitions), 1)
-            self._known[key] = explain(world, self._standing(stack, loaded.shard), self._now)
-        return self._known[key]
+            self._rows_left -= max(len(world.rows), len(world.definitions), 1)
+            self._explanations[key] = explain(world, self._shard_status(stack, loaded.shard), self._now)
+        return self._explanations[key]
 
-    def _standing(self, stack: Row[Any], shard: Row[Any]) -> ShardStatus:
+    def _shard_status(self, stack: Row[Any], shard: Row[Any]) -> ShardStatus:
         # Whether any worker is alive is asked only where that would explain something: a shard is long overdue.
         late = shard.wake_at is not None and shard.wake_at < self._now - PATIENCE_S
         return ShardStatus(
@@ -218,7 +218,7 @@ class Explainer:
 
     # -- the pages ---------------------------------------------------------------------------------------------------
 
-    def _pages(
+    def _collect(
         self,
         stack: Row[Any],
         found: list[ExplainedResource],
@@ -232,11 +232,11 @@ class Explainer:
         Returns:
             The place after which the next page begins; None after the last explanation.
         """
-        begin = after or (0, BEFORE_ALL, "")
+        begin = after or (0, FIRST_RANK, "")
         # One shard more than may be visited: its presence says that there is another page.
         for turn, shard in enumerate(progress.shards_to_explain(self._tx, stack, self._now, begin[0], SHARDS_MAX + 1)):
-            passed = max(begin, (shard.number, BEFORE_ALL, ""))
-            if turn == SHARDS_MAX or self._left <= 0:
+            passed = max(begin, (shard.number, FIRST_RANK, ""))
+            if turn == SHARDS_MAX or self._rows_left <= 0:
                 return passed
             for each in self._shard(stack, shard.number):
                 place = (shard.number, each.rank, each.node)
@@ -244,30 +244,30 @@ class Explainer:
                     continue
                 if len(found) >= limit:
                     return passed
-                found.append(self._told(stack, shard.number, path, each))
-                self._below(each, found, (*path, each.name), limit, depth)
+                found.append(self._explained(stack, shard.number, path, each))
+                self._collect_below(each, found, (*path, each.name), limit, depth)
                 passed = place
         return None
 
-    def _below(
+    def _collect_below(
         self, each: Explanation, found: list[ExplainedResource], path: tuple[str, ...], limit: int, depth: int
     ) -> None:
         child = self._child(each) if depth > 0 else None
         if child is not None:
-            self._pages(child, found, path, limit, None, depth - 1)
+            self._collect(child, found, path, limit, None, depth - 1)
 
-    def _inside(self, stack: Row[Any], found: list[ExplainedResource], limit: int, depth: int) -> None:
+    def _collect_nested(self, stack: Row[Any], found: list[ExplainedResource], limit: int, depth: int) -> None:
         """Add explanations of nested stacks that are not at rest though the resources above them are."""
         below = progress.nested_stacks(self._tx, stack.id, depth) or []
-        untold = progress.in_motion(self._tx, [each.id for each in below]) - {each.stack.id for each in found}
+        missing = progress.in_motion(self._tx, [each.id for each in below]) - {each.stack.id for each in found}
         paths: dict[str, tuple[str, ...]] = {stack.id: ()}
         for each in below:
             paths[each.id] = (*paths[each.parent_id], each.parent_name)
-            row = stacks.get(self._tx, each.id) if each.id in untold and len(found) < limit else None
+            row = stacks.get(self._tx, each.id) if each.id in missing and len(found) < limit else None
             if row is not None:
-                self._pages(row, found, paths[each.id], limit, None, 0)
+                self._collect(row, found, paths[each.id], limit, None, 0)
 
-    def _told(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
+    def _explained(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
         child = self._child(each)
         shown = with_pause(each, stacks.facts(child)) if child is not None else each
         return ExplainedResource((*path, each.name), stack, shown, child, self._cause(stack, number, path, each))
@@ -285,7 +285,7 @@ class Explainer:
         """Follow the waiting to its end, through nested stacks as far as the budget reaches."""
         found = self._by_node(stack, number).get(each.cause, each)
         child = self._child(found)
-        while child is not None and self._left > 0 and len(path) <= DEPTH_MAX:
+        while child is not None and self._rows_left > 0 and len(path) <= DEPTH_MAX:
             inner = self._first(child)
             if inner is None:
                 found = with_pause(found, stacks.facts(child))
@@ -295,7 +295,7 @@ class Explainer:
         return None if found.node == each.node and found.key == each.key else Cause((*path, found.name), found)
 
     def _by_node(self, stack: Row[Any], number: int) -> Mapping[str, Explanation]:
-        return {each.node: each for each in self._known[stack.id, number]}
+        return {each.node: each for each in self._explanations[stack.id, number]}
 
     def _first(self, stack: Row[Any]) -> Explanation | None:
         """Return the first explanation of a stack: what it waits for before all else; None where it is at rest."""
@@ -306,7 +306,7 @@ class Explainer:
 
     # -- groups that change in batches -------------------------------------------------------------------------------
 
-    def _to_come(self, stack: Row[Any], below: set[str]) -> tuple[int, int]:
+    def _later_members(self, stack: Row[Any], below: set[str]) -> tuple[int, int]:
         """Count the members that later batches of rolling updates will change and create.
 
         These are in addition to what the counts of the shards say, which know only the batch under way. Counted are the
@@ -322,14 +322,14 @@ class Explainer:
             if "rollout" not in group:
                 continue
             later, new = rolling_update.remaining(group)
-            changed += later - self._counted_already(each.id, group)
+            changed += later - self._already_counted(each.id, group)
             made += new
-            # Of the stack itself `outlook` knows from `wanted` how many members there should be.
+            # Of the stack itself `progress_of` knows from `wanted` how many members there should be.
             if each is not stack:
                 made += max(0, group["count"] - progress.counted(self._tx, [each.id]).planned)
         return changed, made
 
-    def _counted_already(self, stack_id: str, group: Group) -> int:
+    def _already_counted(self, stack_id: str, group: Group) -> int:
         """Count the members of later batches that the counts of their shards contain already.
 
         That is so before the first pass over a new revision, when nothing counts as done.
@@ -358,7 +358,7 @@ class Explainer:
 
     # -- how long ----------------------------------------------------------------------------------------------------
 
-    def _pace(self, stack: Row[Any], tree: set[str]) -> tuple[float | None, Durations]:
+    def _rate(self, stack: Row[Any], tree: set[str]) -> tuple[float | None, Durations]:
         """Return the resources a second that came to rest lately, and how long actions on each type took.
 
         The times are those of this stack, or else of the project; the rate is None where nothing came to rest.
@@ -378,7 +378,12 @@ class Explainer:
 
     def _chain(self, stack: Row[Any], took: Durations, depth: int = DEPTH_MAX) -> Chain:
         """Return the critical path through what this answer has looked at of a stack."""
-        unfinished = [each for (stack_id, _), told in self._known.items() if stack_id == stack.id for each in told]
+        unfinished = [
+            each
+            for (stack_id, _), explanations in self._explanations.items()
+            if stack_id == stack.id
+            for each in explanations
+        ]
         inside = {}
         for each in unfinished:
             child = self._child(each) if depth else None

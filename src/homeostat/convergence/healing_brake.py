@@ -49,7 +49,7 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
         group = stacks.group_of(tx, stack.id, stack.revision)
         members = groups.size_of(group) if group is not None else None
         elsewhere = brakes.elsewhere(tx, stack.id, world.shard)
-    return Brake(share, members, elsewhere, _in_service_min(tx, stack), _policy(tx, stack), _blind(tx, world))
+    return Brake(share, members, elsewhere, _members_in_service_min(tx, stack), _policy(tx, stack), _blind(tx, world))
 
 
 def _policy(tx: Connection, stack: StackFacts) -> str | None:
@@ -60,16 +60,16 @@ def _policy(tx: Connection, stack: StackFacts) -> str | None:
     a whole, and after a switch for that resource, or for the nested stack itself.
     """
     policy, key = (stack.healing or {}).get("policy"), stack.parent_key
-    # From the innermost stack outwards: the nearest word counts.
+    # From the innermost stack outwards: the nearest setting counts.
     while key is not None and (outer := brakes.parent_brake(tx, key)) is not None:
         above = (outer.healing or {}).get("policy")
         switched = (outer.exceptions or {}).get(outer.name, {}).get("healing")
         # A policy that differs from the one above was set for this stack, not copied.
         if switched or policy != above:
             return policy
-        said = healing_policy.said_in(outer.metadata)
-        if said is not None:
-            return said
+        in_template = healing_policy.said_in(outer.metadata)
+        if in_template is not None:
+            return in_template
         key = outer.parent_key
     return policy
 
@@ -84,7 +84,7 @@ def _is_absent(seen: Seen | None) -> bool:
     return seen is not None and seen.observation.presence is Presence.ABSENT
 
 
-def _in_service_min(tx: Connection, stack: StackFacts) -> int:
+def _members_in_service_min(tx: Connection, stack: StackFacts) -> int:
     """Return how many members a group's stack keeps in service, by its update policy; 0 where it says nothing."""
     row = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
     kind = type_of(row.type) if row is not None else None
@@ -96,7 +96,7 @@ def _in_service_min(tx: Connection, stack: StackFacts) -> int:
 
 
 def _blind(tx: Connection, world: World) -> frozenset[str]:
-    """Return the kinds of which everything in the project seems to be absent, so that the look is doubted."""
+    """Return the kinds of which everything in the project seems to be absent, so that the observation is doubted."""
     missed: dict[str, float] = defaultdict(float)
     for row in world.rows.values():
         seen = world.seen.get(row.key)

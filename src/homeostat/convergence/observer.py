@@ -30,13 +30,13 @@ SHARDS_MAX = 50
 """Shards observed in one round: at most about 50,000 things."""
 TOKENS_MAX = 500
 """Tokens of orphans looked for in one round."""
-GRID = 6
+ALIGNMENT = 6
 """Looks are aligned to this fraction of their interval, so that many are made together."""
-GRID_S_MIN = 1.0
+ALIGNMENT_S_MIN = 1.0
 """Seconds; where the fraction would be shorter, looks are not aligned."""
 IDLE_S = 0.2
 """Pause after a round that found nothing due, since another worker was faster."""
-AGAIN_S = 1.0
+REOPEN_S = 1.0
 """Time until a broken stream of notices is opened again."""
 SWEEP_S = 1.0
 """Pause after a sweep that found nothing."""
@@ -56,7 +56,7 @@ class Observer:
         busy_s: float,
         nudge: Callable[[], None] = lambda: None,
     ) -> None:
-        """Remember where to look.
+        """Prepare an observer.
 
         Args:
             db: The database.
@@ -114,7 +114,7 @@ class Observer:
             for reason, unseen in reasons.items():
                 look_schedule.record_blind(tx, unseen, reason)
             for interval, alike in intervals.items():
-                look_schedule.look_again(tx, alike, taken_at, None if interval is None else _together(now, interval))
+                look_schedule.look_again(tx, alike, taken_at, None if interval is None else _aligned(now, interval))
 
     def sweep(self) -> int:
         """Remove what requests that were given up have made after all (CV18, ADR 0012); return how many things."""
@@ -124,13 +124,13 @@ class Observer:
         with self._db.write() as tx:
             taken_at = self._db.now_of(tx)
             due = orphans.take_due(tx, taken_at, TOKENS_MAX)
-            kept = orphans.owned(tx, [each.token for each in due])
+            owned = orphans.owned(tx, [each.token for each in due])
             # A row has these tokens after all. They are forgotten in the transaction that finds this out: a token that
             # is given up once more after it has to be watched.
-            orphans.drop(tx, sorted(kept))
+            orphans.drop(tx, sorted(owned))
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
         for each in due:
-            if each.token not in kept:
+            if each.token not in owned:
                 groups[each.project, each.kind].append(each.token)
         removed = sum(self._remove(project, kind, tokens, taken_at) for (project, kind), tokens in groups.items())
         metrics.swept(removed)
@@ -153,10 +153,10 @@ class Observer:
             there = {token: look.handle for token, look in zip(tokens, looks, strict=True) if look.present}
             # Asked right before the deletion: a stack may have adopted the thing since the tokens were read.
             with self._db.read() as tx:
-                nobodys = orphans.removable(tx, project, there) if there else set()
-            found = [handle for token, handle in there.items() if token in nobodys]
+                removable = orphans.removable(tx, project, there) if there else set()
+            found = [handle for token, handle in there.items() if token in removable]
             if found:
-                LOG.warning("removing %d %s that nobody waits for any more: %s", len(found), kind, found)
+                LOG.warning("removing %d %s that belong to no resource: %s", len(found), kind, found)
                 cloud.delete(kind, found)
         except HomeostatError as error:
             LOG.warning("cannot look for late %s of project %s: %s", kind, project, error)
@@ -168,7 +168,7 @@ class Observer:
             gone = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
             unsure = {token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.UNKNOWN}
             orphans.drop_expired(tx, gone, taken_at)
-            orphans.extend(tx, sorted(nobodys | unsure), self._db.now_of(tx))
+            orphans.extend(tx, sorted(removable | unsure), self._db.now_of(tx))
         return len(found)
 
     def _watch_on(self, tokens: list[str]) -> int:
@@ -180,15 +180,15 @@ class Observer:
     def notice(self, seen: Iterable[ChangeNotice]) -> None:
         """Look at the things of change notices."""
         by_kind: dict[str, set[str]] = defaultdict(set)
-        for sighting in seen:
-            by_kind[sighting.kind].add(sighting.handle)
+        for notice in seen:
+            by_kind[notice.kind].add(notice.handle)
         for kind, handles in by_kind.items():
             with self._db.read() as tx:
                 watched = observations.by_handle(tx, sorted(handles), of_kind([kind])[kind])
             self.look(watched)
 
     def look(self, watched: Sequence[WatchedThing]) -> dict[Shard, str]:
-        """Look at things, with one call for each project and kind; store what is news, and wake the shards concerned.
+        """Look at things, with one call for each project and kind; store what has changed, and wake its shards.
 
         Returns:
             The shards with things that could not be looked at, and why.
@@ -219,15 +219,15 @@ class Observer:
             looked = list(zip(things, looks, strict=True))
             unknown = [(thing, look.reason) for thing, look in looked if look.presence is Presence.UNKNOWN]
             blind |= {(thing.stack_id, thing.shard): reason or "it is unknown" for thing, reason in unknown}
-            self._store([(thing, look) for thing, look in looked if _news(thing, look, cloud)])
+            self._store([(thing, look) for thing, look in looked if _is_change(thing, look, cloud)])
         return blind
 
-    def _store(self, news: Sequence[tuple[WatchedThing, Observation]]) -> None:
-        if not news:
+    def _store(self, changes: Sequence[tuple[WatchedThing, Observation]]) -> None:
+        if not changes:
             return
-        metrics.drifted(sum(not thing.busy for thing, _ in news))
+        metrics.drifted(sum(not thing.busy for thing, _ in changes))
         by_stack: dict[str, list[tuple[WatchedThing, Observation]]] = defaultdict(list)
-        for each in news:
+        for each in changes:
             by_stack[each[0].stack_id].append(each)
         seen_at = self._db.agreed_now()
         written = {
@@ -236,7 +236,7 @@ class Observer:
         }
         with self._db.write() as tx:
             now = self._db.now_of(tx)
-            lock_order.take(tx, sorted(_shards([thing for thing, _ in news])))
+            lock_order.take(tx, sorted(_shards([thing for thing, _ in changes])))
             for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
                 urgent = min(_urgency(*each) for each in looks)
                 shards.wake(tx, stack_id, now, urgent, sorted({thing.shard for thing, _ in looks}))
@@ -244,15 +244,15 @@ class Observer:
         self._nudge()
 
 
-def _together(now: float, interval_s: float) -> float:
+def _aligned(now: float, interval_s: float) -> float:
     """Return when to look again after an interval.
 
     Long intervals end a little early, at a time at which others end, too: one look at many things costs little more
     than one at a single thing.
     """
-    grid_s = interval_s / GRID
+    alignment_s = interval_s / ALIGNMENT
     at = now + interval_s
-    return at if grid_s < GRID_S_MIN else at // grid_s * grid_s
+    return at if alignment_s < ALIGNMENT_S_MIN else at // alignment_s * alignment_s
 
 
 def _urgency(thing: WatchedThing, look: Observation) -> Priority:
@@ -276,10 +276,10 @@ def _about(things: Sequence[WatchedThing]) -> AbstractContextManager[None]:
     return about(stack=named(thing.stack_id for thing in things), resource=named(thing.name for thing in things))
 
 
-def _news(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:
+def _is_change(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:
     """Whether an observation has to be stored and judged.
 
-    A cloud that lists late may not show yet what was just made: its absence is no news.
+    A cloud that lists late may not show yet what was just made: its absence says nothing.
     """
     early = thing.acted_at is not None and look.seen_at < thing.acted_at + cloud.listing_lag_s
     if look.presence is Presence.ABSENT and early:
@@ -304,9 +304,9 @@ class CloudNotices:
     def _follow(self) -> None:
         while not self._stop.is_set():
             try:
-                for sighting in self._cloud.watch(self._stop.is_set):
-                    self._observer.notice([sighting])
+                for notice in self._cloud.watch(self._stop.is_set):
+                    self._observer.notice([notice])
                 return
             except Exception:
                 LOG.exception("the stream of notices broke; it is opened again")
-                self._stop.wait(AGAIN_S)
+                self._stop.wait(REOPEN_S)

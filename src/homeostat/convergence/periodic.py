@@ -1,6 +1,6 @@
 """Threads for a worker's periodic tasks: observing, sweeping, collecting snapshots, delivering events.
 
-One thread asks the database for all of them what is due, so that the others cost nothing while there is nothing to do
+One thread queries the database for all of them, so that the others cost nothing while there is nothing to do
 (ADR 0053).
 """
 
@@ -13,9 +13,9 @@ from homeostat.store.database import Database
 from homeostat.store.operation import periodic
 
 LOG = logging.getLogger(__name__)
-AGAIN_S = 1.0
+RETRY_S = 1.0
 """Pause after a failure."""
-BREATH_S = 0.02
+QUERY_PAUSE_S = 0.02
 """Least time between two queries, however many notices come in."""
 STOP_S = 5.0
 """Time that stopping waits for each thread."""
@@ -39,19 +39,19 @@ class PeriodicTask:
 
 
 class PeriodicTasks:
-    """One thread for each task, and one that asks for all of them what is due."""
+    """One thread for each task, and one that finds out which tasks are due."""
 
     def __init__(self, db: Database, tasks: Sequence[PeriodicTask]) -> None:
         self._db = db
         self._tasks = tasks
         self._stop = threading.Event()
-        self._changed = threading.Event()
-        self.nudge: Callable[[], None] = self._changed.set
-        """Say that something may be due."""
+        self._wake = threading.Event()
+        self.nudge: Callable[[], None] = self._wake.set
+        """Report that something may be due."""
         self._threads = [
-            threading.Thread(target=self._look_out, name="periodic-tasks", daemon=True),
+            threading.Thread(target=self._watch, name="periodic-tasks", daemon=True),
             *(
-                threading.Thread(target=self._do, args=(each,), name=f"periodic-{each.name}", daemon=True)
+                threading.Thread(target=self._run, args=(each,), name=f"periodic-{each.name}", daemon=True)
                 for each in tasks
             ),
         ]
@@ -64,42 +64,42 @@ class PeriodicTasks:
         """Stop; tasks that are running are finished, if that does not take long."""
         self._stop.set()
         # Wakes the threads that wait: they see `_stop`, and end.
-        self._changed.set()
+        self._wake.set()
         for each in self._tasks:
             each.due.set()
         for thread in self._threads:
             thread.join(timeout=STOP_S)
 
-    def _look_out(self) -> None:
-        while not self._stop.wait(BREATH_S):
+    def _watch(self) -> None:
+        while not self._stop.wait(QUERY_PAUSE_S):
             # Cleared before the query: a notice that comes in during it leads to another one.
-            self._changed.clear()
+            self._wake.clear()
             try:
                 pause_s = self.begin_due()
             except Exception:
                 LOG.exception("cannot find out which periodic tasks are due; it is tried again")
-                pause_s = AGAIN_S
-            self._changed.wait(pause_s)
+                pause_s = RETRY_S
+            self._wake.wait(pause_s)
 
     def begin_due(self) -> float:
         """Start every task that has something due; return the seconds until the next query."""
         within_s = self._db.notices.longest_wait_s()
         with self._db.single_read() as tx:
             waits = periodic.due_in(tx, self._db.agreed_now(), within_s)
-        # A task that runs needs no wake-up: it has the database asked again once it is done (see `_do`).
+        # A task that runs needs no wake-up: it has the database queried again once it is done (see `_run`).
         resting = [each for each in self._tasks if not each.due.is_set()]
         for each in resting:
             if waits[each.name] <= 0.0:
                 each.due.set()
         return min((waits[each.name] for each in resting if not each.due.is_set()), default=within_s)
 
-    def _do(self, task: PeriodicTask) -> None:
+    def _run(self, task: PeriodicTask) -> None:
         while task.due.wait() and not self._stop.is_set():
             try:
                 pause_s = 0.0 if task.run() else task.idle_s
             except Exception:
                 LOG.exception("%s failed; it is tried again", task.name)
-                pause_s = AGAIN_S
+                pause_s = RETRY_S
             self._stop.wait(pause_s)
             task.due.clear()
-            self._changed.set()
+            self._wake.set()

@@ -20,12 +20,12 @@ from homeostat.store.stacks import snapshots, stacks, views
 
 DATA_KEYS = {"server": "snapshot_image_id", "volume": "backup_id"}
 """Kind of a thing -> name, as in Heat, under which the id of its snapshot stands in `resource_data`."""
-Kept = Mapping[tuple[tuple[str, ...], str], tuple[str, str]]
+Snapshots = Mapping[tuple[tuple[str, ...], str], tuple[str, str]]
 """(place of a stack, name of a resource) -> (kind, id) of the cloud's snapshot of it.
 
 The place of a stack is the sequence of resource names on the way down to it from the stack whose snapshot it is.
 """
-RESOURCES_TOLD = 10_000
+RESOURCES_MAX = 10_000
 """Resources, nested ones included, that the description names at most; the data of all is kept."""
 
 
@@ -43,24 +43,24 @@ def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
     if row is None or stack.snapshot is None or not stacks.is_settled(tx, row, stack.revision):
         return None
     parts = snapshots.parts(tx, stack.snapshot["id"])
-    kept = {(tuple(each.place), each.name): (each.kind, each.made) for each in parts if each.made}
-    return snapshots.cell(db, {"resources": _Described(tx, kept, row.size).resources(row, ())})
+    made_snapshots = {(tuple(each.place), each.name): (each.kind, each.made) for each in parts if each.made}
+    return snapshots.cell(db, {"resources": _Described(tx, made_snapshots, row.size).resources(row, ())})
 
 
 class _Described:
     """Builder of the description of a stack and of everything nested in it."""
 
-    def __init__(self, tx: Connection, kept: Kept, size: int) -> None:
+    def __init__(self, tx: Connection, made_snapshots: Snapshots, size: int) -> None:
         """Begin a description.
 
         Args:
             tx: A consistent read.
-            kept: The clouds' snapshots of the resources.
+            made_snapshots: The clouds' snapshots of the resources.
             size: Number of resources of the outermost stack, without nested ones.
         """
         self._tx = tx
-        self._kept = kept
-        self._left = RESOURCES_TOLD - size
+        self._snapshots = made_snapshots
+        self._left = RESOURCES_MAX - size
 
     def resources(self, stack: Row[Any], place: Sequence[str]) -> dict[str, Any]:
         """Return the entries of the resources of a stack at this place, by name, nested ones inside them."""
@@ -72,7 +72,7 @@ class _Described:
         return {row.name: self._entry(row, place) for row in standing if row is not None}
 
     def _entry(self, row: Resource, place: Sequence[str]) -> dict[str, Any]:
-        kind, made = self._kept.get((tuple(place), row.name), ("", ""))
+        kind, made = self._snapshots.get((tuple(place), row.name), ("", ""))
         entry = {
             "name": row.name,
             "resource_id": row.handle or None,

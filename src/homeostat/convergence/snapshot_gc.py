@@ -37,10 +37,10 @@ class SnapshotCollector:
                 return 0
         with self._db.write() as tx:
             due = snapshots.take_due(tx, self._db.now_of(tx), SNAPSHOTS_MAX)
-            kept = {id: snapshots.parts(tx, id) for id, _ in due}
-        return sum(self._dispose(id, project, kept[id]) for id, project in due)
+            parts = {id: snapshots.parts(tx, id) for id, _ in due}
+        return sum(self._delete_snapshot(id, project, parts[id]) for id, project in due)
 
-    def _dispose(self, id: str, project: str, parts: Sequence[Row[Any]]) -> bool:
+    def _delete_snapshot(self, id: str, project: str, parts: Sequence[Row[Any]]) -> bool:
         """Delete one snapshot as far as possible now; return whether it is gone.
 
         Where time may help (a `HomeostatError` that is neither of the two below, or a broken adapter), the next round
@@ -52,14 +52,14 @@ class SnapshotCollector:
         try:
             gone = [self._delete(project, kind, tokens) for kind, tokens in by_kind.items()]
         except (Rejected, Terminal) as error:
-            return self._ended(id, project, str(error))
+            return self._finish(id, project, str(error))
         except HomeostatError as error:
             LOG.warning("cannot delete snapshot %s of project %s now: %s", id, project, error)
             return False
         except Exception:
             LOG.exception("cannot delete snapshot %s of project %s: the adapter failed", id, project)
             return False
-        return all(gone) and self._ended(id, project)
+        return all(gone) and self._finish(id, project)
 
     def _delete(self, project: str, kind: str, tokens: list[str]) -> bool:
         """Ask the cloud to delete what carries these tokens; return whether nothing is left of it.
@@ -77,7 +77,7 @@ class SnapshotCollector:
                 raise answer
         return all(isinstance(answer, Observation) and answer.presence is Presence.ABSENT for answer in answers)
 
-    def _ended(self, id: str, project: str, failure: str = "") -> bool:
+    def _finish(self, id: str, project: str, failure: str = "") -> bool:
         """Remove the row of a snapshot, or FAIL it; return whether it is gone."""
         with self._db.write() as tx:
             if snapshots.for_update(self._db, tx, id) is None:

@@ -29,16 +29,16 @@ from homeostat.templates import declared_in
 from homeostat.templates.environments import nested_environment
 from homeostat.templates.tree import Allowance
 
-SIZES_KEPT_MAX, SIZES_KEPT_S = 1000, 2.0
-"""Trees whose counts are kept in memory, and for how many seconds."""
+SIZES_CACHED_MAX, SIZES_CACHED_S = 1000, 2.0
+"""Trees whose counts are cached, and for how many seconds."""
 UNSEEN_SHARE = 0.02
 """Share of the limit that a worker may add to a tree before it has to count the tree anew, with what others added."""
-FORECAST_LEVELS = 5
-"""Levels of nested stacks that one forecast looks into."""
-FORECAST_MIN = 10
+ESTIMATE_LEVELS = 5
+"""Levels of nested stacks that one estimate looks into."""
+ESTIMATE_MIN = 10
 """Members from which on a group is looked into before it is made: a look costs as much as making one member."""
-FORECAST_MAX = 100
-"""Nested templates that one forecast compiles."""
+ESTIMATE_MAX = 100
+"""Nested templates that one estimate compiles."""
 
 
 class TooLarge(Terminal):
@@ -51,7 +51,7 @@ class TreeSizes:
     def __init__(self, clock: Clock, resources_max: int) -> None:
         """Begin without any count; `resources_max` is the limit of a root stack with everything nested in it."""
         self.resources_max = resources_max
-        self._sizes: TTLCache[str, _Size] = TTLCache(SIZES_KEPT_MAX, SIZES_KEPT_S, clock.monotonic)
+        self._sizes: TTLCache[str, _Size] = TTLCache(SIZES_CACHED_MAX, SIZES_CACHED_S, clock.monotonic)
         self._counting = threading.Lock()
 
     def begin(self, db: Database, tx: Connection, parent: StackFacts, least: int) -> None:
@@ -123,11 +123,11 @@ class _Size:
 def least_size(desired: stacks.Desired) -> int:
     """Return how many resources a revision will have at least, with what is nested in the members of a large group."""
     size = size_of(desired)
-    return GroupSize().size(desired) if desired.kind == "group" and size >= FORECAST_MIN else size
+    return GroupSize().size(desired) if desired.kind == "group" and size >= ESTIMATE_MIN else size
 
 
 class GroupSize:
-    """Forecast of the resources of a group, with everything nested in its members, before any of it is made.
+    """Estimate of the resources of a group, with everything nested in its members, before any of it is made.
 
     It follows from the templates and their parameters. What cannot be known before a resource exists counts as nothing.
     """
@@ -136,7 +136,7 @@ class GroupSize:
         self._allowance = Allowance()
         self._known: dict[str, int] = {}
 
-    def size(self, desired: stacks.Desired, levels: int = FORECAST_LEVELS) -> int:
+    def size(self, desired: stacks.Desired, levels: int = ESTIMATE_LEVELS) -> int:
         """Return how many resources a stack will have at least, nested ones included, down to `levels` levels."""
         if desired.kind == "group":
             return size_of(desired) * (1 + self._member(desired, levels))
@@ -180,12 +180,12 @@ class GroupSize:
 
         A template that is wrong counts as nothing: its error is reported when the nested stack is made.
         """
-        source, given = kind.source(each.properties), kind.stack_parameters(each.properties)
-        key = repr((source, given, environment, levels))
-        if key not in self._known and len(self._known) < FORECAST_MAX:
+        source, values = kind.source(each.properties), kind.stack_parameters(each.properties)
+        key = repr((source, values, environment, levels))
+        if key not in self._known and len(self._known) < ESTIMATE_MAX:
             try:
                 template = template_of(source, files)
-                parameters = parameters_of(given, declared_in(template, "parameters"))
+                parameters = parameters_of(values, declared_in(template, "parameters"))
                 nested = stacks.Desired("template", template, parameters, environment, files)
                 self._known[key] = self.size(nested, levels - 1)
             except Rejected:

@@ -112,7 +112,7 @@ class Deliverer:
                 )
                 break
             cursor, count = event.seq, count + 1
-        metrics.told(kind, count)
+        metrics.delivered(kind, count)
         return replace(sink, cursor=cursor), reason
 
     def _redactions_of(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Redaction]:
@@ -149,4 +149,4 @@ class Deliverer:
         if still_owned and lost:
             LOG.error("%d events are dropped: the sink %s failed for a day: %s", lost, kind, reason)
         if still_owned and reason:
-            metrics.not_told(kind, lost)
+            metrics.delivery_failed(kind, lost)

@@ -86,16 +86,16 @@ def swept(removed: int) -> None:
         _METERS.swept.inc(removed)
 
 
-def told(kind: str, count: int) -> None:
+def delivered(kind: str, count: int) -> None:
     """Count events delivered to a sink of this kind."""
     if _METERS is not None and count:
-        _METERS.told.labels(kind).inc(count)
+        _METERS.delivered.labels(kind).inc(count)
 
 
-def not_told(kind: str, lost: int) -> None:
+def delivery_failed(kind: str, lost: int) -> None:
     """Count a failed delivery to a sink of this kind, and the events that were given up."""
     if _METERS is not None:
-        _METERS.not_told.labels(kind).inc()
+        _METERS.delivery_failures.labels(kind).inc()
         _METERS.given_up.labels(kind).inc(lost)
 
 

@@ -44,8 +44,8 @@ class Meters:
         self.drifts = self._counter("drifts", "Things at rest that were found to be different.")
         self.sweeps = self._counter("sweeps", "Looks for what late requests have made.")
         self.swept = self._counter("swept_things", "Things that late requests had made, removed.")
-        self.told = self._counter("events_told", "Events that event sinks were told of.", "type")
-        self.not_told = self._counter("events_not_told", "Tries to tell an event sink that failed.", "type")
+        self.delivered = self._counter("events_told", "Events that event sinks were told of.", "type")
+        self.delivery_failures = self._counter("events_not_told", "Tries to tell an event sink that failed.", "type")
         self.given_up = self._counter("events_given_up", "Events that an event sink is never told of.", "type")
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:

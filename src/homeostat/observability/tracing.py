@@ -89,9 +89,9 @@ def request(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> A
     from opentelemetry.propagate import extract
     from opentelemetry.trace import SpanKind
 
-    told = extract({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
+    parent = extract({name.decode("latin-1"): value.decode("latin-1") for name, value in headers})
     attributes = {"http.request.method": method, "url.path": path}
-    return _tracer.start_as_current_span(method, context=told, kind=SpanKind.SERVER, attributes=attributes)
+    return _tracer.start_as_current_span(method, context=parent, kind=SpanKind.SERVER, attributes=attributes)
 
 
 def responded(method: str, code: int, route: str, **attributes: Any) -> None:

@@ -17,7 +17,7 @@ from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, is_deleted, link, stack_identity
-from homeostat.convergence.explainer import BEFORE_ALL, Cause, ExplainedResource, Explainer, Outlook, Page, Place
+from homeostat.convergence.explainer import FIRST_RANK, Cause, ExplainedResource, Explainer, Page, Place, StackProgress
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Waiting
 from homeostat.model.status import joined
@@ -29,7 +29,7 @@ from homeostat.store.stacks.progress import Unseen
 ROUTER = router("explanations")
 PAGE, PAGE_MAX = 100, 1000
 BLOCKS_MAX = 20
-RANKS = [str(rank) for rank in range(BEFORE_ALL, LAST + 1)]
+RANKS = [str(rank) for rank in range(FIRST_RANK, LAST + 1)]
 
 Depth = Annotated[int, Query(ge=0, le=COUNT_MAX, description="Levels of nested stacks to explain, too.")]
 
@@ -58,8 +58,10 @@ def explain_stack(
         stack = context.stack(tx, stack_name, stack_id)
         action = _explaining(context, tx)
         page = Page((), None) if is_deleted(stack) else action.page(stack, query.limit, after, query.nested_depth)
-        outlook = action.outlook(stack, len(context.service.graphs.wanted(tx, stack).definitions), query.nested_depth)
-    return Json({"explanation": _stack(context, stack, query, page, outlook)})
+        progress = action.progress_of(
+            stack, len(context.service.graphs.wanted(tx, stack).definitions), query.nested_depth
+        )
+    return Json({"explanation": _stack(context, stack, query, page, progress)})
 
 
 @ROUTER.get(
@@ -86,7 +88,7 @@ def _explaining(context: RequestContext, tx: Connection) -> Explainer:
     return Explainer(tx, context.service.definitions, context.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
 
 
-def _stack(context: RequestContext, stack: Row[Any], query: ExplainQuery, page: Page, outlook: Outlook) -> Wire:
+def _stack(context: RequestContext, stack: Row[Any], query: ExplainQuery, page: Page, progress: StackProgress) -> Wire:
     shown = stack_identity(context, stack)
     if page.after is not None:
         params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": _marker(page.after)}
@@ -99,11 +101,11 @@ def _stack(context: RequestContext, stack: Row[Any], query: ExplainQuery, page: 
         "begun_at": at(stack.updated_at or stack.created_at),
         "deadline": at(stack.deadline),
         "waiting": _waiting(page.waiting),
-        "unseen": _unseen(outlook.unseen),
-        "progress": {"planned": outlook.planned, "done": outlook.done, "stacks": outlook.stacks},
-        "critical_path": _path(outlook.chain),
-        "estimate": _estimate(outlook),
-        "resources": [_reason(context, each) for each in page.told],
+        "unseen": _unseen(progress.unseen),
+        "progress": {"planned": progress.planned, "done": progress.done, "stacks": progress.stacks},
+        "critical_path": _path(progress.chain),
+        "estimate": _estimate(progress),
+        "resources": [_reason(context, each) for each in page.explanations],
     }
 
 
@@ -140,9 +142,9 @@ def _path(chain: Chain) -> Wire | None:
     }
 
 
-def _estimate(outlook: Outlook) -> Wire | None:
-    found = outlook.estimate
-    return None if found is None else {"seconds": found.seconds, "by": found.by, "rate": outlook.rate}
+def _estimate(progress: StackProgress) -> Wire | None:
+    found = progress.estimate
+    return None if found is None else {"seconds": found.seconds, "by": found.by, "rate": progress.rate}
 
 
 def _reason(context: RequestContext, explained: ExplainedResource) -> Wire:

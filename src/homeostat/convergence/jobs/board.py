@@ -29,9 +29,7 @@ PRIORITIES = (
 )
 LISTED_MAX = 20
 """Jobs listed at once."""
-
-
-AGAIN_S = 1.0
+RETRY_S = 1.0
 """Seconds after which a pass that could not be finished is tried again."""
 
 
@@ -66,7 +64,7 @@ def give_back(db: Database, lease: Lease) -> None:
     """
     with db.write() as tx:
         now = db.now_of(tx)
-        if not shards.release(tx, lease, lease.wakes, now + AGAIN_S):
+        if not shards.release(tx, lease, lease.wakes, now + RETRY_S):
             shards.clear_crashes(tx, lease.stack_id, lease.number, now)
 
 

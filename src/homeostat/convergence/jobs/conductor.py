@@ -27,9 +27,9 @@ from homeostat.store.stacks import stacks
 LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
 """Seconds after which the jobs are listed whatever the board says about the next one's due time."""
-SET_ASIDE_S, SET_ASIDE_S_MAX = 30.0, 3600.0
+SET_ASIDE_S, SET_ASIDE_MAX_S = 30.0, 3600.0
 """Seconds for which a shard is set aside after an internal error, and at most, for either reason."""
-DEADLY_S = 10.0
+DEADLY_PAUSE_S = 10.0
 """Seconds for which a shard is set aside when its passes have killed their workers for the first time.
 
 Doubled with each further crash, the time is hardly longer than the crashes went on for: after a storm of kills from
@@ -120,7 +120,7 @@ def set_aside_deadly(db: Database, lease: Lease) -> None:
     It is tried again later and later. A new revision is tried at once, so the stack can always be deleted.
     """
     times = (lease.crashes - shards.CRASHES_MAX) // shards.CRASH
-    _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", min(DEADLY_S * 2.0**times, SET_ASIDE_S_MAX))
+    _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", min(DEADLY_PAUSE_S * 2.0**times, SET_ASIDE_MAX_S))
 
 
 def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float) -> None:
@@ -150,31 +150,31 @@ class Alarm(Timeout):  # type: ignore[misc]
     """
 
     def __init__(self, board: ShardBoard, longest_s: Callable[[], float]) -> None:
-        """Prepare pauses; `longest_s` returns the seconds after which the board is asked even without a notice."""
+        """Prepare pauses; `longest_s` returns the seconds after which the board is queried even without a notice."""
         super().__init__(REFRESH_S)
         self._board = board
         self._longest_s = longest_s
-        self._news = threading.Event()
+        self._wake = threading.Event()
 
     def nudge(self) -> None:
-        """Say that there may be a job."""
-        self._news.set()
+        """Report that there may be a job."""
+        self._wake.set()
 
     def interrupt(self) -> None:
         """End the pause for good: the conductor stops."""
         super().interrupt()
-        self._news.set()
+        self._wake.set()
 
     def wait(self) -> None:
         """Return when a job can be claimed, when the conductor stops, or after `REFRESH_S`."""
         until = time.monotonic() + REFRESH_S
         while not self.is_stopped() and time.monotonic() < until:
-            # Cleared before the board is asked: a nudge that comes in meanwhile is not lost.
-            self._news.clear()
+            # Cleared before the board is queried: a nudge that comes in meanwhile is not lost.
+            self._wake.clear()
             pause_s = self._due_in()
             if pause_s <= 0.0:
                 return
-            self._news.wait(pause_s)
+            self._wake.wait(pause_s)
 
     def _due_in(self) -> float:
         longest_s = self._longest_s()

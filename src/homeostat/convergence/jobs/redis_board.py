@@ -33,11 +33,11 @@ LOG = logging.getLogger(__name__)
 NAMESPACE = "homeostat"
 POSTED_MAX = 50
 """So many of the shards that come first are on the board; later ones are posted as these are claimed."""
-LOOK_S = 0.02
+PAUSE_S = 0.02
 """Time between two looks of the sweeper while shards are due."""
 TERM_S = 1.0
 """A sweeper that is silent for so long is replaced."""
-ANSWER_S = 1.0
+TIMEOUT_S = 1.0
 """Time that Redis may take to connect and to answer: it is local, or counts as unreachable."""
 
 
@@ -45,8 +45,8 @@ def connect(url: str) -> "redis.Redis":
     """Return a client that retries a broken connection once; `url` is redis://…, rediss://… or unix://…."""
     return redis.Redis.from_url(
         url,
-        socket_timeout=ANSWER_S,
-        socket_connect_timeout=ANSWER_S,
+        socket_timeout=TIMEOUT_S,
+        socket_connect_timeout=TIMEOUT_S,
         retry=Retry(NoBackoff(), 1),
         protocol=2,
     )
@@ -86,7 +86,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         self._db: Database = conf["database"]
         self._lease_s: float = conf["lease_s"]
         self._lost: LostShards = conf.get("lost") or LostShards()
-        self._in_hand: dict[bytes, Any] = {}
+        self._claimed: dict[bytes, Any] = {}
         self._answering = True
         self._sweeper = Sweeper(self)
 
@@ -103,10 +103,10 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return iter(())  # `_outage` has swallowed the error
 
     def _claimable(self, jobs: list[Any]) -> list[Any]:
-        with self._redis.pipeline(transaction=False) as asked:
+        with self._redis.pipeline(transaction=False) as pipeline:
             for job in jobs:
-                asked.exists(job.owner_key)
-            claimed = asked.execute()
+                pipeline.exists(job.owner_key)
+            claimed = pipeline.execute()
         busy = Counter(job.details.get("project") for job, owner in zip(jobs, claimed, strict=True) if owner)
         free = [job for job, owner in zip(jobs, claimed, strict=True) if not owner]
         for job in free:
@@ -161,12 +161,12 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         if job.lease is None:
             self._remove(job, who)
             raise exceptions.UnclaimableJob(f"{job.name} is not due, or another worker has it")
-        self._in_hand[job.key] = job
+        self._claimed[job.key] = job
         metrics.claimed()
 
     def consume(self, job: Any, who: str) -> None:
         """Remove a job; the pass has given the shard back itself, and the sweeper posts it again when it is due."""
-        self._in_hand.pop(job.key, None)
+        self._claimed.pop(job.key, None)
         self._remove(job, who)
 
     def abandon(self, job: Any, who: str) -> None:
@@ -209,11 +209,11 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
             self._put(row.stack_id, row.number, row.project, PRIORITIES[row.priority])
         if missing:
             self._db.notices.notify()
-        return LOOK_S
+        return PAUSE_S
 
-    def keep_claims(self) -> None:
-        """Extend the claims of jobs in hand whose leases stand; a pass that hangs loses both."""
-        jobs = list(self._in_hand.values())
+    def extend_claims(self) -> None:
+        """Extend the claims of jobs in hand whose leases are held; a pass that hangs loses both."""
+        jobs = list(self._claimed.values())
         if not jobs:
             return
         with self._db.read() as tx:
@@ -222,9 +222,9 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
             if job.lease in held:
                 job.extend_expiry(self._lease_s)
             else:
-                self._in_hand.pop(job.key, None)
+                self._claimed.pop(job.key, None)
 
-    def be_sweeper(self, who: str) -> bool:
+    def become_sweeper(self, who: str) -> bool:
         """Become or stay the sweeper, for TERM_S seconds from now; return whether that worked."""
         # Reading the key and extending its life are two steps, so for a moment there may be two sweepers. That does no
         # harm: a job may be posted twice.
@@ -235,7 +235,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
             return False
         return bool(self._redis.pexpire(key, term_ms))
 
-    def be_no_sweeper(self, who: str) -> None:
+    def resign(self, who: str) -> None:
         """Resign as the sweeper, so that another worker need not wait for the end of the term."""
         if self._redis.get(self.join("sweeper")) == who.encode():
             self._redis.delete(self.join("sweeper"))
@@ -280,7 +280,7 @@ class Sweeper:
         self._board = board
         self._who = secrets.token_hex(8)
         self._stop = threading.Event()
-        self._news = threading.Event()
+        self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -292,14 +292,14 @@ class Sweeper:
         if self._thread is None:
             return
         self._stop.set()
-        self._news.set()
+        self._wake.set()
         self._thread.join()
         self._thread = None
         with contextlib.suppress(redis.RedisError):  # the key expires anyway
-            self._board.be_no_sweeper(self._who)
+            self._board.resign(self._who)
 
     def _run(self) -> None:
-        with self._board.notices.listening(self._news.set):
+        with self._board.notices.listening(self._wake.set):
             self._rounds()
 
     def _rounds(self) -> None:
@@ -307,7 +307,7 @@ class Sweeper:
         round_ = Rounds(self._board, self._who)
         while not self._stop.is_set():
             began = time.monotonic()
-            self._news.clear()
+            self._wake.clear()
             try:
                 pause_s = round_.run(began)
             except (Transient, exceptions.JobFailure, redis.RedisError) as error:
@@ -317,7 +317,7 @@ class Sweeper:
                 LOG.exception("the sweeper broke; it goes on")
                 pause_s = TERM_S
             if not self._stop.wait(2 * (time.monotonic() - began)):
-                self._news.wait(pause_s)
+                self._wake.wait(pause_s)
 
 
 class Rounds:
@@ -327,16 +327,16 @@ class Rounds:
         self._board = board
         self._who = who
         self._sweeping = False
-        self._ask_at = 0.0
+        self._renew_at = 0.0
 
     def run(self, now: float) -> float:
         """Run one round; return the seconds until the next. `now` is monotonic."""
-        if now >= self._ask_at:
-            # Should `keep_claims` fail, this worker must not believe in its term until it has been confirmed.
+        if now >= self._renew_at:
+            # Should `extend_claims` fail, this worker must not believe in its term until it has been confirmed.
             self._sweeping = False
-            self._board.keep_claims()
-            self._sweeping = self._board.be_sweeper(self._who)
-            self._ask_at = now + TERM_S / 4
+            self._board.extend_claims()
+            self._sweeping = self._board.become_sweeper(self._who)
+            self._renew_at = now + TERM_S / 4
         if not self._sweeping:
             return TERM_S / 4
         return min(self._board.sweep(), TERM_S / 4)

@@ -97,7 +97,7 @@ def test_what_goes_on_is_not_begun_again(db: Database) -> None:
 
 
 def test_what_fails_is_tried_again(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("homeostat.convergence.periodic.AGAIN_S", 0.01)
+    monkeypatch.setattr("homeostat.convergence.periodic.RETRY_S", 0.01)
     begun = 0
 
     def broken() -> int:
