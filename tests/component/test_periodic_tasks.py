@@ -16,7 +16,7 @@ from homeostat.store.shards import orphans
 from homeostat.store.shards.orphans import Orphan
 from tests.waiting import until
 
-NAMES = (periodic.LOOK, periodic.LATE, periodic.DISPOSE, periodic.TELL)
+NAMES = (periodic.LOOKS, periodic.ORPHANS, periodic.SNAPSHOTS, periodic.EVENTS)
 
 
 class Work:
@@ -46,7 +46,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
 def doing(db: Database, late: Callable[[], int]) -> Iterator[PeriodicTasks]:
     """`late` is due as long as something is to be looked for; nothing else is."""
     other = Work()
-    runs = {**dict.fromkeys(NAMES, other), periodic.LATE: late}
+    runs = {**dict.fromkeys(NAMES, other), periodic.ORPHANS: late}
     running = PeriodicTasks(db, [PeriodicTask(name, runs[name], 0.01) for name in NAMES])
     running.start()
     try:

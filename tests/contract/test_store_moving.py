@@ -101,7 +101,7 @@ def test_what_is_spared_is_not_looked_for_any_more(database: Database) -> None:
     row = resource("a", stack_id, token="a-1")
     first, then = Writes(), Writes()
     first.insert(row)
-    first.forsaken.append(Orphan("a-1", "server", "p"))
+    first.orphans.append(Orphan("a-1", "server", "p"))
     then.remove(row)
     then.spared.append("a-1")
     with database.write() as tx:

@@ -107,11 +107,11 @@ def test_what_becomes_due_later_is_waited_for_until_then(database: Database) -> 
 def test_a_look_that_becomes_due_later_is_waited_for_until_then(database: Database) -> None:
     stack_id = add_stack(database)
     with database.read() as tx:
-        assert periodic.due_in(tx, NOW, 20.0)[periodic.LOOK] == 20.0
+        assert periodic.due_in(tx, NOW, 20.0)[periodic.LOOKS] == 20.0
     with database.write() as tx:
         look_schedule.schedule_look(tx, stack_id, 0, NOW + 30)
     with database.read() as tx:
-        waits = [periodic.due_in(tx, now, 20.0)[periodic.LOOK] for now in (NOW, NOW + 20, NOW + 40)]
+        waits = [periodic.due_in(tx, now, 20.0)[periodic.LOOKS] for now in (NOW, NOW + 20, NOW + 40)]
     assert waits == [20.0, 10.0, 0.0]
 
 

@@ -226,7 +226,7 @@ class Pass:
             for row in step.also:
                 writes.intend(row)
             if step.orphan_token:
-                writes.forsaken += self._forsaken(step.row, step.orphan_token)
+                writes.orphans += self._orphans(step.row, step.orphan_token)
             if step.spared:
                 writes.spared.append(step.spared)
             if step.retained and is_outside(step.row.type):
@@ -268,10 +268,10 @@ class Pass:
                     self._observed(record.row)
                 self._notice_failure(record.row)
             if record.orphan_token:
-                writes.forsaken += self._forsaken(record.row, record.orphan_token)
+                writes.orphans += self._orphans(record.row, record.orphan_token)
             self._frontier.apply(step, record)
 
-    def _forsaken(self, row: Resource, token: str) -> list[Orphan]:
+    def _orphans(self, row: Resource, token: str) -> list[Orphan]:
         """Return the orphan to watch for a token that was given up; none for what lives in the database alone."""
         return [Orphan(token, kind_of(row.type), self._world.stack.project)] if is_outside(row.type) else []
 
@@ -420,7 +420,7 @@ class Pass:
         look; then the thing belongs to no row. Observers remove what turns up under these tokens, unless a row has
         the token after all.
         """
-        given_up = [each for step in self._made for each in self._forsaken(step.row, step.row.token)]
+        given_up = [each for step in self._made for each in self._orphans(step.row, step.row.token)]
         if given_up:
             with self._p.db.write() as tx:
                 stack = stacks.for_update(self._p.db, tx, self._world.stack.id)

@@ -46,7 +46,7 @@ def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
     # The whole series is one act of the parent, so each batch carries its intent on. `again` copies the environment
     # and the files from the revision before instead of storing them once more.
     intent = stacks.intent_of(tx, stack.id, stack.revision)
-    after = replace(group_desired(following), intent=intent, again=stack.revision)
+    after = replace(group_desired(following), intent=intent, copied_from=stack.revision)
     touched = touched_shards(Desired("group", group), after)
     return Batch(group["rollout"]["pause_time"], stacks.encode(db, after), touched)
 

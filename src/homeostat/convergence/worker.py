@@ -51,10 +51,10 @@ def fetch_board(db: Database, lease_s: float, redis_url: str = "", lost: LostSha
 
 def _tasks(engine: Engine, deliverer: Deliverer) -> list[PeriodicTask]:
     return [
-        PeriodicTask(periodic.LOOK, engine.observer.round, IDLE_S),
-        PeriodicTask(periodic.LATE, engine.observer.sweep, SWEEP_S),
-        PeriodicTask(periodic.DISPOSE, engine.snapshot_collector.round, SWEEP_S),
-        PeriodicTask(periodic.TELL, deliverer.round, DELIVERY_IDLE_S),
+        PeriodicTask(periodic.LOOKS, engine.observer.round, IDLE_S),
+        PeriodicTask(periodic.ORPHANS, engine.observer.sweep, SWEEP_S),
+        PeriodicTask(periodic.SNAPSHOTS, engine.snapshot_collector.round, SWEEP_S),
+        PeriodicTask(periodic.EVENTS, deliverer.round, DELIVERY_IDLE_S),
     ]
 
 

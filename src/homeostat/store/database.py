@@ -65,7 +65,7 @@ class Database:
     def _connect(self, pool_size: int) -> Engine:
         arguments: dict[str, Any]
         if not self.is_sqlite:
-            # No prepared statements: a plan kept from the time when a table was small would scan all of it once it is
+            # No prepared statements: a plan from the time when a table was small would scan all of it once it is
             # large, and a statement prepared before a migration fails after it.
             arguments = {"application_name": APPLICATION, "prepare_threshold": None}
             return create_engine(
@@ -185,7 +185,7 @@ class Database:
     def agreed_now(self) -> float:
         """Return the agreed time without a query: the last result of `now_of` plus the time since then.
 
-        Changes of this machine's clock do not affect it, once `now_of` has asked a server.
+        Changes of this machine's clock do not affect it, once `now_of` has read the clock of a server.
         """
         if self._agreed is None:
             return self.now()

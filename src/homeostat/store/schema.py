@@ -236,7 +236,7 @@ stack = Table(
 """Stacks, nested and deleted ones included.
 
 Columns:
-    parent_*: The resource row that a nested stack is the reality of; NULL for a root stack.
+    parent_*: The row of the parent resource of a nested stack; NULL for a root stack.
     complete_revision: The newest revision that was COMPLETE; NULL if none was.
     rollback_to: The revision that a rollback returns to, 0 if it returns to nothing.
     observe_s: Seconds between looks at things at rest; NULL means the service's default.
@@ -444,7 +444,7 @@ They are those of creations that were given up without an answer, and of things 
 have deleted them.
 
 Columns:
-    look_at: When the cloud is asked for the token next.
+    look_at: When the cloud is searched for the token next.
     until: The token is forgotten if it has not turned up by then.
 """
 
@@ -460,7 +460,7 @@ retained = Table(
     Column("reason", Text, nullable=False),
     Column("at", Double, nullable=False),
 )
-"""Things that were kept when their resource was deleted, by its deletion policy or since its stack was abandoned.
+"""Things that were retained when their resource was deleted, by its deletion policy or since its stack was abandoned.
 
 No stack owns them any more, and they must not be taken for orphans. The rows are never deleted, since the service does
 not learn when such a thing is deleted.

@@ -87,7 +87,7 @@ def _ended(outcome: str) -> None:
 
 def _run(reconciler: Reconciler, job: ShardJob, lease: Lease) -> None:
     # Before anything is loaded: loading may be what ends the worker.
-    if lease.is_deadly:
+    if lease.crashes_workers:
         _ended("deadly")
         LOG.error("passes over %s ended their workers; the shard is set aside", job.name)
         set_aside_deadly(reconciler.db, lease)

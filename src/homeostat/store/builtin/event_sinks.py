@@ -52,8 +52,8 @@ class Sink:
 class EventHorizon:
     """The newest event up to which all events are visible, so that a cursor may advance to it.
 
-    With concurrent writers, an event may become visible after one with a greater number: numbers are given when a row
-    is inserted, and rows become visible when their transaction commits. A cursor that had passed the greater number
+    With concurrent writers, an event may become visible after one with a greater number: numbers are assigned when a
+    row is inserted, and rows become visible when their transaction commits. A cursor that had passed the greater number
     would skip the smaller one. So the number that was the newest at some moment counts once all transactions have ended
     that were running at that moment.
     """
@@ -115,10 +115,12 @@ def any_due(tx: Connection, now: float) -> bool:
 def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
     """Return the sinks with events to deliver, those that did not fail last time first."""
     failing = case((_sink.c.failures > 0, 1), else_=0)
-    news = select(_event.c.seq).select_from(_EVENTS).where(*_undelivered(_sink.c.stack_id, _sink.c.cursor, horizon))
+    undelivered_events = (
+        select(_event.c.seq).select_from(_EVENTS).where(*_undelivered(_sink.c.stack_id, _sink.c.cursor, horizon))
+    )
     chosen = (
         select(_sink.c.stack_id, _sink.c.digest)
-        .where(_sink.c.due_at <= now, exists(news.correlate(_sink)))
+        .where(_sink.c.due_at <= now, exists(undelivered_events.correlate(_sink)))
         .order_by(failing, _sink.c.due_at, _sink.c.stack_id, _sink.c.digest)
         .limit(limit)
     )
@@ -171,11 +173,11 @@ def release(tx: Connection, sink: Sink) -> bool:
     """
     mine = and_(_sink.c.stack_id == sink.stack_id, _sink.c.digest == sink.digest, _sink.c.epoch == sink.epoch)
     values = {name: getattr(sink, name) for name in ("cursor", "due_at", "failures", "failing_since", "reason")}
-    kept = tx.execute(update(_sink).where(mine).values(**values)).rowcount == 1
+    stored = tx.execute(update(_sink).where(mine).values(**values)).rowcount == 1
     deleted = select(_stack.c.id).where(_stack.c.id == sink.stack_id, _stack.c.deleted_at.is_not(None))
     rest = select(_event.c.seq).select_from(_EVENTS).where(*_undelivered(sink.stack_id, sink.cursor))
     tx.execute(delete(_sink).where(mine, exists(deleted), ~exists(rest)))
-    return kept
+    return stored
 
 
 def failing(tx: Connection) -> list[Row[Any]]:

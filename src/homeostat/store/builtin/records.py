@@ -90,7 +90,7 @@ def add(db: Database, tx: Connection, made: Sequence[Record]) -> None:
 
 
 def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | None:
-    """Return the record of this id, if it is of the given kind and project; "" allows any."""
+    """Return the record of this id, if it is of this kind and project; "" allows any."""
     row = tx.execute(select(*_FIELDS).where(_record.c.id == id)).first()
     found = _of(row) if row is not None else None
     fits = found is not None and (not kind or found.kind == kind) and (not project or found.project == project)

@@ -1,7 +1,7 @@
 """Cells of the database that can be read only with a key (ADR 0036).
 
 An encrypted cell is the text `enc:v1:<id of the key>:<base64>` in the place of the plain text. No JSON text begins like
-that, so encrypted and plain rows can live side by side, and a service that is given keys still reads older rows.
+that, so encrypted and plain rows can live side by side, and a service that gets keys still reads older rows.
 
 Cells are encrypted with AES-SIV, which is authenticated and deterministic. So encrypted cells can be compared in SQL,
 there is no nonce that could ever repeat, and a reader without the key learns only which cells of a column are equal.
@@ -157,7 +157,7 @@ _RINGS: WeakKeyDictionary[Dialect, Keyring] = WeakKeyDictionary()
 def use_keys(dialect: Dialect, keys: Keyring) -> None:
     """Make all connections of an engine encrypt and decrypt with these keys.
 
-    They are kept by dialect, since that is all that a column's type is given when it encodes or decodes a value.
+    They are stored by dialect, since that is all that a column's type gets when it encodes or decodes a value.
     """
     _RINGS[dialect] = keys
 

@@ -90,14 +90,14 @@ def _without_secrets() -> Any:
     return select(schema.stack.c.id).where(schema.stack.c.secret.is_(False))
 
 
-def reencrypt(db: Database, told: Progress = lambda table, rows: None) -> RotationResult:
+def reencrypt(db: Database, on_progress: Progress = lambda table, rows: None) -> RotationResult:
     """Encrypt all cells with the newest key: those encrypted with another one, and plain ones that should be encrypted.
 
     If the keys do not encrypt (see `Keyring`), decrypt all encrypted cells instead.
 
     Args:
         db: The database.
-        told: Called after each batch.
+        on_progress: Called after each batch.
 
     Raises:
         Transient: The database does not answer. Cells that were changed before stay changed.
@@ -118,7 +118,7 @@ def reencrypt(db: Database, told: Progress = lambda table, rows: None) -> Rotati
                 with db.write() as tx:
                     done.cells += sum(_swap(tx, table, *each) for each in changes)
             looked += len(rows)
-            told(table.name, looked)
+            on_progress(table.name, looked)
     return done
 
 
@@ -144,12 +144,12 @@ def _changes(
         if harmless and not _always(column) and not is_encrypted(cell):
             continue
         try:
-            anew = _reencrypted(keys, column, cell)
+            changed = _reencrypted(keys, column, cell)
         except Unreadable as error:
             done.lost[str(error)] += 1
             continue
-        if anew != cell:
-            yield key, column, cell, anew
+        if changed != cell:
+            yield key, column, cell, changed
 
 
 def _reencrypted(keys: Keyring, column: Column[Any], cell: str) -> str:

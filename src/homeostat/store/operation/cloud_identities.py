@@ -1,6 +1,6 @@
 """Identities of clouds: a cloud that could be mistaken for another one identifies itself.
 
-The handles in the rows belong to one cloud. In another one all of them would be missing, and would be created anew.
+The handles in the rows belong to one cloud. In another one all of them would be missing, and would be created again.
 """
 
 from collections.abc import Collection
@@ -47,7 +47,7 @@ class CloudLedger:
         with self._db.write() as tx:
             made = records.Record(found, CLOUD, "", self._cloud, {}, created_at=self._db.now_of(tx))
             records.add(self._db, tx, [made])
-            # Read again: if another worker was faster, its record was kept and this one was left out.
+            # Read again: if another worker was faster, its record stays and this one was left out.
             return identity(tx, self._cloud)
 
     def projects(self, handles: Collection[str]) -> dict[str, str]:

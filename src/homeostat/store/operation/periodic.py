@@ -1,4 +1,4 @@
-"""When the chores of workers beside the passes are due: one query for all of them (ADR 0053)."""
+"""When the periodic tasks of workers are due: one query for all of them (ADR 0053)."""
 
 from typing import Any
 
@@ -7,21 +7,21 @@ from sqlalchemy import Connection, Select, func, select
 from homeostat.store import schema
 from homeostat.store.sql.prepared import prepared
 
-LOOK = "look"
-LATE = "late"
-DISPOSE = "dispose"
-TELL = "tell"
+LOOKS = "looks"
+ORPHANS = "orphans"
+SNAPSHOTS = "snapshots"
+EVENTS = "events"
 _AT = {
-    LOOK: schema.shard.c.observe_at,
-    LATE: schema.orphan.c.look_at,
-    DISPOSE: schema.snapshot.c.due_at,
-    TELL: schema.event_sink.c.due_at,
+    LOOKS: schema.shard.c.observe_at,
+    ORPHANS: schema.orphan.c.look_at,
+    SNAPSHOTS: schema.snapshot.c.due_at,
+    EVENTS: schema.event_sink.c.due_at,
 }
-"""The time at which each chore is due. Each is the first column of an index, so its minimum is cheap to find."""
+"""The time at which each task is due. Each is the first column of an index, so its minimum is cheap to find."""
 
 
 def due_in(tx: Connection, now: float, within_s: float) -> dict[str, float]:
-    """Return the seconds until each chore has something to do: 0 if it has now, at most `within_s`."""
+    """Return the seconds until each task has something to do: 0 if it has now, at most `within_s`."""
     first = _first(tx).one()._mapping
     return {name: within_s if first[name] is None else min(max(first[name] - now, 0.0), within_s) for name in _AT}
 

@@ -115,14 +115,14 @@ def _remove_of(tx: Connection, table: Table, stack_ids: Sequence[str]) -> int:
 def _replaced(rules: Rules) -> Select[tuple[str, int]]:
     """Select the revisions of live stacks that are not needed any more.
 
-    Kept are the newest one, the last COMPLETE one, the goal of a rollback, the newest one that is not empty, and those
-    that snapshots were taken of.
+    Needed are the newest one, the last COMPLETE one, the goal of a rollback, the newest one that is not empty, and
+    those that snapshots were taken of.
     """
     snapshot = schema.snapshot
     kept_for = (snapshot.c.stack_id == _revision.c.stack_id, snapshot.c.revision == _revision.c.number)
     other = _revision.alias()
     described = select(func.max(other.c.number)).where(other.c.stack_id == _stack.c.id, other.c.kind != "empty")
-    kept = (_stack.c.complete_revision, _stack.c.rollback_to, described.scalar_subquery())
+    needed = (_stack.c.complete_revision, _stack.c.rollback_to, described.scalar_subquery())
     return (
         select(_revision.c.stack_id, _revision.c.number)
         .join(_stack, _stack.c.id == _revision.c.stack_id)
@@ -132,7 +132,7 @@ def _replaced(rules: Rules) -> Select[tuple[str, int]]:
             _revision.c.number < _stack.c.revision,
             ~select(snapshot.c.id).where(*kept_for).exists(),
             # A comparison with NULL would be NULL, and exclude every row.
-            *(_revision.c.number != func.coalesce(number, -1) for number in kept),
+            *(_revision.c.number != func.coalesce(number, -1) for number in needed),
         )
     )
 

@@ -3,6 +3,6 @@
 - `shards`: leases, epochs and wake-ups
 - `shard_state`: the rows of a shard, loaded and recorded
 - `look_schedule`, `observations`: when things are observed, and what was seen
-- `orphans`: tokens under which a thing may turn up late; `retained`: things kept on purpose
+- `orphans`: tokens under which a thing may turn up late; `retained`: things that stay on purpose
 - `brakes`: limits of healing that do not follow from one shard alone
 """

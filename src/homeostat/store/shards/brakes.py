@@ -45,7 +45,7 @@ def count(tx: Connection, stack_id: str, number: int, healing: int) -> None:
 
 
 def owner_of(tx: Connection, key: str) -> Any:
-    """Return type and properties of the resource that a nested stack is the reality of, by its row key; or None."""
+    """Return type and properties of the parent resource of a nested stack, by its row key; or None."""
     return tx.execute(select(_resource.c.type, _resource.c.properties).where(_resource.c.key == key)).first()
 
 
@@ -54,11 +54,11 @@ class ParentBrake:
     """Healing settings for a nested stack in its parent stack.
 
     Attributes:
-        name: The name of the resource that the nested stack is the reality of.
+        name: The name of the parent resource of the nested stack.
         metadata: The metadata of that resource.
         healing: The healing settings of the parent stack.
         exceptions: The exceptions of the stack around, by resource name.
-        parent_key: The key of the resource that the parent stack is the reality of; None for a root stack.
+        parent_key: The key of the parent resource of the parent stack; None for a root stack.
     """
 
     name: str
@@ -73,7 +73,7 @@ def parent_brake(tx: Connection, key: str) -> ParentBrake | None:
 
     Args:
         tx: The transaction.
-        key: The key of the resource that the nested stack is the reality of.
+        key: The key of the parent resource of the nested stack.
     """
     columns = (_resource.c.name, _resource.c.metadata, _stack.c.healing, _stack.c.exceptions, _stack.c.parent_key)
     joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
@@ -126,7 +126,8 @@ def _some_absent(project: str, types: Sequence[str]) -> Select[Any]:
 def _any_seen(project: str, types: Sequence[str], canaries: Sequence[str], since: float) -> Select[Any]:
     looked = _looks.join(_shard, (_shard.c.stack_id == _resource.c.stack_id) & (_shard.c.number == _resource.c.shard))
     here = (*_LIVE, _stack.c.project == project, _observed.c.presence == Presence.PRESENT)
-    # `seen_at` changes only with news, so a look at a thing that is still as before shows in its shard's `looked_at`.
+    # `seen_at` changes only when something differs, so a look at a thing that is still as before shows in its shard's
+    # `looked_at`.
     older = (_resource.c.type.in_(types), _resource.c.created_at < since, _shard.c.looked_at >= since)
     later = (_resource.c.type.in_(canaries), _shard.c.looked_at >= since + PATIENCE_S)
     canary = (*later, _resource.c.status == Status.COMPLETE)
@@ -142,7 +143,7 @@ class Doubted:
         kind: The kind of the cloud port.
         absent: How many things wait.
         stacks: The ids of the stacks to converge once they are known to be gone: root stacks, and nested stacks that a
-            deletion policy has kept.
+            deletion policy has retained.
     """
 
     project: str
@@ -152,7 +153,7 @@ class Doubted:
 
 
 def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
-    """Return what `is_blind` holds up in all projects, shard by shard as the passes ask it; reads every row.
+    """Return what `is_blind` holds up in all projects, shard by shard as the passes see it; reads every row.
 
     Things that were replaced already do not wait, and are left out. For `homeostat doctor`.
 
@@ -181,7 +182,7 @@ def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
 
 
 def _outermost(tx: Connection, stack_id: str, tops: dict[str, str]) -> str:
-    """Return the stack from which orders reach a stack: the root, unless a deletion policy has kept one on the way."""
+    """Return the stack whose actions reach a stack: the root, unless a deletion policy has retained one below it."""
     if stack_id not in tops:
         parent = tx.execute(_parent_stack(stack_id)).scalar_one_or_none()
         tops[stack_id] = stack_id if parent is None else _outermost(tx, parent, tops)
@@ -189,7 +190,7 @@ def _outermost(tx: Connection, stack_id: str, tops: dict[str, str]) -> str:
 
 
 def _parent_stack(stack_id: str) -> Select[Any]:
-    """Select the stack whose resource this stack is the reality of; none for a root stack, and once that has gone."""
+    """Select the stack of the parent resource of this stack; none for a root stack, and once that resource is gone."""
     joined = _stack.join(_resource, _resource.c.key == _stack.c.parent_key)
     return select(_resource.c.stack_id).select_from(joined).where(_stack.c.id == stack_id)
 

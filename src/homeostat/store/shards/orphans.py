@@ -39,12 +39,12 @@ class Orphan:
     project: str
 
 
-def add(db: Database, tx: Connection, given_up: Sequence[Orphan], now: float) -> None:
-    """Look for these tokens from now on; for one that is known already the time begins anew."""
-    if not given_up:
+def add(db: Database, tx: Connection, new: Sequence[Orphan], now: float) -> None:
+    """Look for these tokens from now on; for one that is known already the time begins again."""
+    if not new:
         return
     times = {"look_at": now + LOOK_S, "until": now + PATIENCE_S}
-    rows = [{"token": each.token, "kind": each.kind, "project": each.project, **times} for each in given_up]
+    rows = [{"token": each.token, "kind": each.kind, "project": each.project, **times} for each in new]
     insert = db.insert(_orphan)
     later = {name: insert.excluded[name] for name in times}
     tx.execute(insert.on_conflict_do_update(index_elements=["token"], set_=later), rows)

@@ -1,4 +1,4 @@
-"""Things that were kept when their resource was deleted (see `schema.retained`)."""
+"""Things that were retained when their resource was deleted (see `schema.retained`)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ _retained = schema.retained
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """One thing that was kept.
+    """One retained thing.
 
     Attributes:
         project: The project.
@@ -25,7 +25,7 @@ class Retained:
         stack_id: The id of the stack that owned it.
         stack: The name of that stack.
         name: The name of the resource that it was.
-        reason: Why it was kept.
+        reason: Why it was retained.
     """
 
     project: str
@@ -38,7 +38,7 @@ class Retained:
 
 
 def add(db: Database, tx: Connection, things: Sequence[Retained], now: float) -> None:
-    """Remember things; one that was adopted and is kept again is remembered with its last owner."""
+    """Remember things; one that was adopted and is retained again is remembered with its last owner."""
     if not things:
         return
     insert = db.insert(_retained)
@@ -48,7 +48,7 @@ def add(db: Database, tx: Connection, things: Sequence[Retained], now: float) ->
 
 
 def among(tx: Connection, kind: str, handles: Collection[str]) -> list[Row[tuple[str, str, str, str]]]:
-    """Return those of these things that were kept: handle, stack, name, reason, in the order of their handles."""
+    """Return those of these things that were retained: handle, stack, name, reason, in the order of their handles."""
     chosen = select(_retained.c.handle, _retained.c.stack, _retained.c.name, _retained.c.reason)
     found: list[Row[tuple[str, str, str, str]]] = []
     rest = sorted(handles)

@@ -70,7 +70,7 @@ class Writes:
         seen: Observations of rows.
         properties: Observed values of the properties that templates set.
         events: The events of these changes.
-        forsaken: Tokens under which a thing may still turn up, see `orphans`.
+        orphans: Tokens under which a thing may still turn up, see `store.shards.orphans`.
         spared: Tokens of things that stay, so that they are not looked for any more.
         retained: Things that stay although their row is deleted, see `retained`.
         parts: Parts of the snapshot that is being taken of the stack.
@@ -84,7 +84,7 @@ class Writes:
     seen: dict[str, tuple[Resource, Seen]] = field(default_factory=dict)
     properties: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    forsaken: list[Orphan] = field(default_factory=list)
+    orphans: list[Orphan] = field(default_factory=list)
     spared: list[str] = field(default_factory=list)
     retained: list[Retained] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
@@ -279,7 +279,7 @@ def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
         row.version += 1
     for each in prepared.seen:
         each.store(tx)
-    orphans.add(db, tx, writes.forsaken, prepared.now)
+    orphans.add(db, tx, writes.orphans, prepared.now)
     # After `add`: a token that this transaction gives up and spares belongs to a thing that stays.
     if writes.spared:
         orphans.drop(tx, writes.spared)

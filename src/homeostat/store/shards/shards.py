@@ -74,7 +74,7 @@ class Lease:
     crashes: int = 0
 
     @property
-    def is_deadly(self) -> bool:
+    def crashes_workers(self) -> bool:
         """Whether passes over the shard have crashed their workers so often that it must be set aside."""
         return self.crashes >= CRASHES_MAX
 
@@ -218,7 +218,7 @@ def restart_progress(tx: Connection, stack_id: str, touched: Mapping[int, ShardC
 def wake_all(
     tx: Connection, stacks: ColumnElement[Any] | Select[Any] | Sequence[str], at: float, priority: int
 ) -> None:
-    """Request a pass over each shard of these stacks, given as ids or as a subquery of ids."""
+    """Request a pass over each shard of these stacks, as ids or as a subquery of ids."""
     notices.mark_due(tx)
     table = schema.shard
     # The UPDATE alone would lock the shards in any order, and could deadlock with a pass that wakes its parent.
@@ -435,20 +435,20 @@ class PassProgress:
     Attributes:
         revision: The revision.
         nodes: How many nodes there are, those to be deleted included.
-        left: How many of them are not at rest.
-        kept: How many nodes the revision defines.
+        unfinished: How many of them are not at rest.
+        defined: How many nodes the revision defines.
         priority: The priority of the next pass, unless something happens before.
     """
 
     revision: int
     nodes: int
-    left: int
-    kept: int
+    unfinished: int
+    defined: int
     priority: Priority = Priority.USER
 
 
 def is_any_of(these: Sequence[tuple[str, int]]) -> ColumnElement[bool]:
-    """Return the condition that a shard is one of these, each given as the id of its stack and its number."""
+    """Return the condition that a shard is one of these, each as the id of its stack and its number."""
     return tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these)
 
 
@@ -472,8 +472,8 @@ def release(
     mine = (lease.stack_id, lease.number, lease.epoch, wakes, wake_at)
     if reached is None:
         return _release(tx, *mine).first() is not None
-    how_far = (reached.revision, reached.nodes, reached.left, reached.kept, int(reached.priority))
-    return _release_at_revision(tx, *mine, *how_far, moves=reached.left > 0).first() is not None
+    how_far = (reached.revision, reached.nodes, reached.unfinished, reached.defined, int(reached.priority))
+    return _release_at_revision(tx, *mine, *how_far, is_moving=reached.unfinished > 0).first() is not None
 
 
 @prepared
@@ -490,25 +490,25 @@ def _release_at_revision(
     wake_at: float | None,
     revision: int,
     nodes: int,
-    left: int,
-    kept: int,
+    unfinished: int,
+    defined: int,
     priority: int,
     *,
-    moves: bool,
+    is_moving: bool,
 ) -> UpdateBase:
     """Build the release that also stores the progress of the pass.
 
     `planned` and `done` stay as they are if there is a newer revision, to which this progress does not apply.
 
     Args:
-        moves: Something is left to do. Deleted nodes are not counted in `nodes` any more, so while something is left
-            `planned` never shrinks; otherwise progress would seem to go backwards. At rest it is what stays.
+        is_moving: Something is left to do. Deleted nodes are not counted in `nodes` any more, so while something is
+            left `planned` never shrinks; otherwise progress would seem to go backwards. At rest it is what stays.
     """
     table = schema.shard
     newest = select(schema.stack.c.revision).where(schema.stack.c.id == stack_id).scalar_subquery()
     same: ColumnElement[bool] = newest == revision
-    planned: Any = type_coerce(kept, Integer)
-    if moves:
+    planned: Any = type_coerce(defined, Integer)
+    if is_moving:
         planned = case((table.c.planned > nodes, table.c.planned), else_=nodes)
     else:
         # The end of this pass may have made the next batch of its group, a newer revision that does not touch this
@@ -516,7 +516,7 @@ def _release_at_revision(
         same = or_(same, table.c.settled_revision == newest)
     values = {
         "planned": case((same, planned), else_=table.c.planned),
-        "done": case((same, planned - left), else_=table.c.done),
+        "done": case((same, planned - unfinished), else_=table.c.done),
         "priority": case((table.c.wakes == wakes, priority), else_=table.c.priority),
     }
     return _released(stack_id, number, epoch, wakes, wake_at, values)
@@ -565,7 +565,7 @@ def end_lease(tx: Connection, stack_id: str, number: int, owner: str) -> None:
 def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
     """Set a shard aside until a time, after an internal error or crashes of its workers; all others run on.
 
-    The reason is kept. Nothing changes if a newer owner has the shard.
+    The reason is stored. Nothing changes if a newer owner has the shard.
     """
     table = schema.shard
     # `crashes` stays, unlike in a release: the next pass is tried, and one more crash sets the shard aside for longer.

@@ -1,6 +1,6 @@
 """Writing many rows with one statement, on SQLite and on PostgreSQL (ADR 0018).
 
-SQLite is given the rows one by one, in one call of the driver. PostgreSQL is given one JSON array per column and joins
+SQLite gets the rows one by one, in one call of the driver. PostgreSQL gets one JSON array per column and joins
 them to rows, so that a batch is one statement and one round trip, whatever its length.
 """
 
@@ -106,8 +106,8 @@ class Change:
     """The condition and the side effects of an update.
 
     Attributes:
-        compared: Columns of the given rows that are only compared with, not set.
-        where: Which rows `t` are updated, with the given values as `{column}`.
+        compared: Columns of the rows that are only compared with, not set.
+        where: Which rows `t` are updated, with the values as `{column}`.
         also: An assignment of something that follows from `t`.
     """
 
@@ -160,7 +160,7 @@ def encode_update(
 
 
 def encode_delete(dialect: Dialect, table: Table, rows: Iterable[tuple[str, int]]) -> EncodedRows:
-    """Encode the deletion of rows, given as key and version; it spares rows that have another version by then."""
+    """Encode the deletion of rows by key and version; rows that have another version by then stay."""
     return _encode(dialect, _delete, table, ("key", "version"), rows, secret=False)
 
 

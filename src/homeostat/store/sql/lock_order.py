@@ -21,7 +21,7 @@ def take_shards(tx: Connection, *where: ColumnElement[bool]) -> None:
 
 
 def take(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
-    """Lock these shards, each given as the id of its stack and its number."""
+    """Lock these shards, each as the id of its stack and its number."""
     if tx.dialect.name != "sqlite":
         _these(tx, these)
 

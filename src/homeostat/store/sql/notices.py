@@ -40,7 +40,7 @@ def mark_due(tx: Connection) -> None:
 def take_flag(tx: Connection) -> bool:
     """Return whether this transaction made something due, and clear the mark.
 
-    The mark is kept with the connection, which the pool reuses for other transactions.
+    The mark is stored with the connection, which the pool reuses for other transactions.
     """
     return bool(tx.info.pop(_FLAG, False))
 

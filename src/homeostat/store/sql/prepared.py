@@ -21,7 +21,7 @@ P = ParamSpec("P")
 
 
 def prepared(build: Callable[P, Executable]) -> Callable[Concatenate[Connection, P], CursorResult[*tuple[Any, ...]]]:
-    """Turn a function that builds a statement into one that runs it in a transaction, with the given values.
+    """Turn a function that builds a statement into one that runs it in a transaction, with these values.
 
     Args:
         build: Its positional parameters are the values. A parameter takes the type of the column that it is compared
@@ -36,10 +36,10 @@ def prepared(build: Callable[P, Executable]) -> Callable[Concatenate[Connection,
     built: dict[tuple[tuple[str, Any], ...], Executable] = {}
     make = cast(Callable[..., Executable], build)
 
-    def run(tx: Connection, /, *given: Any, **choice: Any) -> CursorResult[Any]:
+    def run(tx: Connection, /, *arguments: Any, **choice: Any) -> CursorResult[Any]:
         which = tuple(choice.items())
         if which not in built:
             built[which] = make(*values, **choice)
-        return tx.execute(built[which], dict(zip(keys, given, strict=True)))
+        return tx.execute(built[which], dict(zip(keys, arguments, strict=True)))
 
     return cast(Callable[Concatenate[Connection, P], CursorResult[*tuple[Any, ...]]], update_wrapper(run, build))

@@ -69,14 +69,14 @@ class _Waiter(threading.Thread):
         super().__init__(name="write-queue", daemon=True)
         self.there = threading.Event()
         self._place = place
-        self._given_up = False
+        self._gave_up = False
         self._deciding = threading.Lock()
 
     def run(self) -> None:
         fcntl.flock(self._place, fcntl.LOCK_EX)
         # Under the mutex, so that either the caller gets the lock or this thread closes it, and never neither.
         with self._deciding:
-            if self._given_up:
+            if self._gave_up:
                 os.close(self._place)
             else:
                 self.there.set()
@@ -84,5 +84,5 @@ class _Waiter(threading.Thread):
     def give_up(self) -> bool:
         """Give up waiting; return False if the lock was acquired at the last moment, so that the caller has it."""
         with self._deciding:
-            self._given_up = not self.there.is_set()
-            return self._given_up
+            self._gave_up = not self.there.is_set()
+            return self._gave_up

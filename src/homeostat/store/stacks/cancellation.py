@@ -49,7 +49,7 @@ def cancel(
     levels: dict[int, set[str]] = defaultdict(set)
     for each in found:
         levels[each.depth].add(each.id)
-        # The parent's shard is woken as well, since the nested stack is the reality of one of its resources.
+        # The parent's shard is woken as well, since the nested stack belongs to one of its resources.
         if each.parent_id is not None:
             levels[each.depth - 1].add(each.parent_id)
     for depth in sorted(levels, reverse=True):
@@ -63,8 +63,8 @@ def _end(tx: Connection, found: Sequence[Row[Any]], action: str, now: float, rea
     for some in _chunks([each.id for each in found]):
         tx.execute(update(schema.stack).where(schema.stack.c.id.in_(some)).values(**ended))
     for each in found:
-        told = stacks.stack_event(each.id, each.name, action, Status.FAILED, reason)
-        events.append(tx, each.id, [told], now)
+        event = stacks.stack_event(each.id, each.name, action, Status.FAILED, reason)
+        events.append(tx, each.id, [event], now)
 
 
 def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:

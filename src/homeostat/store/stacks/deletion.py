@@ -55,8 +55,8 @@ def continue_deletion(
         for start in range(0, len(names), stacks.STACKS_PER_QUERY):
             mine = (table.c.stack_id == stack.id, table.c.name.in_(names[start : start + stacks.STACKS_PER_QUERY]))
             # The new version supersedes a pass that has read the old policy; no due time, so that it is tried at once.
-            given = {"deletion_policy": policy, "due_at": None, "version": table.c.version + 1}
-            tx.execute(update(table).where(*mine).values(**given))
+            changed = {"deletion_policy": policy, "due_at": None, "version": table.c.version + 1}
+            tx.execute(update(table).where(*mine).values(**changed))
     return number
 
 
@@ -78,15 +78,15 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
         the nested stack itself.
     """
     table = schema.revision
-    said = (table.c.kind != stacks.EMPTY.kind,)
+    with_content = (table.c.kind != stacks.EMPTY.kind,)
     columns = select(table.c.number, table.c.intent, table.c.created_at)
     root = tx.execute(
-        columns.where(table.c.stack_id == root_id, *said).order_by(table.c.number.desc()).limit(1)
+        columns.where(table.c.stack_id == root_id, *with_content).order_by(table.c.number.desc()).limit(1)
     ).first()
     if root is None or root.intent != POLICIES:
         return None
     mine = tx.execute(
-        columns.where(table.c.stack_id == stack_id, *said).order_by(table.c.number.desc()).limit(1)
+        columns.where(table.c.stack_id == stack_id, *with_content).order_by(table.c.number.desc()).limit(1)
     ).first()
     own = mine is not None and mine.intent == POLICIES and mine.created_at > root.created_at
     return None if own else int(root.number)

@@ -90,7 +90,7 @@ def _contents(hashes: Sequence[str]) -> Select[Any]:
 def _cache_of(tx: Connection) -> _Cache:
     keys = keys_of(tx.dialect)
     found = _CACHES.get(tx.engine)
-    # With other keys the cache begins anew, so that it only holds texts which these keys can decrypt.
+    # With other keys the cache begins again, so that it only holds texts which these keys can decrypt.
     if found is None or found.keys is not keys:
         found = _CACHES[tx.engine] = _Cache(keys)
     return found

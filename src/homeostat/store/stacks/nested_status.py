@@ -1,4 +1,4 @@
-"""The status of nested stacks, as the resources see it that they are the reality of."""
+"""The status of nested stacks, as the resources of their parent stacks see it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class NestedStatus:
 
 
 def is_nested(tx: Connection, stack: Row[Any]) -> bool:
-    """Is it the reality of a resource? One that a deletion policy has kept when its resource went is nobody's."""
+    """Return whether it belongs to a resource; one that a deletion policy has retained does not any more."""
     return stack.parent_key is not None and brakes.owner_of(tx, stack.parent_key) is not None
 
 
@@ -62,7 +62,7 @@ def _counts(stack_ids: Sequence[str]) -> Select[Any]:
     """Select the number that changes with each change, and the number of FAILED resources, by stack."""
     shard = schema.shard
     # A pass that stores nothing, as one that only checks whether something has ended, moves neither column. An
-    # observation that is news wakes the shard, so it does.
+    # observation that differs wakes the shard, so it does.
     changes = func.sum(shard.c.stored + shard.c.wakes)
     counts = select(shard.c.stack_id, changes, func.sum(shard.c.failures))
     return counts.where(shard.c.stack_id.in_(stack_ids)).group_by(shard.c.stack_id)

@@ -46,13 +46,13 @@ def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] |
     for _ in range(depth):
         columns = (_stack.c.id, _stack.c.revision, _stack.c.parent_id, _stack.c.parent_name)
         chosen = select(*columns).where(_stack.c.parent_id.in_(parents), _stack.c.deleted_at.is_(None))
-        children: list[Row[Any]] = list(tx.execute(chosen.limit(STACKS_MAX + 1 - len(found))))
-        found += children
+        nested: list[Row[Any]] = list(tx.execute(chosen.limit(STACKS_MAX + 1 - len(found))))
+        found += nested
         if len(found) > STACKS_MAX:
             return None
-        if not children:
+        if not nested:
             break
-        parents = [child.id for child in children]
+        parents = [each.id for each in nested]
     return found
 
 
@@ -137,7 +137,7 @@ def project_events(tx: Connection, project: str) -> list[tuple[str, ResourceEven
         .where(_event.c.seq > newest - PROJECT_EVENTS_MAX, _stack.c.project == project, _event.c.key != "")
         .order_by(_event.c.seq)
     )
-    return [(stack_id, ResourceEvent(*told)) for stack_id, *told in tx.execute(chosen)]
+    return [(stack_id, ResourceEvent(*values)) for stack_id, *values in tx.execute(chosen)]
 
 
 def _event_columns() -> Sequence[Any]:

@@ -37,7 +37,7 @@ class EncodedRevision:
     hashes: Cell
     files: files.Rows
 
-    def says(self, parts: Parts) -> bool:
+    def encodes(self, parts: Parts) -> bool:
         """Return whether it was encoded from these very objects.
 
         Identity is enough, and comparing megabytes would cost as much as encoding them.

@@ -1,6 +1,6 @@
 """Snapshots of stacks, and their parts, which the clouds keep.
 
-Every function works inside the transaction it is given. In the order of locks a snapshot comes last, after stacks and
+Every function works inside the transaction of its caller. In the order of locks a snapshot comes last, after stacks and
 shards.
 """
 

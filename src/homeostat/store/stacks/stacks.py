@@ -1,7 +1,7 @@
-"""Stacks and their revisions, the desired state. Every function works inside the transaction it is given."""
+"""Stacks and their revisions, the desired state. Every function works inside the transaction of its caller."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
@@ -56,9 +56,9 @@ class Desired:
             twice, as after a crash, is recognised by it and makes one revision only.
         secret: Whether it, or anything in its tree of stacks, holds secrets; None if that was not determined.
         size: How many resources it defines; None if as many as the revision before.
-        written: The same content, encoded; see `encode`.
-        again: The number of an earlier revision of the same stack with this content: parts that are left out here are
-            copied from there.
+        encoded: The same content, encoded; see `encode`.
+        copied_from: The number of an earlier revision of the same stack with this content: parts that are left out here
+            are copied from there.
     """
 
     kind: str = "empty"
@@ -70,8 +70,8 @@ class Desired:
     intent: str = ""
     secret: bool | None = None
     size: int | None = field(default=None, compare=False)
-    written: EncodedRevision | None = field(default=None, compare=False, repr=False)
-    again: int | None = field(default=None, compare=False)
+    encoded: EncodedRevision | None = field(default=None, compare=False, repr=False)
+    copied_from: int | None = field(default=None, compare=False)
 
     @property
     def parts(self) -> Parts:
@@ -99,9 +99,9 @@ class NewStack:
 
     Attributes:
         action: CREATE, or ADOPT if it takes over existing things.
-        parent_id: Of a nested stack, the stack of the resource row that it is the reality of; None for a root stack.
-        parent_name: The name of that resource.
-        parent_key: The key of that row.
+        parent_id: Of a nested stack, the stack of its parent resource; None for a root stack.
+        parent_name: The name of the parent resource.
+        parent_key: The key of the row of the parent resource.
         parent_shard: The shard of that row.
         root_id: The root of its tree of stacks; "" for a root stack.
         depth: The level of nesting; 0 for a root stack.
@@ -129,6 +129,10 @@ class NewStack:
     lock: Mapping[str, Any] | None = None
 
 
+NEW_COLUMNS = tuple(each.name for each in fields(NewStack) if each.name not in ("action", "root_id"))
+"""The fields of a new stack that are columns of its row as they are."""
+
+
 def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
     """Store a stack with its first revision, and wake its shards.
 
@@ -143,26 +147,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
     Raises:
         Rejected: StackExists, if the project has a live stack of that name.
     """
-    values = {
-        column: getattr(new, column)
-        for column in (
-            "id",
-            "project",
-            "name",
-            "owner",
-            "disable_rollback",
-            "timeout_mins",
-            "tags",
-            "converge",
-            "observe_s",
-            "exceptions",
-            "healing",
-            "depth",
-            "snapshot",
-            "lock",
-        )
-    }
-    values |= {name: getattr(new, name) for name in ("parent_id", "parent_name", "parent_key", "parent_shard")}
+    values = {name: getattr(new, name) for name in NEW_COLUMNS}
     values |= {
         "root_id": new.root_id or new.id,
         "revision": 1,
@@ -221,12 +206,12 @@ def revise(
     store_revision(db, tx, stack.id, number, action, desired, now)
     columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
-    said = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
+    begun = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
     times = {"deadline": now + timeout_of(timeout_mins, timeout_s), "updated_at": now}
     # Whatever the revision before was waiting for has ended; `columns` may set some of it again.
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
     # A stack never has fewer shards than before: those beyond the new revision have rows to delete.
-    _change(tx, stack.id, {**said, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns})
+    _change(tx, stack.id, {**begun, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns})
     # Only ever from False to True: rows that were written before may hold secrets of older revisions. The whole tree
     # changes at once, since values flow between its stacks.
     if desired.secret and stack.secret is False:
@@ -395,7 +380,7 @@ def timeout_of(timeout_mins: int | None, default_s: float) -> float:
 
 def encode(db: Database, desired: Desired) -> Desired:
     """Encode a revision's content, so that this takes no time in the transaction that stores it."""
-    return replace(desired, written=revision_text.encode(db.engine.dialect, desired.parts))
+    return replace(desired, encoded=revision_text.encode(db.engine.dialect, desired.parts))
 
 
 def store_revision(
@@ -403,18 +388,20 @@ def store_revision(
 ) -> None:
     """Store a revision, which never changes, with the action that it came with."""
     # The same content as an earlier revision is copied inside the database, without decoding megabytes.
-    if desired.again is not None and not desired.template:
-        _copy_revision(tx, stack_id, number, action, desired.again, desired.intent, now, None, regroups=False)
+    if desired.copied_from is not None and not desired.template:
+        _copy_revision(tx, stack_id, number, action, desired.copied_from, desired.intent, now, None, regroups=False)
         return
-    said = desired.written
+    encoded = desired.encoded
     # What was encoded in advance may be outdated: `replace` keeps it when other parts are replaced.
-    if said is None or not said.says(desired.parts):
-        said = revision_text.encode(db.engine.dialect, desired.parts)
-    if desired.again is not None:
-        _copy_revision(tx, stack_id, number, action, desired.again, desired.intent, now, said.template, regroups=True)
+    if encoded is None or not encoded.encodes(desired.parts):
+        encoded = revision_text.encode(db.engine.dialect, desired.parts)
+    if desired.copied_from is not None:
+        _copy_revision(
+            tx, stack_id, number, action, desired.copied_from, desired.intent, now, encoded.template, regroups=True
+        )
         return
-    files.store(db, tx, said.files)
-    texts = (said.template, said.parameters, said.environment, said.hashes)
+    files.store(db, tx, encoded.files)
+    texts = (encoded.template, encoded.parameters, encoded.environment, encoded.hashes)
     _insert_revision(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now)
 
 
@@ -447,7 +434,7 @@ def _insert_revision(
 
 @prepared
 def _copy_revision(
-    stack_id: str, number: int, action: str, again: int, intent: str, now: float, template: Any, *, regroups: bool
+    stack_id: str, number: int, action: str, source: int, intent: str, now: float, template: Any, *, regroups: bool
 ) -> Executable:
     """Build the copy of an earlier revision, with its cells as they are stored.
 
@@ -455,7 +442,7 @@ def _copy_revision(
         regroups: Store this template instead of the earlier one, as for the next batch of a group.
     """
     table = schema.revision
-    said = {column.name: column for column in table.c}
+    same = {column.name: column for column in table.c}
     new: dict[str, Any] = {
         "number": type_coerce(number, Integer),
         "action": type_coerce(action, Text),
@@ -464,8 +451,8 @@ def _copy_revision(
     }
     if regroups:
         new["template"] = type_coerce(template, table.c.template.type)
-    source = select(*({**said, **new}.values())).where(table.c.stack_id == stack_id, table.c.number == again)
-    return insert(table).from_select(list(said), source)
+    copied = select(*({**same, **new}.values())).where(table.c.stack_id == stack_id, table.c.number == source)
+    return insert(table).from_select(list(same), copied)
 
 
 def copy_of_revision(tx: Connection, stack: Row[Any], number: int) -> Desired:
@@ -479,7 +466,7 @@ def copy_of_revision(tx: Connection, stack: Row[Any], number: int) -> Desired:
     row = _revision_kind(tx, stack.id, number).first()
     if row is None:
         raise LookupError(f"stack {stack.id} has no revision {number}")
-    return Desired(row.kind, environment=row.environment if stack.parent_id is None else {}, again=number)
+    return Desired(row.kind, environment=row.environment if stack.parent_id is None else {}, copied_from=number)
 
 
 @prepared
@@ -704,8 +691,8 @@ def _restore_status(tx: Connection, row: Row[Any], now: float) -> None:
     if before is None or row.action != Action.UNLOCK:
         return
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**before))
-    told = stack_event(row.id, row.name, before["action"], before["status"], before["reason"])
-    events.append(tx, row.id, [told], now)
+    event = stack_event(row.id, row.name, before["action"], before["status"], before["reason"])
+    events.append(tx, row.id, [event], now)
 
 
 NAMED_MAX = 10
@@ -738,10 +725,10 @@ def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool
     named = list(tx.execute(chosen))
     if not named:
         return ""
-    told = "; ".join(_reason_with_name(each.name, each.reason) for each in named)
+    named_failures = "; ".join(_reason_with_name(each.name, each.reason) for each in named)
     more = named[0].failures - NAMED_MAX
     action = stack.action if among else Action.CHECK
-    return f"Resource {action} failed: {told}" + (f"; and {more} more" if more > 0 else "")
+    return f"Resource {action} failed: {named_failures}" + (f"; and {more} more" if more > 0 else "")
 
 
 def _reason_with_name(name: str, reason: str) -> str:
@@ -856,7 +843,7 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
 
 
 def wake_parent(tx: Connection, row: Row[Any], now: float) -> None:
-    """Wake the shard of the resource that a nested stack is the reality of, since the stack has changed."""
+    """Wake the shard of the parent resource of a nested stack, since the stack has changed."""
     if row.parent_id is not None:
         shards.wake(tx, row.parent_id, now, shards.USER, [row.parent_shard])
 
@@ -874,6 +861,6 @@ def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s
     tx.execute(update(table).where(table.c.id.in_(tree_of(stack.id))).values(spares=Spares.ALL))
     if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
         return
-    # A deletion in progress that touches things begins anew: nested stacks may have failed in it, and the stacks around
-    # them may be about to learn of that.
+    # A deletion in progress that touches things begins again: nested stacks may have failed in it, and the stacks
+    # around them may be about to learn of that.
     revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL, **UNHELD})

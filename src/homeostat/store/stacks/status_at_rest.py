@@ -81,7 +81,7 @@ def correct(
 def _is_left(tx: Connection, row: Row[Any]) -> bool:
     """Return whether any resource of the stack exists.
 
-    The rows are asked, not the shards: shards that a lock has kept from going on may count as done.
+    The rows decide, not the shards: shards that a lock has kept from going on may count as done.
     """
     return bool(tx.execute(select(exists().where(schema.resource.c.stack_id == row.id))).scalar_one())
 
