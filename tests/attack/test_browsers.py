@@ -149,7 +149,7 @@ def test_the_refusal_names_the_remedy(url: str) -> None:
     assert rebound.json()["error"]["type"] == "Forbidden"
     assert "answers at addresses such as 127.0.0.1, not at 'evil.example'" in rebound.json()["error"]["message"]
     linked = httpx.get(f"{url}{LINK}")
-    assert "CreateStack is asked for by POST" in linked.text
+    assert "CreateStack needs POST" in linked.text
 
 
 @pytest.mark.parametrize(

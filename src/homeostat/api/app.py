@@ -53,8 +53,8 @@ from homeostat.store.operation.workers import VERSION
 LOG = logging.getLogger(__name__)
 DESCRIPTION = """The OpenStack Orchestration API, version 1.
 
-Every error is answered with a fault (see its schema): `error.type` names the kind of mistake, `error.message` the place
-and the remedy. Creating, updating and deleting are accepted at once; `stack_status` tells how far it has come."""
+Every error is answered with a fault (see its schema): `error.type` names the kind of error, `error.message` the place
+and the remedy. The service accepts creations, updates and deletions at once; `stack_status` shows their progress."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class RequestContext:
     Attributes:
         project: Project in the path.
         base: URL of the API with its version, as the caller sees it.
-        attention: Tells whether the client is still connected.
+        attention: Detects that the client has disconnected.
     """
 
     service: Service

@@ -1,4 +1,4 @@
-"""Authentication: the access modes, each of which tells who the caller is.
+"""Authentication: the access modes, each of which identifies the caller.
 
 What a caller may do is decided elsewhere (`enforcer`).
 

@@ -92,7 +92,7 @@ class KeystoneAccess:
         for _ in self._validate(environ, lambda status, *_: statuses.append(status)):
             pass
         if statuses[0].startswith("503"):
-            raise Transient("Keystone does not tell who asks.")
+            raise Transient("Keystone does not identify the caller.")
         if not statuses[0].startswith("200"):
             raise Rejected("HTTPUnauthorized", "The request you have made requires authentication.")
         return self._believed(token, environ)

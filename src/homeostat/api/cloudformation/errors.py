@@ -34,7 +34,7 @@ CODES: Mapping[str, Code] = {
     "InvalidParameterCombination": Code(400, "These parameters do not go together"),
     "InvalidParameterValue": Code(400, "A parameter does not fit, or names what is not there"),
     "MalformedQueryString": Code(404, "The parameters cannot be read"),
-    "MissingAuthenticationToken": Code(403, "The request does not say whose it is"),
+    "MissingAuthenticationToken": Code(403, "The request is not authenticated"),
     "MissingParameter": Code(400, "A parameter is missing"),
     "RequestExpired": Code(400, "The request is too old, or from the future"),
     "RequestLimitExceeded": Code(400, "There is a limit"),

@@ -115,7 +115,7 @@ def _admitted(request: Request, sent: SignedRequest, parameters: Parameters) -> 
     if admitted.holder is not None and name not in FOR_STACK_USERS:
         raise Refused("AccessDenied", f"The key of {admitted.holder.name} is for {', '.join(FOR_STACK_USERS)} only.")
     if admitted.by_link and name in CHANGES:
-        raise Refused("AccessDenied", f"{name} is asked for by POST, or with a signature in the header Authorization.")
+        raise Refused("AccessDenied", f"{name} needs POST, or a signature in the header Authorization.")
     service: Service = request.app.state.service
     caller = service.policy.known(admitted.caller)
     service.buckets.take(admitted.project, caller.user_id or caller.user, admitted.holder and admitted.holder.name)

@@ -10,7 +10,7 @@ from homeostat.model.errors import Rejected, Transient
 
 EXPLANATIONS = {
     400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
-    401: "The caller did not say who it is, or the password is wrong.",
+    401: "The caller is not authenticated, or the password is wrong.",
     403: "Access was denied to this resource.",
     404: "The resource could not be found.",
     405: "The method is not allowed for this resource.",
@@ -20,7 +20,7 @@ EXPLANATIONS = {
     500: "The server has either erred or is incapable of performing the requested operation.",
     503: "The server is currently unavailable. Please try again at a later time.",
 }
-"""The general sentence for each status code; `error.message` says what went wrong in this request."""
+"""The general sentence for each status code; `error.message` has the details of this request."""
 
 RETRY_AFTER_S = 5
 

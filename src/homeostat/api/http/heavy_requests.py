@@ -1,7 +1,7 @@
 """A bounded number of places for expensive requests, shared fairly among projects (ADR 0040).
 
 Checking a template may take seconds of CPU time. Without a limit, a dozen such requests would share the process's one
-processor with everybody's reads. Requests that only read need no place.
+processor with all reads. Requests that only read need no place.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class ClientWatch:
     def check(self) -> None:
         """Raise ClientGone if the client has disconnected."""
         if self._gone.is_set():
-            raise ClientGone("the client has hung up before its request was answered")
+            raise ClientGone("the client disconnected before the response")
 
     async def watch(self, receive: Receive) -> None:
         """Run until the client disconnects.
@@ -120,7 +120,7 @@ class HeavyRequests:
                 message = f"all places for requests that check templates were taken for {self._patience_s:g} s"
                 raise Transient(message, RETRY_AFTER_S)
             if not turn.done():
-                raise ClientGone("the client has hung up before there was a place for its request")
+                raise ClientGone("the client disconnected while its request waited")
         # Cancellation, too: a place that was handed over at the same moment must not be lost.
         except BaseException:
             self._leave(project, turn)

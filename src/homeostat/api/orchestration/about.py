@@ -8,7 +8,7 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
+from homeostat.api.orchestration.models.about import BuildInfo, Services
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.store.operation import workers
 from homeostat.store.operation.workers import VERSION, Worker
@@ -22,15 +22,13 @@ REPORT_INTERVAL_S = 2
     "/build_info",
     dependencies=[may("build_info:build_info")],
     summary="Show what is running",
-    responses=answers(models.BuildInfo),
+    responses=answers(BuildInfo),
 )
 def show_build_info(context: Context) -> Response:
     return Json({"api": {"revision": VERSION}, "engine": {"revision": VERSION}})
 
 
-@ROUTER.get(
-    "/services", dependencies=[may("service:index")], summary="List the workers", responses=answers(models.Services)
-)
+@ROUTER.get("/services", dependencies=[may("service:index")], summary="List the workers", responses=answers(Services))
 def list_services(context: Context) -> Response:
     """List the workers. One that was killed is shown as `down`, and removed from the list after a while."""
     with context.db.read() as tx:

@@ -32,15 +32,17 @@ class TemplateRequest(BaseModel):
 
     template: dict[str, Any] | str | None = Field(None, description="The template: an object, or JSON or YAML text.")
     template_url: str | None = Field(
-        None, description="Where the service fetches it, over http or https; read only where there is no template."
+        None,
+        description="URL (http or https) from which the service fetches the template; ignored if there is one.",
     )
-    parameters: dict[str, Any] | None = Field(None, description="Values; they override those of the environment.")
+    parameters: dict[str, Any] | None = Field(
+        None, description="Values; they take precedence over those of the environment."
+    )
     environment: dict[str, Any] | str | None = Field(None, description="An object, or JSON or YAML text.")
-    files: dict[str, Any] | None = Field(None, description="Texts by name, for get_file.")
+    files: dict[str, Any] | None = Field(None, description="Contents by name: for get_file, and for nested templates.")
     environment_files: list[str] | None = Field(
         None,
-        description="Names in files, merged in this order into the parameters, as each says. The environment is not "
-        "read then.",
+        description="Names of environments among the files, merged in this order. `environment` is then ignored.",
     )
 
 
@@ -48,13 +50,17 @@ class UpdateRequest(TemplateRequest):
     """The desired state of a stack, and options. Unknown keys are ignored."""
 
     disable_rollback: bool | None = None
-    timeout_mins: int | None = Field(None, description="Minutes; 0 for the service's default.")
-    tags: str | list[str] | None = Field(None, description="Separated by commas.")
-    clear_parameters: list[str] | None = Field(None, description="PATCH only: stored values to forget.")
-    revision: int | None = Field(
-        None, description="PATCH only: number of the revision that is kept where something is left out, the newest."
+    timeout_mins: int | None = Field(None, description="Minutes; 0 means the service's default.")
+    tags: str | list[str] | None = Field(None, description="A list, or text separated by commas.")
+    clear_parameters: list[str] | None = Field(
+        None, description="PATCH only: parameters whose stored values are dropped."
     )
-    converge: bool | None = Field(None, description="Update only: look at everything before it counts as done.")
+    revision: int | None = Field(
+        None, description="PATCH only: number of the revision that supplies what is omitted; default: the newest."
+    )
+    converge: bool | None = Field(
+        None, description="Update only: observe every resource before the update is complete."
+    )
 
 
 class CreateRequest(UpdateRequest):
@@ -63,8 +69,8 @@ class CreateRequest(UpdateRequest):
     stack_name: str
     adopt_stack_data: dict[str, Any] | str | None = Field(
         None,
-        description="A document of export: the stack takes over what that names, and makes the rest. Template, files, "
-        "environment and parameters are those of the document where they are not given.",
+        description="An exported stack: the new stack adopts the resources that it names, and creates the rest. "
+        "Template, files, environment and parameters default to those of the document.",
     )
 
 

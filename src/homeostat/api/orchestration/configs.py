@@ -14,7 +14,16 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext
 from homeostat.api.http.inputs import COUNT_MAX, Body, Flag, described_body
 from homeostat.api.http.responses import Json, nothing
-from homeostat.api.orchestration import models
+from homeostat.api.orchestration.models.configs import (
+    NewSoftwareConfig,
+    NewSoftwareDeployment,
+    ServerMetadata,
+    ShownSoftwareConfig,
+    ShownSoftwareDeployment,
+    SoftwareConfigs,
+    SoftwareDeploymentChanges,
+    SoftwareDeployments,
+)
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.views import Wire, at
 from homeostat.builtin import access_keys
@@ -50,7 +59,7 @@ class ConfigQuery(BaseModel):
     "/software_configs",
     dependencies=[may("software_configs:index")],
     summary="List software configs",
-    responses=answers(models.SoftwareConfigs),
+    responses=answers(SoftwareConfigs),
 )
 def list_configs(context: Context, query: Annotated[ConfigQuery, Query()]) -> Response:
     """List the configs in order of creation, including those derived for deployments."""
@@ -66,8 +75,8 @@ def list_configs(context: Context, query: Annotated[ConfigQuery, Query()]) -> Re
     "/software_configs",
     dependencies=[may("software_configs:create")],
     summary="Create a software config",
-    responses=answers(models.ShownSoftwareConfig),
-    openapi_extra=described_body(models.NewSoftwareConfig),
+    responses=answers(ShownSoftwareConfig),
+    openapi_extra=described_body(NewSoftwareConfig),
 )
 def create_config(context: Context, body: Body) -> Response:
     made = _record(context, CONFIG, from_request(body))
@@ -79,7 +88,7 @@ def create_config(context: Context, body: Body) -> Response:
     "/software_configs/{config_id}",
     dependencies=[may("software_configs:show")],
     summary="Show a software config",
-    responses=answers(models.ShownSoftwareConfig),
+    responses=answers(ShownSoftwareConfig),
 )
 def show_config(context: Context, config_id: ConfigId) -> Response:
     with context.db.read() as tx:
@@ -117,7 +126,7 @@ def _refers(deployment: Record, config_id: str) -> bool:
     "/software_deployments",
     dependencies=[may("software_deployments:index")],
     summary="List software deployments",
-    responses=answers(models.SoftwareDeployments),
+    responses=answers(SoftwareDeployments),
 )
 def list_deployments(
     context: Context, server_id: Annotated[str | None, Query(description="Only those to this server.")] = None
@@ -131,8 +140,8 @@ def list_deployments(
     "/software_deployments",
     dependencies=[may("software_deployments:create")],
     summary="Create a software deployment",
-    responses=answers(models.ShownSoftwareDeployment),
-    openapi_extra=described_body(models.NewSoftwareDeployment),
+    responses=answers(ShownSoftwareDeployment),
+    openapi_extra=described_body(NewSoftwareDeployment),
 )
 def create_deployment(context: Context, body: Body) -> Response:
     """Create a deployment. The server sees it in its metadata at once."""
@@ -153,7 +162,7 @@ def create_deployment(context: Context, body: Body) -> Response:
     "/software_deployments/metadata/{server_id}",
     dependencies=[may("software_deployments:metadata")],
     summary="List the configs that a server is to apply",
-    responses=answers(models.ServerMetadata),
+    responses=answers(ServerMetadata),
 )
 def show_server_metadata(
     context: Context, server_id: Annotated[str, Path(description="Id of the server.")]
@@ -181,7 +190,7 @@ def _project_of(tx: Connection, context: RequestContext, server_id: str) -> str:
     "/software_deployments/{deployment_id}",
     dependencies=[may("software_deployments:show")],
     summary="Show a software deployment",
-    responses=answers(models.ShownSoftwareDeployment),
+    responses=answers(ShownSoftwareDeployment),
 )
 def show_deployment(context: Context, deployment_id: DeploymentId) -> Response:
     with context.db.read() as tx:
@@ -193,8 +202,8 @@ def show_deployment(context: Context, deployment_id: DeploymentId) -> Response:
     "/software_deployments/{deployment_id}",
     dependencies=[may("software_deployments:update")],
     summary="Update a software deployment",
-    responses=answers(models.ShownSoftwareDeployment),
-    openapi_extra=described_body(models.SoftwareDeploymentChanges),
+    responses=answers(ShownSoftwareDeployment),
+    openapi_extra=described_body(SoftwareDeploymentChanges),
 )
 def update_deployment(context: Context, deployment_id: DeploymentId, body: Body) -> Response:
     """Update the fields that are given and not null.
@@ -263,7 +272,7 @@ def _add(context: RequestContext, made: Record) -> None:
     """
     with context.db.write() as tx:
         if records.count(tx, made.kind, made.project) >= RECORDS_MAX:
-            message = f"Request limit exceeded: a project has at most {RECORDS_MAX}; delete some that nobody needs"
+            message = f"Request limit exceeded: a project has at most {RECORDS_MAX}; delete unused ones"
             raise Rejected("RequestLimitExceeded", message)
         config_id = made.object.get("config_id")
         if config_id and records.get(tx, config_id, CONFIG, made.project) is None:

@@ -11,8 +11,8 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, StackId, StackName
 from homeostat.api.http.inputs import Body, described_body, flag
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
 from homeostat.api.orchestration.actions import known
+from homeostat.api.orchestration.models.convergence import ShownConvergence
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, precisely
 from homeostat.api.services.actions import ConvergenceSettings
@@ -28,7 +28,7 @@ PATH = f"{STACK}/convergence"
     PATH,
     dependencies=[may("stacks:show_convergence")],
     summary="Show whether a stack is brought back by itself",
-    responses=answers(models.ShownConvergence),
+    responses=answers(ShownConvergence),
 )
 def show_convergence(
     context: Context,
@@ -47,8 +47,8 @@ def show_convergence(
     PATH,
     dependencies=[may("stacks:switch_convergence")],
     summary="Switch continuous convergence",
-    responses=answers(models.ShownConvergence),
-    openapi_extra=described_body(models.ShownConvergence),
+    responses=answers(ShownConvergence),
+    openapi_extra=described_body(ShownConvergence),
 )
 def switch_convergence(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Change the switches of the stack and its nested stacks, and of single resources.

@@ -13,7 +13,7 @@ from homeostat.api.context import Context, RequestContext, ResourceName, StackId
 from homeostat.api.http.event_streams import MEDIA_TYPE, PAGE, EventPage
 from homeostat.api.http.inputs import COUNT_MAX
 from homeostat.api.http.responses import Json, nothing
-from homeostat.api.orchestration import models
+from homeostat.api.orchestration.models.events import Events, ShownEvent
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, event_detail, event_item, event_seq
 from homeostat.desired.redaction import Redaction
@@ -68,11 +68,11 @@ class EventQuery(BaseModel):
 
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
-        "model": models.Events,
+        "model": Events,
         "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
         "description": "Done; or, where that is what the caller accepts, the events as they happen.",
     },
-    204: {"description": "Nothing will ever be told any more: the stack is deleted. (Only where events are followed.)"},
+    204: {"description": "There will be no more events: the stack is deleted. (Only where events are followed.)"},
 }
 
 
@@ -161,7 +161,7 @@ def _listed(
     f"{STACK}/resources/{{resource_name}}/events",
     dependencies=[may("events:index")],
     summary="List the events of a resource",
-    responses=answers(models.Events),
+    responses=answers(Events),
 )
 def list_resource_events(
     context: Context,
@@ -182,7 +182,7 @@ def list_resource_events(
     f"{STACK}/resources/{{resource_name}}/events/{{event_id}}",
     dependencies=[may("events:show")],
     summary="Show an event",
-    responses=answers(models.ShownEvent),
+    responses=answers(ShownEvent),
 )
 def show_event(
     context: Context,

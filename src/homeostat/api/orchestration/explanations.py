@@ -13,8 +13,8 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.inputs import COUNT_MAX
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Inventory
+from homeostat.api.orchestration.models import explanations as models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, is_deleted, link, stack_identity
 from homeostat.convergence.explainer import FIRST_RANK, Cause, ExplainedResource, Explainer, Page, Place, StackProgress

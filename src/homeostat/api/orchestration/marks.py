@@ -10,7 +10,7 @@ from homeostat.api.context import Context, RequestContext, ResourceName, StackId
 from homeostat.api.http.faults import documented
 from homeostat.api.http.inputs import Body, described_body
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
+from homeostat.api.orchestration.models.resources import Mark, Marked, Marking
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire
 from homeostat.api.services.marks import MarkOutcome, MarkRequest, Marks
@@ -31,7 +31,7 @@ LASTS_MAX_S = 86_400.0 * 365
     summary="Mark a resource unhealthy",
     responses=answers(Any, "Marked, or as it was.") | documented(409),
     dependencies=GUARD,
-    openapi_extra=described_body(models.Mark),
+    openapi_extra=described_body(Mark),
 )
 def mark(
     context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
@@ -51,9 +51,9 @@ def mark(
 @ROUTER.patch(
     f"{STACK}/resources",
     summary="Mark several resources unhealthy",
-    responses=answers(models.Marked) | documented(409),
+    responses=answers(Marked) | documented(409),
     dependencies=GUARD,
-    openapi_extra=described_body(models.Marking),
+    openapi_extra=described_body(Marking),
 )
 def mark_several(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Mark all of these resources unhealthy or healthy, or none of them: errors name the place in the list.

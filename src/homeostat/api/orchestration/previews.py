@@ -11,7 +11,6 @@ from homeostat.api.context import HEAVY, Context, RequestContext, StackId, Stack
 from homeostat.api.http.faults import documented
 from homeostat.api.http.inputs import Body, Flag, described_body, quoted
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
     UpdateRequest,
@@ -20,6 +19,7 @@ from homeostat.api.orchestration.bodies import (
     refuse_converge,
     refuse_revision,
 )
+from homeostat.api.orchestration.models.previews import StackPreview, UpdatePreview
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
 from homeostat.api.services.preview import UNBORN, Preview, all_of
@@ -39,7 +39,7 @@ Nested = Annotated[Flag, Query(description="Tell of the resources of nested stac
     "/stacks/preview",
     dependencies=[may("stacks:preview"), HEAVY],
     summary="Preview a stack",
-    responses=answers(models.StackPreview) | documented(409),
+    responses=answers(StackPreview) | documented(409),
     openapi_extra=described_body(CreateRequest),
 )
 def preview_stack(context: Context, body: Body) -> Response:
@@ -77,7 +77,7 @@ def preview_stack(context: Context, body: Body) -> Response:
     f"{STACK}/preview",
     dependencies=[may("stacks:preview_update"), HEAVY],
     summary="Preview an update",
-    responses=answers(models.UpdatePreview),
+    responses=answers(UpdatePreview),
     openapi_extra=described_body(UpdateRequest),
 )
 def preview_update(
@@ -91,7 +91,7 @@ def preview_update(
     f"{STACK}/preview",
     dependencies=[may("stacks:preview_update_patch"), HEAVY],
     summary="Preview an update of parts",
-    responses=answers(models.UpdatePreview),
+    responses=answers(UpdatePreview),
     openapi_extra=described_body(UpdateRequest),
 )
 def preview_patch(

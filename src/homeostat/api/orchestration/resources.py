@@ -13,8 +13,8 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.inputs import COUNT_MAX, Flag
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
 from homeostat.api.orchestration.inventory import Entry, Inventory
+from homeostat.api.orchestration.models.resources import Metadata, Resources, ShownResource
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire
 from homeostat.builtin.signals import metadata_of
@@ -60,7 +60,7 @@ class ResourceQuery(BaseModel):
     f"{STACK}/resources",
     dependencies=[may("resource:index")],
     summary="List the resources of a stack",
-    responses=answers(models.Resources),
+    responses=answers(Resources),
 )
 def list_resources(
     context: Context,
@@ -95,7 +95,7 @@ def _listed(context: RequestContext, inventory: Inventory, query: ResourceQuery)
     f"{STACK}/resources/{{resource_name}}",
     dependencies=[may("resource:show")],
     summary="Show a resource",
-    responses=answers(models.ShownResource),
+    responses=answers(ShownResource),
 )
 def show_resource(
     context: Context,
@@ -114,7 +114,7 @@ def show_resource(
     f"{STACK}/resources/{{resource_name}}/metadata",
     dependencies=[may("resource:metadata")],
     summary="Show the metadata of a resource",
-    responses=answers(models.Metadata),
+    responses=answers(Metadata),
 )
 def show_metadata(context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
     with context.db.read() as tx:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, StackId, StackName
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
+from homeostat.api.orchestration.models.stacks import Revisions, ShownRevision
 from homeostat.api.orchestration.revision_text import environment_of, shown_template
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at
@@ -25,7 +25,7 @@ LISTED_MAX = 1000
     f"{STACK}/revisions",
     dependencies=[may("stacks:list_revisions")],
     summary="List the revisions of a stack",
-    responses=answers(models.Revisions),
+    responses=answers(Revisions),
 )
 def list_revisions(
     context: Context,
@@ -45,7 +45,7 @@ def list_revisions(
     f"{STACK}/revisions/{{number}}",
     dependencies=[may("stacks:show_revision")],
     summary="Show a revision of a stack",
-    responses=answers(models.ShownRevision),
+    responses=answers(ShownRevision),
 )
 def show_revision(context: Context, stack_name: StackName, stack_id: StackId, number: Number) -> Response:
     """Show the template, environment and files of a revision. Values of hidden parameters are not shown."""

@@ -12,7 +12,7 @@ from homeostat.api.context import HEAVY, Context, RequestContext, StackId, Stack
 from homeostat.api.http.faults import documented
 from homeostat.api.http.inputs import Body, described_body
 from homeostat.api.http.responses import Json, nothing
-from homeostat.api.orchestration import models
+from homeostat.api.orchestration.models.stacks import ShownSnapshot, Snapshot, Snapshots
 from homeostat.api.orchestration.revision_text import environment_of, template_of
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at
@@ -42,7 +42,7 @@ def _name(body: Body) -> str | None:
     f"{STACK}/snapshots",
     dependencies=[may("stacks:snapshot")],
     summary="Take a snapshot of a stack",
-    responses=answers(models.Snapshot, "Accepted; the snapshot is being taken.") | documented(409),
+    responses=answers(Snapshot, "Accepted; the snapshot is being taken.") | documented(409),
     openapi_extra=described_body(SnapshotRequest),
 )
 def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
@@ -61,7 +61,7 @@ def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, bo
     f"{STACK}/snapshots",
     dependencies=[may("stacks:list_snapshots")],
     summary="List the snapshots of a stack",
-    responses=answers(models.Snapshots),
+    responses=answers(Snapshots),
 )
 def list_snapshots(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     """List the snapshots, oldest first."""
@@ -75,7 +75,7 @@ def list_snapshots(context: Context, stack_name: StackName, stack_id: StackId) -
     ONE,
     dependencies=[may("stacks:show_snapshot")],
     summary="Show a snapshot",
-    responses=answers(models.ShownSnapshot),
+    responses=answers(ShownSnapshot),
 )
 def show_snapshot(context: Context, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
     with context.db.read() as tx:

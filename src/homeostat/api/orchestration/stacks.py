@@ -13,7 +13,7 @@ from homeostat.api.context import HEAVY, Context, RequestContext, StackId, Stack
 from homeostat.api.http.faults import documented
 from homeostat.api.http.inputs import Body, Flag, described_body
 from homeostat.api.http.responses import Json, nothing
-from homeostat.api.orchestration import models, outputs
+from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
     UpdateRequest,
@@ -23,6 +23,14 @@ from homeostat.api.orchestration.bodies import (
     refuse_revision,
 )
 from homeostat.api.orchestration.listing import StackQuery
+from homeostat.api.orchestration.models.stacks import (
+    CreatedStack,
+    Environment,
+    OutputNames,
+    ShownOutput,
+    ShownStack,
+    Stacks,
+)
 from homeostat.api.orchestration.revision_text import environment_of, shown_template
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import is_deleted, link, stack_detail, stack_identity, stack_summary
@@ -31,7 +39,7 @@ from homeostat.store.stacks import stacks, views
 ROUTER = router("stacks")
 
 
-@ROUTER.get("/stacks", dependencies=[may("stacks:index")], summary="List stacks", responses=answers(models.Stacks))
+@ROUTER.get("/stacks", dependencies=[may("stacks:index")], summary="List stacks", responses=answers(Stacks))
 def list_stacks(context: Context, query: Annotated[StackQuery, Query()], request: Request) -> Response:
     if query.global_tenant:
         context.check("stacks:global_index")
@@ -56,7 +64,7 @@ def _next_page(context: RequestContext, params: QueryParams, marker: str) -> str
     "/stacks/detail",
     dependencies=[may("stacks:detail")],
     summary="List stacks, as shown one by one",
-    responses=answers(models.Stacks),
+    responses=answers(Stacks),
 )
 def list_stacks_detailed(context: Context) -> Response:
     """List live stacks that are neither nested nor hidden. Query parameters are ignored."""
@@ -77,7 +85,7 @@ def _item(context: RequestContext, row: Row[Any], project: str | None) -> dict[s
     dependencies=[may("stacks:create"), HEAVY],
     summary="Create a stack",
     status_code=201,
-    responses=answers(models.CreatedStack, "Accepted; the stack is being created.", 201) | documented(409),
+    responses=answers(CreatedStack, "Accepted; the stack is being created.", 201) | documented(409),
     openapi_extra=described_body(CreateRequest),
 )
 def create_stack(context: Context, body: Body) -> Response:
@@ -97,7 +105,7 @@ def create_stack(context: Context, body: Body) -> Response:
     return Json({"stack": stack_identity(context, row)}, 201, {"Location": context.stack_url(row)})
 
 
-@ROUTER.get(STACK, dependencies=[may("stacks:show")], summary="Show a stack", responses=answers(models.ShownStack))
+@ROUTER.get(STACK, dependencies=[may("stacks:show")], summary="Show a stack", responses=answers(ShownStack))
 def show_stack(
     context: Context,
     stack_name: StackName,
@@ -181,7 +189,7 @@ def show_template(context: Context, stack_name: StackName, stack_id: StackId) ->
     f"{STACK}/environment",
     dependencies=[may("stacks:environment")],
     summary="Show the environment of a stack",
-    responses=answers(models.Environment),
+    responses=answers(Environment),
 )
 def show_environment(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     """Show the environment. Values of hidden parameters are not shown."""
@@ -206,7 +214,7 @@ def show_files(context: Context, stack_name: StackName, stack_id: StackId) -> Re
     f"{STACK}/outputs",
     dependencies=[may("stacks:list_outputs")],
     summary="List the outputs of a stack",
-    responses=answers(models.OutputNames),
+    responses=answers(OutputNames),
 )
 def list_outputs(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     """List names and descriptions of the outputs, without values."""
@@ -219,7 +227,7 @@ def list_outputs(context: Context, stack_name: StackName, stack_id: StackId) -> 
     f"{STACK}/outputs/{{output_key}}",
     dependencies=[may("stacks:show_output")],
     summary="Show an output",
-    responses=answers(models.ShownOutput),
+    responses=answers(ShownOutput),
 )
 def show_output(context: Context, stack_name: StackName, stack_id: StackId, output_key: str) -> Response:
     with context.db.read() as tx:

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, StackId, StackName
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
+from homeostat.api.orchestration.models.stacks import Exported
 from homeostat.api.orchestration.routes import STACK, answers, router
 
 ROUTER = router("stacks")
@@ -14,7 +14,7 @@ ROUTER = router("stacks")
 @ROUTER.get(
     f"{STACK}/export",
     summary="Export a stack as a document",
-    responses=answers(models.Exported),
+    responses=answers(Exported),
     dependencies=[may("stacks:export")],
 )
 def export_stack(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
@@ -27,7 +27,7 @@ def export_stack(context: Context, stack_name: StackName, stack_id: StackId) -> 
 @ROUTER.delete(
     f"{STACK}/abandon",
     summary="Abandon a stack",
-    responses=answers(models.Exported, "The document; the stack is being let go of."),
+    responses=answers(Exported, "The document; the stack is being let go of."),
     dependencies=[may("stacks:abandon")],
 )
 def abandon_stack(context: Context, stack_name: StackName, stack_id: StackId) -> Response:

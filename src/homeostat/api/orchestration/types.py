@@ -10,7 +10,12 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext
 from homeostat.api.http.inputs import Flag
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
+from homeostat.api.orchestration.models.templates import (
+    ResourceSchema,
+    ResourceTypes,
+    TemplateFunctions,
+    TemplateVersions,
+)
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.type_templates import type_template
 from homeostat.model.errors import Rejected
@@ -32,7 +37,7 @@ class TemplateType(StrEnum):
     "/resource_types",
     dependencies=[may("stacks:list_resource_types")],
     summary="List resource types",
-    responses=answers(models.ResourceTypes),
+    responses=answers(ResourceTypes),
 )
 def list_types(
     context: Context,
@@ -60,7 +65,7 @@ def list_types(
     "/resource_types/{type_name}",
     dependencies=[may("stacks:resource_schema")],
     summary="Show a resource type",
-    responses=answers(models.ResourceSchema),
+    responses=answers(ResourceSchema),
 )
 def show_type(context: Context, type_name: TypeName) -> Response:
     return Json(_schema(_shown(context, type_name)))
@@ -109,7 +114,7 @@ def make_type_template(
     "/template_versions",
     dependencies=[may("stacks:list_template_versions")],
     summary="List template versions",
-    responses=answers(models.TemplateVersions),
+    responses=answers(TemplateVersions),
 )
 def list_versions(context: Context) -> Response:
     found = [{"version": name, "type": kind, "aliases": aliases} for name, kind, aliases in versions()]
@@ -120,7 +125,7 @@ def list_versions(context: Context) -> Response:
     "/template_versions/{version}/functions",
     dependencies=[may("stacks:list_template_functions")],
     summary="List the functions of a template version",
-    responses=answers(models.TemplateFunctions),
+    responses=answers(TemplateFunctions),
 )
 def list_functions(
     context: Context,

@@ -10,8 +10,8 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context
 from homeostat.api.http.inputs import Body, Flag, described_body
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration import models
 from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
+from homeostat.api.orchestration.models.templates import Validation
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.views import NO_DESCRIPTION
 from homeostat.api.services.prerequisites import UNAVAILABLE, Nested
@@ -31,7 +31,7 @@ NOBODY = "None"
     "/validate",
     dependencies=[may("stacks:validate_template"), HEAVY],
     summary="Validate a template",
-    responses=answers(models.Validation),
+    responses=answers(Validation),
     openapi_extra=described_body(TemplateRequest),
 )
 def validate(
@@ -55,7 +55,7 @@ def validate(
         sum(1 + each.needs.stacks for each in nested.values()),
     )
     if show_nested and count > shown_max:
-        message = f"{count} nested templates are more than the {shown_max} that are told of: leave show_nested out"
+        message = f"{count} nested templates are more than the {shown_max} that can be shown: leave show_nested out"
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
     return Json(shape | {"NestedParameters": _inside(nested, Redaction().of(compiled))} if show_nested else shape)
 

@@ -235,7 +235,7 @@ class Prerequisites:
             found = self._cloud(project).resolve(kind, unknown)
         except Transient as error:
             LOG.warning(
-                "project %s: nobody knows yet whether each of %d %s exists: %s", project, len(unknown), kind, error
+                "project %s: it is not known whether each of %d %s exists: %s", project, len(unknown), kind, error
             )
             return []
         missing = []
@@ -256,7 +256,7 @@ class Prerequisites:
 
     def _cloud(self, project: str) -> Cloud:
         if self._clouds is None:
-            raise LookupError("there is no cloud to ask")
+            raise LookupError("there is no cloud")
         return self._clouds(project)
 
 

@@ -182,7 +182,7 @@ class Previewer:
         self._reported += resources
         if self._reported > self._horizon.resources_max:
             message = (
-                f"Request limit exceeded: the preview would tell of more than {self._horizon.resources_max} resources: "
+                f"Request limit exceeded: the preview would have more than {self._horizon.resources_max} resources: "
                 "preview a part of the template, or raise --previewed-max of the service"
             )
             raise Rejected("RequestLimitExceeded", message)

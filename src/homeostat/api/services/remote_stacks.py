@@ -98,7 +98,9 @@ def _ask(cloud: Cloud, remotes: Sequence[Remote]) -> None:
         if isinstance(answer, Rejected):
             raise each.wrong(answer.detail)
         if isinstance(answer, HomeostatError):
-            LOG.warning("%s: nobody knows yet whether it can be had: %s", ".".join(map(str, each.path)), answer)
+            LOG.warning(
+                "%s: it is not known whether the stack can be created: %s", ".".join(map(str, each.path)), answer
+            )
 
 
 def _spec(remote: Remote) -> dict[str, Any]:

@@ -1,0 +1,5 @@
+"""Schemas of responses, for the OpenAPI document. Responses are built as plain data, not from these classes.
+
+One module for each subject: `stacks`, `resources`, `explanations`, `convergence`, `events`,
+`previews`, `templates`, `about`, `configs`.
+"""

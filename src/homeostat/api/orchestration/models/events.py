@@ -1,0 +1,31 @@
+"""Events."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from homeostat.api.orchestration.models.stacks import Link
+
+
+class EventItem(BaseModel):
+    id: str
+    event_time: str
+    resource_name: str
+    logical_resource_id: str
+    physical_resource_id: str | None
+    resource_status: str
+    resource_status_reason: str
+    links: list[Link]
+
+
+class Event(EventItem):
+    resource_type: str
+    resource_properties: dict[str, Any]
+
+
+class Events(BaseModel):
+    events: list[EventItem]
+
+
+class ShownEvent(BaseModel):
+    event: Event

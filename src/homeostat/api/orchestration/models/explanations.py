@@ -1,0 +1,135 @@
+"""Explanations: why a stack or a resource is not at rest."""
+
+from pydantic import BaseModel, Field
+
+from homeostat.api.orchestration.models.resources import Resource
+from homeostat.api.orchestration.models.stacks import Link
+from homeostat.model.plan import Why
+
+
+class Cause(BaseModel):
+    """The origin of the waiting: another resource, possibly of a nested stack."""
+
+    path: list[str] = Field(description="Names of the resources from the requested stack down to this one.")
+    why: str
+    reason: str
+    released_by: str
+
+
+class Reason(BaseModel):
+    """The reason why one resource or leftover is not at rest, and what would move it."""
+
+    resource_name: str
+    path: list[str] = Field(description="Names of the resources from the requested stack down to this one.")
+    resource_type: str
+    physical_resource_id: str
+    resource_status: str
+    leftover: bool = Field(description="It should not exist any more; its name may belong to another resource.")
+    why: str = Field(description=f"One of {', '.join(Why)}.")
+    reason: str
+    waits_for: list[str] = Field(description="Names of resources of the same stack.")
+    since: str | None = Field(description="Since when it waits, where that is known.")
+    released_by: str
+    due_at: str | None = Field(description="When the wait ends by itself.")
+    next: str = Field(description="create, adopt, find, observe, update, operate, delete, record, look or compare.")
+    next_at: str | None
+    fails_at: str | None = Field(description="Deadline of the operation in progress.")
+    blocks: list[str] = Field(description="Names of resources that wait for it, the first few.")
+    blocks_count: int
+    cause: Cause | None
+    links: list[Link]
+
+
+class Progress(BaseModel):
+    """Number of resources to bring to rest, and how many are.
+
+    `stacks` is the number of stacks counted; null where there are too many nested ones to count.
+    """
+
+    planned: int
+    done: int
+    stacks: int | None
+
+
+class PathLink(BaseModel):
+    """One resource of the critical path.
+
+    `seconds` is the time it still needs; null where no resource of its type was timed yet.
+    """
+
+    resource_name: str
+    resource_type: str
+    action: str
+    seconds: float | None
+
+
+class Kind(BaseModel):
+    resource_type: str
+    action: str
+
+
+class CriticalPath(BaseModel):
+    """The chain of unfinished resources that takes longest, by the times that such resources took before.
+
+    `unknown` lists the types and actions without such times.
+    """
+
+    seconds: float | None
+    unknown: list[Kind]
+    resources: list[PathLink]
+
+
+class Estimate(BaseModel):
+    """Time until everything is at rest. `by` is the method: `critical_path`, or `rate` (resources a second)."""
+
+    seconds: float
+    by: str
+    rate: float | None
+
+
+class StackWaiting(BaseModel):
+    """What a stack in progress waits for besides its resources: a pause, or a worker to finish it."""
+
+    why: str
+    reason: str
+    due_at: str | None
+    released_by: str
+
+
+class Unseen(BaseModel):
+    """The cloud does not answer. `since` is when all things of the stack were last observed; null for never."""
+
+    reason: str
+    since: str | None
+
+
+class Explanation(BaseModel):
+    id: str
+    stack_name: str
+    stack_status: str
+    stack_status_reason: str
+    begun_at: str
+    deadline: str | None
+    waiting: StackWaiting | None
+    unseen: Unseen | None
+    progress: Progress
+    critical_path: CriticalPath | None
+    estimate: Estimate | None
+    resources: list[Reason]
+    links: list[Link]
+
+
+class ExplainedStack(BaseModel):
+    explanation: Explanation
+
+
+class ExplainedResource(BaseModel):
+    """Reasons of the resource and its leftovers, then those of nested resources; none when it is at rest."""
+
+    explanation: "ResourceExplanation"
+
+
+class ResourceExplanation(BaseModel):
+    at_rest: bool
+    resource: Resource
+    reasons: list[Reason]

@@ -1,0 +1,114 @@
+"""Resources: details, observations and marks."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from homeostat.api.orchestration.models.stacks import Link
+
+
+class Observed(BaseModel):
+    """The last observation of a resource."""
+
+    presence: str
+    seen_at: str = Field(description="When a change of it was last observed.")
+    looked_at: str = Field(description="When it was last observed.")
+    reason: str
+    blind: str | None = Field(None, description="Why it cannot be observed now.")
+    properties: dict[str, Any]
+    drift: list["Drift"]
+    left_alone: str | None = Field(
+        None, description="A difference that is not corrected, because convergence is switched off."
+    )
+
+
+class Drift(BaseModel):
+    """A property that differs from its desired value."""
+
+    property: str
+    desired: Any
+    observed: Any
+    since: str
+
+
+class Leftover(BaseModel):
+    """A thing of the same name that is being removed."""
+
+    physical_resource_id: str
+    resource_type: str
+    resource_status: str
+    resource_status_reason: str
+    updated_time: str
+
+
+class Unhealthy(BaseModel):
+    """The mark of an unhealthy resource."""
+
+    reason: str
+    reported_by: str | None = Field(description="The user.")
+    reporter: str | None = Field(description="The client of that user, such as a health checker.")
+    since: str
+    expires_at: str | None = Field(description="When the mark ends, if the service has not acted on it before.")
+
+
+class Mark(BaseModel):
+    """Marks a resource unhealthy, or healthy again."""
+
+    mark_unhealthy: bool
+    resource_status_reason: str | None = None
+
+
+class Marking(Mark):
+    """Marks several resources."""
+
+    resources: list[str] = Field(min_length=1, description="Names, physical ids, or paths like group/0/server.")
+    reporter: str | None = Field(None, description="The client, such as a health checker.")
+    expires_in: float | None = Field(
+        None, gt=0, description="Seconds until the mark ends, if the service has not acted on it before."
+    )
+
+
+class MarkedResource(BaseModel):
+    resource: str = Field(description="As in the request.")
+    path: list[str] = Field(description="Names of the resources from the requested stack down to this one.")
+    resource_status: str
+    changed: bool = Field(
+        description="Whether the state changed; false where it is being deleted or had this state already."
+    )
+
+
+class Marked(BaseModel):
+    resources: list[MarkedResource]
+
+
+class Resource(BaseModel):
+    resource_name: str
+    logical_resource_id: str
+    physical_resource_id: str
+    resource_type: str
+    resource_status: str
+    resource_status_reason: str
+    creation_time: str
+    updated_time: str
+    required_by: list[str]
+    parent_resource: str | None = None
+    links: list[Link]
+    observed: Observed | None = None
+    asked_at: str | None = Field(None, description="When its convergence was requested; absent once that is done.")
+    unhealthy: Unhealthy | None = Field(None, description="Its mark; absent where it has none.")
+    waiting: str | None = None
+    leftovers: list[Leftover] | None = None
+    description: str | None = None
+    attributes: dict[str, Any] | None = None
+
+
+class Resources(BaseModel):
+    resources: list[Resource]
+
+
+class ShownResource(BaseModel):
+    resource: Resource
+
+
+class Metadata(BaseModel):
+    metadata: dict[str, Any]
