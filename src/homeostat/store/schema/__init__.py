@@ -1,0 +1,60 @@
+"""The tables: one schema for SQLite and PostgreSQL. All times are seconds since the epoch, UTC.
+
+- `cells`: types of columns; `base`: the metadata of all tables
+- `stacks`, `resources`, `events`, `records`: the tables, by subject
+"""
+
+from homeostat.store.schema.base import Sequence, metadata
+from homeostat.store.schema.cells import (
+    Cell,
+    EncryptedJson,
+    EncryptedText,
+    Json,
+    SafeText,
+    as_stored,
+    cell_of,
+    to_json,
+    without_nul,
+)
+from homeostat.store.schema.events import event, event_sink
+from homeostat.store.schema.records import record, signal, trust, worker
+from homeostat.store.schema.resources import (
+    orphan,
+    resource,
+    resource_observed,
+    resource_properties_observed,
+    retained,
+    shard,
+)
+from homeostat.store.schema.stacks import file, revision, snapshot, snapshot_part, stack
+
+__all__ = [
+    "Cell",
+    "EncryptedJson",
+    "EncryptedText",
+    "Json",
+    "SafeText",
+    "Sequence",
+    "as_stored",
+    "cell_of",
+    "event",
+    "event_sink",
+    "file",
+    "metadata",
+    "orphan",
+    "record",
+    "resource",
+    "resource_observed",
+    "resource_properties_observed",
+    "retained",
+    "revision",
+    "shard",
+    "signal",
+    "snapshot",
+    "snapshot_part",
+    "stack",
+    "to_json",
+    "trust",
+    "without_nul",
+    "worker",
+]

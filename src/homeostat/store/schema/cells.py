@@ -1,0 +1,147 @@
+"""Types of columns, and the encoding of their cells: JSON, encrypted JSON, text without NUL."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from sqlalchemy import Column, Text, TypeDecorator
+from sqlalchemy.engine.interfaces import Dialect
+
+from homeostat.store.encryption.encrypted_cells import MARK, Lost, Unreadable, decrypt_text, encrypt_text, keys_of
+
+
+def to_json(value: Any) -> str:
+    """Encode plain data as JSON.
+
+    What a cloud reports and JSON cannot hold becomes text: integers of more than 64 bits; broken Unicode is replaced.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:
+        # Second try only: nearly all data encodes at once, and to walk through it first would cost more than to encode.
+        return orjson.dumps(_encodable(value), option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def as_stored(value: Any) -> Any:
+    """Return plain data in the form in which it is read back from the database."""
+    return orjson.loads(to_json(value))
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(each) for key, each in value.items()}
+    return [_encodable(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+class SafeText(TypeDecorator[str]):
+    """Text that may come from a cloud: NUL, which PostgreSQL cannot store, is replaced by U+FFFD."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else without_nul(value)
+
+
+def without_nul(text: str) -> str:
+    return text.replace("\0", "\ufffd")
+
+
+class Cell(str):
+    """The text of a cell, encoded (and encrypted where required) before the transaction that stores it.
+
+    Encoding large data takes time, during which other writers would wait for the transaction.
+    """
+
+    __slots__ = ()
+
+
+class Json(TypeDecorator[Any]):
+    """Plain data as JSON text: the same bytes in every database, and faster than the databases' own JSON types."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        if value is None or isinstance(value, Cell):
+            return value
+        return to_json(value)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        """Return the decoder itself: `process_result_value` would double the cost of each cell."""
+        return _from_json
+
+
+def _from_json(cell: str | None) -> Any:
+    return None if cell is None else orjson.loads(cell)
+
+
+class EncryptedJson(Json):
+    """Plain data as JSON text that is encrypted where the database has keys (see `encryption.encrypted_cells`).
+
+    A cell that cannot be decrypted is read as `Lost`.
+
+    Args:
+        place: `table.column`, which is authenticated with the cell.
+        always: False if `bulk` encrypts the column only in rows that the caller declares to hold secrets.
+    """
+
+    cache_ok = True
+
+    def __init__(self, place: str, *, always: bool = True) -> None:
+        super().__init__()
+        self.place = place
+        self.always = always
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        if value is None or isinstance(value, Cell):
+            return value
+        return keys_of(dialect).encrypt(to_json(value), self.place)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        place = self.place
+
+        def read(cell: str | None) -> Any:
+            if cell is None:
+                return None
+            if not cell.startswith(MARK):
+                return orjson.loads(cell)
+            try:
+                # The keys are looked up for each cell, since they may be set after this decoder was made.
+                return orjson.loads(keys_of(dialect).decrypt(cell, place))
+            except Unreadable as error:
+                # An exception would fail the whole query, and with it other rows, which can be read.
+                return Lost(error)
+
+        return read
+
+
+class EncryptedText(TypeDecorator[str]):
+    """Text that may hold secrets, encrypted where the database has keys.
+
+    Reading a cell that cannot be decrypted raises `Unreadable`.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self.place = place
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        if value is None or isinstance(value, Cell):
+            return value
+        return encrypt_text(keys_of(dialect), value, self.place)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else decrypt_text(keys_of(dialect), value, self.place)
+
+
+def cell_of(dialect: Dialect, column: Column[Any], value: Any) -> Cell:
+    """Encode a value that is not None for a column of one of the types above."""
+    return Cell(column.type.process_bind_param(value, dialect))  # type: ignore[attr-defined]

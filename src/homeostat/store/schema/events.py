@@ -1,0 +1,53 @@
+"""Tables of events, and of the sinks that receive them."""
+
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, Table, Text
+
+from homeostat.store.schema.base import Sequence, metadata
+from homeostat.store.schema.cells import EncryptedJson, SafeText
+
+event = Table(
+    "event",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("handle", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("reason", SafeText, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("ix_event_stack", "stack_id", "seq"),
+    # Readers continue after the last number they have seen: the number of a purged event must not be used again.
+    sqlite_autoincrement=True,
+)
+"""Changes of state of stacks and resources, each stored in the transaction that makes the change.
+
+Columns:
+    key: Key of the resource row; "" for an event of the stack itself.
+"""
+
+event_sink = Table(
+    "event_sink",
+    metadata,
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("settings", EncryptedJson("event_sink.settings"), nullable=False),
+    Column("cursor", BigInteger, nullable=False),
+    Column("epoch", Integer, nullable=False, default=0),
+    Column("due_at", Double, nullable=False, default=0.0),
+    Column("failures", Integer, nullable=False, default=0),
+    Column("failing_since", Double),
+    Column("reason", SafeText, nullable=False, default=""),
+    Index("ix_event_sink_due_at", "due_at"),
+)
+"""Event sinks of root stacks: each receives the events of its stack and of all stacks nested in it.
+
+Columns:
+    digest: Hash of the settings.
+    cursor: `seq` of the last event that was delivered.
+    epoch: The fencing token of the worker that delivers now.
+    due_at: Nothing more is delivered before this time.
+    failures: Failed deliveries in a row, since failing_since; the last of them failed for `reason`.
+"""

@@ -1,0 +1,84 @@
+"""Tables of what the service keeps for itself: records, signals, trusts, workers."""
+
+from sqlalchemy import Column, Double, ForeignKey, Index, Integer, Table, Text
+
+from homeostat.store.schema.base import Sequence, metadata
+from homeostat.store.schema.cells import EncryptedJson
+
+record = Table(
+    "record",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("token", Text, nullable=False),
+    Column("link", Text, nullable=False, default=""),
+    Column("object", EncryptedJson("record.object"), nullable=False),
+    Column("secret", EncryptedJson("record.secret")),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double),
+    Index("uq_record_token", "kind", "token", unique=True),
+    Index("ix_record_listing", "kind", "project", "created_at", "id"),
+    Index("ix_record_link", "link", "kind"),
+)
+"""Things that the service itself keeps: software configs and deployments, wait conditions, things of plug-ins.
+
+Columns:
+    id: The handle.
+    kind: The kind of the cloud port.
+    token: The token of the creation; unique within the kind, so that a repeated creation finds the first one.
+    link: What the record belongs to (a deployment's server, a condition's handle); "" for nothing.
+    object: The thing's properties, as `observe` returns them.
+    secret: Data that no response shows.
+"""
+
+signal = Table(
+    "signal",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("record_id", Text, ForeignKey("record.id", ondelete="CASCADE"), nullable=False),
+    Column("object", EncryptedJson("signal.object"), nullable=False),
+    Column("at", Double, nullable=False),
+    Index("ix_signal_record", "record_id", "seq"),
+)
+"""Signals that records have received, in order of arrival."""
+
+trust = Table(
+    "delegation",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("stack_id", Text, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("trust_id", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("object", EncryptedJson("delegation.object"), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("due_at", Double),
+    Index("ix_delegation_stack", "stack_id"),
+    Index("ix_delegation_project", "project", "state"),
+    Index("ix_delegation_state", "state", "due_at"),
+    Index("ix_delegation_trust", "trust_id"),
+)
+"""Trusts of users, on whose behalf the service works on a root stack after the token of their request has expired.
+
+Columns:
+    trust_id: The id in Keystone; "" until it is known.
+    state: `asked` (the intent is stored, the answer is not), `good`, `gone` (Keystone does not honour it any more) or
+        `leaving` (it has to be deleted).
+    object: `end` (the expiry by which the trust is found again), `user`, and `reason` why it is gone.
+    due_at: The clean-up of an `asked` or `leaving` trust is not tried before this time.
+"""
+
+worker = Table(
+    "worker",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("host", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("board", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("seen_at", Double, nullable=False),
+)
+"""The register of workers; see `operation.workers`. One that has not been seen for some seconds counts as dead."""
