@@ -26,7 +26,7 @@ from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, S
 from homeostat.model.world import Spares
 from homeostat.planner.actions.snapshot_state import TOO_LATE
 from homeostat.planner.current import current_row
-from homeostat.planner.lifecycle.deletion import GONE, LET_GO
+from homeostat.planner.lifecycle.delete import GONE, LET_GO
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks, views

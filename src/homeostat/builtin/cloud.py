@@ -20,7 +20,7 @@ from homeostat.identity.stack_users import NEEDED, TRANSPORTS, StackUsers, neede
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action
-from homeostat.planner.lifecycle.adoption import ADOPT
+from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.resources import signals, signing, user_data
 from homeostat.resources.families import configs, deployments
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, User

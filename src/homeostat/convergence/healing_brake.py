@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from homeostat.model.observed import Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
-from homeostat.planner.lifecycle.deletion import is_lost
 from homeostat.planner.outcome import is_looked_for
 from homeostat.planner.policies import healing_policy
+from homeostat.planner.policies.healing import is_lost
 from homeostat.resources import builtin_kinds, groups
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import POLICY, NestedStack

@@ -3,9 +3,10 @@
 It does no I/O and knows no clock, threads or randomness: the same world gives the same plan.
 
 - `frontier`: what may be done in a shard now, in the order of its dependencies
-- `decide`: what one resource needs now
+- `decide`: which subject decides about a resource
+- `context`, `acts`: what all decisions about a shard share, and how their acts are carried out
 - `outcome`: what an answer of a cloud means for a row
-- `lifecycle`: creation, update, replacement, deletion, adoption, and the hooks at which a resource stops
+- `lifecycle`: creation, update, replacement, healing, deletion, adoption, a module for each
 - `actions`: check, suspend and resume, lock and unlock, snapshot and restore
 - `policies`: limits on a decision: healing, rolling updates, unhealthy marks
 - `retry`: when a failure is retried, and when it is final

@@ -24,7 +24,7 @@ def current_row(rows: Iterable[Resource], stack: StackFacts) -> Resource | None:
 def gave_way(row: Resource) -> bool:
     """Return whether the row was made in the place of one that was absent and has come back.
 
-    Healing then sets `replaced_by` to the row that this one `replaces` (see `Healing.came_back`).
+    Healing then sets `replaced_by` to the row that this one `replaces` (see `policies.healing.came_back`).
     """
     return row.replaces is not None and row.replaced_by == row.replaces
 

@@ -272,7 +272,7 @@ class Frontier:
         seen = self.world.seen.get(row.key)
         if seen is not None and seen.number != row.judged:
             return False
-        return not self._decider.stale(definition, row)
+        return not self._decider.is_stale(definition, row)
 
     def _gone(self, row: Resource) -> None:
         self.world.rows.pop(row.key, None)

@@ -137,7 +137,7 @@ def complete(world: World, row: Resource, now: float) -> Recorded:
     row.reason = CHANGED
     row.due_at = None
     row.updated_at = now
-    # Whatever has read an earlier state of it is stale by this stamp, see `Decider.stale`.
+    # Whatever has read an earlier state of it is stale by this stamp, see `Context.is_stale`.
     row.changed = world.next_stamp()
     undone = row.action in maintenance_state.UNDOES and row.marks is not None
     if undone:

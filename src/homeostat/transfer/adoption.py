@@ -1,7 +1,7 @@
 """Rows of an adopted stack, made from its document.
 
 This calls no cloud. From now on a row with a handle keeps other stacks from adopting that thing; the pass that comes
-to the row observes the thing first (see `planner.lifecycle.adoption`).
+to the row observes the thing first (see `planner.lifecycle.adopt`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -27,9 +27,9 @@ from homeostat.model.errors import Rejected, Transient
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Recorded, Step, Verb
 from homeostat.model.world import World
-from homeostat.planner import Frontier, decide, outcome
+from homeostat.planner import Frontier, outcome
 from homeostat.planner.actions.check import pass_on
-from homeostat.planner.lifecycle import adoption_data
+from homeostat.planner.lifecycle import adoption_data, at_rest
 
 GROUP = "OS::Heat::ResourceGroup"
 UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
@@ -401,8 +401,8 @@ def test_what_was_missed_when_it_was_to_be_changed_is_changed(
 @pytest.mark.parametrize("remedy", [Remedy.RECREATE, Remedy.REPLACE])
 def test_what_may_not_be_replaced_is_left_alone_whichever_goes_first(remedy: Remedy) -> None:
     definition = replace(wanted("a"), restricted=frozenset({"replace"}))
-    assert decide._forbidden(definition, Verdict(Condition.BROKEN, "it broke", remedy))
-    assert not decide._forbidden(definition, Verdict(Condition.ABSENT, "it is gone", remedy))
+    assert at_rest._forbidden(definition, Verdict(Condition.BROKEN, "it broke", remedy))
+    assert not at_rest._forbidden(definition, Verdict(Condition.ABSENT, "it is gone", remedy))
 
 
 @pytest.mark.parametrize("now", [None, "h-a1"], ids=["ours", "of others"])

@@ -66,7 +66,7 @@ def passed_on(world: World, row: Resource) -> str:
     stack = world.stack
     if kind_of(row.type) != "stack" or stack.look_from is None or not unsettled(world):
         return ""
-    # Maintenance passes itself on, see `Maintenance.maintain`.
+    # Maintenance passes itself on, see `actions.maintenance`.
     if stack.action in MAINTENANCE:
         return ""
     # It has been passed on, or acted on otherwise, at this revision already.

@@ -11,7 +11,8 @@ from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, StackFacts
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state
-from homeostat.planner.lifecycle.external import Externals
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import intents
 from homeostat.planner.scope import LOCKED, thing_of
 from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
@@ -44,144 +45,148 @@ def asked_of(stack: StackFacts, row: Resource) -> str:
     return action
 
 
-class Maintenance(Externals):
-    """Decides about resources of a stack that is suspended, resumed, locked or unlocked."""
+def maintain(context: Context, row: Resource | None, now: float) -> Decision:
+    """Decide about a resource that is in progress with nothing else."""
+    stack = context.world.stack
+    if row is None or row.action == Action.INIT:
+        return SETTLED
+    # Done at this revision; a failure ends the maintenance unless every resource is to get its turn.
+    if row.revision == stack.revision and row.action in MAINTENANCE and not row.busy:
+        failed = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        return failed if row.failed and not stack.thorough else SETTLED
+    action = asked_of(stack, row)
+    if not action:
+        return SETTLED
+    # To record an action here would forget that the row has failed, so it keeps its state.
+    if row.failed and row.action not in MAINTENANCE:
+        return _refuse_suspension(context, row) if action == Action.SUSPEND else SETTLED
+    if kind_of(row.type) == "stack":
+        return check.pass_on(context.world, row, action.lower(), now)
+    treatment = maintenance_state.treatment_of(context.world, row, action)
+    if treatment is None:
+        return _record_done(context, row, action, now)
+    return check.look_first(context.world, row) or _apply(context, row, action, treatment, now)
 
-    def maintain(self, row: Resource | None, now: float) -> Decision:
-        """Decide about a resource that is in progress with nothing else."""
-        stack = self.world.stack
-        if row is None or row.action == Action.INIT:
-            return SETTLED
-        # Done at this revision; a failure ends the maintenance unless every resource is to get its turn.
-        if row.revision == stack.revision and row.action in MAINTENANCE and not row.busy:
-            failed = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-            return failed if row.failed and not stack.thorough else SETTLED
-        action = asked_of(stack, row)
-        if not action:
-            return SETTLED
-        # To record an action here would forget that the row has failed, so it keeps its state.
-        if row.failed and row.action not in MAINTENANCE:
-            return self._refused(row) if action == Action.SUSPEND else SETTLED
-        if kind_of(row.type) == "stack":
-            return check.pass_on(self.world, row, action.lower(), now)
-        treatment = maintenance_state.treatment_of(self.world, row, action)
-        if treatment is None:
-            return self._at_once(row, action, now)
-        return check.look_first(self.world, row) or self._treat(row, action, treatment, now)
 
-    def _refused(self, row: Resource) -> Settled:
-        """Refuse to suspend a failed resource: it keeps its state, and the stack fails for it."""
-        # A failure of this revision is what fails the stack.
-        row.revision = self.world.stack.revision
-        return Settled(Step(Verb.RECORD, row))
+def _refuse_suspension(context: Context, row: Resource) -> Settled:
+    """Refuse to suspend a failed resource: it keeps its state, and the stack fails for it."""
+    # A failure of this revision is what fails the stack.
+    row.revision = context.world.stack.revision
+    return Settled(Step(Verb.RECORD, row))
 
-    def _treat(self, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Decision:
-        thing = thing_of(self.world, row)
-        verdict = type_of(row.type).judge(thing, now)
-        if verdict.condition is Condition.UNKNOWN:
-            return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
-        if verdict.condition is Condition.ABSENT:
-            return self._gone(row, action, verdict, now)
-        if verdict.condition is Condition.PENDING and not row.failed:
-            return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
-        undone = maintenance_state.UNDOES.get(Action(action))
-        # Without a mark nothing was done to the thing on behalf of the stack, so there is nothing to undo.
-        if undone is not None and undone not in (row.marks or {}):
-            return self._at_once(row, action, now)
-        # After a failure the field proves nothing for a gradual treatment: a stack in another region shows the action
-        # SUSPEND also when that has failed. So it is requested again.
-        if treatment.is_done(thing.seen.properties) and not (row.failed and treatment.gradual):
-            # Whatever has suspended it before: it is resumed together with its stack.
-            if action == Action.SUSPEND:
-                row.marks = maintenance_state.with_mark(row, action, now)
-            return self._at_once(row, action, now)
-        return self._begin_treatment(row, action, treatment, now)
 
-    def _gone(self, row: Resource, action: str, verdict: Verdict, now: float) -> Decision:
-        """Pass by a thing that does not exist, except for a lock: it fails, since nothing is protected."""
-        if action != Action.LOCK:
-            return self._at_once(row, action, now, verdict)
-        begun = self._begun(row, action)
-        step = self._failed_step(row, verdict.reason, now, action)
-        step.events[:0] = begun
-        return step
-
-    def _at_once(self, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Step:
-        """Record an action as done where nothing has to be done to the thing.
-
-        Args:
-            gone: Verdict on a thing that does not exist. It is noted in the row and reported once it may be healed,
-                which is when the stack is not maintained any more.
-        """
-        events = self._begun(row, action)
-        row.action, row.status, row.reason = action, Status.COMPLETE, outcome.CHANGED
-        row.revision = self.world.stack.revision
-        row.marks = maintenance_state.without_mark(row, action)
-        row.acted_at = row.acted_at or now
-        row.due_at = row.asked_at = None
-        row.updated_at = now
-        if gone is not None:
-            check.leave_alone(row, gone)
-        events.append(outcome.event_of(row, row.status, row.reason))
-        return Step(Verb.RECORD, row, events=events)
-
-    def _begin_treatment(self, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Step:
-        """Intend a treatment.
-
-        The mark is stored before the act, so that whatever may have been done to the thing is undone later.
-        """
-        step = self._treatment_step(row, treatment)
-        step.events = self._begun(row, action)
-        row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
-        row.revision = self.world.stack.revision
-        row.acted_at = row.due_at = row.asked_at = None
-        row.retries = 0
-        row.intent = {"operation": step.operation} if step.operation else {"changed": list(step.changed)}
-        if action in maintenance_state.MARKS:
+def _apply(context: Context, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Decision:
+    thing = thing_of(context.world, row)
+    verdict = type_of(row.type).judge(thing, now)
+    if verdict.condition is Condition.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
+    if verdict.condition is Condition.ABSENT:
+        return _record_missing(context, row, action, verdict, now)
+    if verdict.condition is Condition.PENDING and not row.failed:
+        return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+    undone = maintenance_state.UNDOES.get(Action(action))
+    # Without a mark nothing was done to the thing on behalf of the stack, so there is nothing to undo.
+    if undone is not None and undone not in (row.marks or {}):
+        return _record_done(context, row, action, now)
+    # After a failure the field proves nothing for a gradual treatment: a stack in another region shows the action
+    # SUSPEND also when that has failed. So it is requested again.
+    if treatment.is_done(thing.seen.properties) and not (row.failed and treatment.gradual):
+        # Whatever has suspended it before: it is resumed together with its stack.
+        if action == Action.SUSPEND:
             row.marks = maintenance_state.with_mark(row, action, now)
-        row.updated_at = now
-        return step
+        return _record_done(context, row, action, now)
+    return _begin(context, row, action, treatment, now)
 
-    def _begun(self, row: Resource, action: str) -> list[Event]:
-        """Return the event that an action begins, unless it has begun already."""
-        if row.busy and row.action == action:
-            return []
-        return [outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, action)]
 
-    # -- in progress -------------------------------------------------------------------------------------------------
+def _record_missing(context: Context, row: Resource, action: str, verdict: Verdict, now: float) -> Decision:
+    """Pass by a thing that does not exist, except for a lock: it fails, since nothing is protected."""
+    if action != Action.LOCK:
+        return _record_done(context, row, action, now, verdict)
+    begun = _begin_event(row, action)
+    step = context.acts.fail(row, verdict.reason, now, action)
+    step.events[:0] = begun
+    return step
 
-    def under_treatment(self, row: Resource, now: float) -> Decision:
-        """Decide about a resource that is being suspended, resumed, locked or unlocked."""
-        stack = self.world.stack
-        if row.acted_at is None and row.revision != stack.revision and stack.maintained:
-            # Nothing was done yet, and by now another action is wanted.
-            return self.maintain(row, now)
-        verdict = maintenance_state.verdict(self.world, row, now)
-        if verdict.condition is Condition.ABSENT:
-            return self._gone(row, row.action, verdict, now)
-        if verdict.condition in (Condition.READY, Condition.DRIFTED) and self._shows_it(row):
-            outcome.judge_at_rest(self.world, row, verdict)
-            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
-        if row.acted_at is None:
-            # Treatments are idempotent, so an answer that was lost needs no search.
-            return self._treat_again(row, now)
-        if verdict.condition is Condition.BROKEN:
-            return self._failed_step(row, verdict.reason, now)
-        why = Why.UNSEEN if verdict.condition is Condition.UNKNOWN else Why.BUILDING
-        return Waiting(row.name, why, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
 
-    def _shows_it(self, row: Resource) -> bool:
-        """Return whether the thing itself shows the result.
+def _record_done(context: Context, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Step:
+    """Record an action as done where nothing has to be done to the thing.
 
-        A nested stack that was not asked yet still shows its state from before.
-        """
-        return row.acted_at is not None or kind_of(row.type) != "stack"
+    Args:
+        gone: Verdict on a thing that does not exist. It is noted in the row and reported once it may be healed,
+            which is when the stack is not maintained any more.
+    """
+    events = _begin_event(row, action)
+    row.action, row.status, row.reason = action, Status.COMPLETE, outcome.CHANGED
+    row.revision = context.world.stack.revision
+    row.marks = maintenance_state.without_mark(row, action)
+    row.acted_at = row.acted_at or now
+    row.due_at = row.asked_at = None
+    row.updated_at = now
+    if gone is not None:
+        check.leave_alone(row, gone)
+    events.append(outcome.event_of(row, row.status, row.reason))
+    return Step(Verb.RECORD, row, events=events)
 
-    def _treat_again(self, row: Resource, now: float) -> Decision:
-        """Repeat a request of which it is not known whether it has reached the thing."""
-        if row.due_at is not None and row.due_at > now:
-            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-        treatment = maintenance_state.treatment_of(self.world, row, row.action)
-        if treatment is None:
-            return Step(Verb.OPERATE, row, row.reason, operation=row.action.lower())
-        return self._treatment_step(row, treatment)
+
+def _begin(context: Context, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Step:
+    """Intend a treatment.
+
+    The mark is stored before the act, so that whatever may have been done to the thing is undone later.
+    """
+    step = intents.maintenance_step(context, row, treatment)
+    step.events = _begin_event(row, action)
+    row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
+    row.revision = context.world.stack.revision
+    row.acted_at = row.due_at = row.asked_at = None
+    row.retries = 0
+    row.intent = {"operation": step.operation} if step.operation else {"changed": list(step.changed)}
+    if action in maintenance_state.MARKS:
+        row.marks = maintenance_state.with_mark(row, action, now)
+    row.updated_at = now
+    return step
+
+
+def _begin_event(row: Resource, action: str) -> list[Event]:
+    """Return the event that an action begins, unless it has begun already."""
+    if row.busy and row.action == action:
+        return []
+    return [outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, action)]
+
+
+def go_on(context: Context, row: Resource, now: float) -> Decision:
+    """Decide about a resource that is being suspended, resumed, locked or unlocked."""
+    stack = context.world.stack
+    if row.acted_at is None and row.revision != stack.revision and stack.maintained:
+        # Nothing was done yet, and by now another action is wanted.
+        return maintain(context, row, now)
+    verdict = maintenance_state.verdict(context.world, row, now)
+    if verdict.condition is Condition.ABSENT:
+        return _record_missing(context, row, row.action, verdict, now)
+    if verdict.condition in (Condition.READY, Condition.DRIFTED) and _is_reflected(row):
+        outcome.judge_at_rest(context.world, row, verdict)
+        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    if row.acted_at is None:
+        # Treatments are idempotent, so an answer that was lost needs no search.
+        return _repeat(context, row, now)
+    if verdict.condition is Condition.BROKEN:
+        return context.acts.fail(row, verdict.reason, now)
+    why = Why.UNSEEN if verdict.condition is Condition.UNKNOWN else Why.BUILDING
+    return Waiting(row.name, why, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+
+
+def _is_reflected(row: Resource) -> bool:
+    """Return whether the thing itself shows the result.
+
+    A nested stack that was not asked yet still shows its state from before.
+    """
+    return row.acted_at is not None or kind_of(row.type) != "stack"
+
+
+def _repeat(context: Context, row: Resource, now: float) -> Decision:
+    """Repeat a request of which it is not known whether it has reached the thing."""
+    if row.due_at is not None and row.due_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+    treatment = maintenance_state.treatment_of(context.world, row, row.action)
+    if treatment is None:
+        return Step(Verb.OPERATE, row, row.reason, operation=row.action.lower())
+    return intents.maintenance_step(context, row, treatment)

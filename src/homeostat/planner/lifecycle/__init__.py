@@ -1,8 +1,10 @@
-"""Lifecycle of one resource: creation, change and deletion.
+"""Lifecycle of one resource: a module for each subject that decides about it.
 
-- `intents`: how a decision is stored before anything acts on it; `names`: names for the cloud
-- `deletion`: delete, retain, or take a snapshot first
-- `adoption`, `adoption_data`: take over existing things
+- `create`, `update`, `replace`, `heal`, `delete`, `adopt`: when each of these begins, and how it is intended
+- `in_progress`: an act in progress: its end, its repetition, and its redirection by a newer revision
+- `failure`, `marked`, `at_rest`: resources that have failed, are marked unhealthy, or are complete
 - `external`: resources that stand for things not managed here
 - `hooks`: places where a resource stops until a hook is cleared
+- `intents`: how a decision is stored before anything acts on it
+- `adoption_data`, `names`: what a row has to take over; names and tokens for the cloud
 """

@@ -12,8 +12,9 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check
-from homeostat.planner.lifecycle import adoption_data, hooks
-from homeostat.planner.lifecycle.deletion import Departures, may_exist
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import adoption_data, create, hooks, intents
+from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.policies import unhealthy
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
@@ -23,154 +24,158 @@ EXTERNAL_ID_MAX = 1024
 """Characters of an external id."""
 
 
-class Externals(Departures):
-    """Decides about things that are not managed here."""
-
-    def keep_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
-        """Decide about a resource whose definition or row says that its thing is not managed here."""
-        if row is None or row.action == Action.INIT:
-            return self._halt(definition.name) or self._take(definition, row, now)
-        if _was_never_ours(row):
-            # Before that the resource may have created a thing of its own, which would be left behind: look for it
-            # first.
-            unanswered = row.token != "" and (row.busy or may_exist(row))
-            return self._find(row, now) if unanswered else self._halt(row.name) or self._take(definition, row, now)
-        if row.external_id is not None and row.action == Action.CREATE and row.failed:
-            return self._after_failed_take(definition, row, now)
-        changed = self._other_thing(definition, row)
-        if changed and not self.world.stack.held:
-            known = row.failed and row.revision == self.world.stack.revision
-            if known:
-                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-            halted = None if row.busy else self._halt(row.name)
-            if halted is not None:
-                return halted
-            # The thing was made from what the row was given: there is nothing left to take over.
-            adoption_data.forget(row)
-            return self._failed_step(row, NotSupported(changed), now, Action.UPDATE)
-        if row.busy:
-            return self._watched(row, now)
-        if row.failed and (self._newer(row) or row.asked_at is not None):
-            return self._take(definition, row, now)
-        return self._external_at_rest(definition, row, now)
-
-    def _after_failed_take(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """Decide about a row that never stood for anything: it may stand for another thing now, or make one."""
-        if not self._newer(row) and row.asked_at is None:
+def decide(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
+    """Decide about a resource whose definition or row says that its thing is not managed here."""
+    if row is None or row.action == Action.INIT:
+        return context.halted(definition.name) or context.acts.stand_for(definition, row, now)
+    if _was_never_ours(row):
+        # Before that the resource may have created a thing of its own, which would be left behind: look for it
+        # first.
+        unanswered = row.token != "" and (row.busy or may_exist(row))
+        return (
+            create.find(context, row, now)
+            if unanswered
+            else context.halted(row.name) or context.acts.stand_for(definition, row, now)
+        )
+    if row.external_id is not None and row.action == Action.CREATE and row.failed:
+        return _after_failed_look(context, definition, row, now)
+    changed = _unsupported_change(context, definition, row)
+    if changed and not context.world.stack.held:
+        known = row.failed and row.revision == context.world.stack.revision
+        if known:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-        halted = self._halt(row.name)
+        halted = None if row.busy else context.halted(row.name)
         if halted is not None:
             return halted
-        if definition.external_id is not None:
-            return self._take(definition, row, now)
-        row.external_id, row.handle = None, ""
-        return self._begin(definition, row, now)
-
-    def _newer(self, row: Resource) -> bool:
-        return self.unsettled and row.revision != self.world.stack.revision
-
-    def _id_of(self, definition: Definition) -> str | None:
-        """Return the id of the thing to stand for; None where the definition names none.
-
-        Raises:
-            Rejected: Another resource cannot tell the value.
-            Terminal: The value is no id.
-        """
-        if definition.external_id is None:
-            return None
-        found = evaluate(definition.external_id, self.scope)
-        if not isinstance(found, str) or not found:
-            raise Terminal(f"external_id must be a text, got {found!r:.200}")
-        if len(found) > EXTERNAL_ID_MAX:
-            raise Terminal(f"external_id is longer than {EXTERNAL_ID_MAX} characters")
-        return found
-
-    def _other_thing(self, definition: Definition, row: Resource) -> str:
-        """Return why the row does not stand for what the definition names, or ""."""
-        try:
-            same = self._id_of(definition) == row.external_id and definition.type == row.type
-        except (Rejected, Terminal):
-            same = False
-        feature = f"Update to property external_id of {row.name} ({row.shown_type})"
-        return "" if same else f"{feature} is not supported."
-
-    def _take(self, definition: Definition, row: Resource | None, now: float) -> Decision:
-        """Look whether the thing exists."""
-        fresh = row is None
-        row = row or self._new_row(definition, now)
-        never_ours = _was_never_ours(row)
-        try:
-            row.external_id = self._id_of(definition)
-        except (Rejected, Terminal) as error:
-            step = self._failed_step(row, error, now, Action.CREATE if adoption_data.of(row) is None else Action.ADOPT)
-            step.inserted = fresh
-            return step
-        row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
-        row.handle, row.token, row.properties = row.external_id or "", "", {}
-        unhealthy.forget(row)
+        # The thing was made from the adoption data: there is nothing left to take over.
         adoption_data.forget(row)
-        goes_on = row.busy
-        row.action = Action.CREATE if never_ours or row.action == Action.CREATE else Action.UPDATE
-        row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
-        row.revision = self.world.stack.revision
-        row.hooks = hooks.intended(self.world, row, definition.hooks)
-        row.requires = [self.current[name].key for name in definition.requires if name in self.current]
-        row.acted_at = row.due_at = row.asked_at = None
-        row.updated_at = now
-        row.resolved = self.world.next_stamp()
-        begun = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
-        return Step(Verb.OBSERVE, row, inserted=fresh, events=begun)
+        return context.acts.fail(row, NotSupported(changed), now, Action.UPDATE)
+    if row.busy:
+        return watch(context, row, now)
+    if row.failed and (context.is_newer(row) or row.asked_at is not None):
+        return context.acts.stand_for(definition, row, now)
+    return _at_rest(context, definition, row, now)
 
-    def _watched(self, row: Resource, now: float) -> Decision:
-        if row.acted_at is None:
-            if row.due_at is not None and row.due_at > now:
-                return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-            return Step(Verb.OBSERVE, row)
-        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
-        if verdict.condition in (Condition.READY, Condition.DRIFTED):
-            row.judged = self.world.seen[row.key].number
-            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
-        if outcome.unfit(verdict):
-            return self._failed_step(row, verdict.reason, now)
-        return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
 
-    def _external_at_rest(self, definition: Definition, row: Resource, now: float) -> Decision:
-        """Report changes of the thing; to act on them is up to its owner."""
-        mark = unhealthy.mark_of(row)
-        if mark is not None:
-            over = mark.is_over(now)
-            waiting = Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
-            return unhealthy.expire(self.world, row, now) if over else waiting
-        unseen = check.look_first(self.world, row)
-        if unseen is not None:
-            return unseen
-        seen = self.world.seen.get(row.key)
-        news = seen is not None and seen.number != row.judged
-        verdict = type_of(row.type).judge(thing_of(self.world, row), now)
-        gone = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
-        if row.failed:
-            if gone or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
-                return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-            return Step(Verb.RECORD, row, events=outcome.complete(self.world, row, now).events)
-        before, row.asked_at = (row.intent, row.asked_at), None
-        if seen is not None and (news or check.left_alone(row)):
-            row.judged = seen.number
-            if gone and not self.world.stack.held:
-                return self._failed_step(row, verdict.reason, now, Action.CHECK)
-            row.intent = None
-            # Reported once the stack is unlocked or resumed.
-            if gone:
-                check.leave_alone(row, verdict)
-            row.changed = self.world.next_stamp() if news else row.changed
-        told = news or before != (row.intent, row.asked_at)
-        called = definition.called or None
-        if not (told or row.called != called):
-            return SETTLED
-        row.called = called
-        return Settled(Step(Verb.RECORD, row))
+def _after_failed_look(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Decide about a row that never stood for anything: it may stand for another thing now, or make one."""
+    if not context.is_newer(row) and row.asked_at is None:
+        return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+    halted = context.halted(row.name)
+    if halted is not None:
+        return halted
+    if definition.external_id is not None:
+        return context.acts.stand_for(definition, row, now)
+    row.external_id, row.handle = None, ""
+    return context.acts.begin(definition, row, now)
+
+
+def _unsupported_change(context: Context, definition: Definition, row: Resource) -> str:
+    """Return why the row does not stand for what the definition names, or ""."""
+    try:
+        same = external_id(context, definition) == row.external_id and definition.type == row.type
+    except (Rejected, Terminal):
+        same = False
+    feature = f"Update to property external_id of {row.name} ({row.shown_type})"
+    return "" if same else f"{feature} is not supported."
+
+
+def external_id(context: Context, definition: Definition) -> str | None:
+    """Return the id of the thing to stand for; None where the definition names none.
+
+    Raises:
+        Rejected: Another resource has no such value.
+        Terminal: The value is no id.
+    """
+    if definition.external_id is None:
+        return None
+    found = evaluate(definition.external_id, context.scope)
+    if not isinstance(found, str) or not found:
+        raise Terminal(f"external_id must be a text, got {found!r:.200}")
+    if len(found) > EXTERNAL_ID_MAX:
+        raise Terminal(f"external_id is longer than {EXTERNAL_ID_MAX} characters")
+    return found
+
+
+def stand_for(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
+    """Look whether the thing exists."""
+    fresh = row is None
+    row = row or intents.new_row(context, definition, now)
+    never_ours = _was_never_ours(row)
+    try:
+        row.external_id = external_id(context, definition)
+    except (Rejected, Terminal) as error:
+        step = context.acts.fail(row, error, now, Action.CREATE if adoption_data.of(row) is None else Action.ADOPT)
+        step.inserted = fresh
+        return step
+    row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
+    row.handle, row.token, row.properties = row.external_id or "", "", {}
+    unhealthy.forget(row)
+    adoption_data.forget(row)
+    goes_on = row.busy
+    row.action = Action.CREATE if never_ours or row.action == Action.CREATE else Action.UPDATE
+    row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
+    row.revision = context.world.stack.revision
+    row.hooks = hooks.intended(context.world, row, definition.hooks)
+    row.requires = [context.current[name].key for name in definition.requires if name in context.current]
+    row.acted_at = row.due_at = row.asked_at = None
+    row.updated_at = now
+    row.resolved = context.world.next_stamp()
+    begun = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
+    return Step(Verb.OBSERVE, row, inserted=fresh, events=begun)
+
+
+def watch(context: Context, row: Resource, now: float) -> Decision:
+    if row.acted_at is None:
+        if row.due_at is not None and row.due_at > now:
+            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+        return Step(Verb.OBSERVE, row)
+    verdict = type_of(row.type).judge(thing_of(context.world, row), now)
+    if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        row.judged = context.world.seen[row.key].number
+        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    if outcome.unfit(verdict):
+        return context.acts.fail(row, verdict.reason, now)
+    return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+
+
+def _at_rest(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Report changes of the thing; to act on them is up to its owner."""
+    mark = unhealthy.mark_of(row)
+    if mark is not None:
+        over = mark.is_over(now)
+        waiting = Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
+        return unhealthy.expire(context.world, row, now) if over else waiting
+    unseen = check.look_first(context.world, row)
+    if unseen is not None:
+        return unseen
+    seen = context.world.seen.get(row.key)
+    unjudged = seen is not None and seen.number != row.judged
+    verdict = type_of(row.type).judge(thing_of(context.world, row), now)
+    gone = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
+    if row.failed:
+        if gone or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
+            return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    before, row.asked_at = (row.intent, row.asked_at), None
+    if seen is not None and (unjudged or check.left_alone(row)):
+        row.judged = seen.number
+        if gone and not context.world.stack.held:
+            return context.acts.fail(row, verdict.reason, now, Action.CHECK)
+        row.intent = None
+        # Reported once the stack is unlocked or resumed.
+        if gone:
+            check.leave_alone(row, verdict)
+        row.changed = context.world.next_stamp() if unjudged else row.changed
+    noted = unjudged or before != (row.intent, row.asked_at)
+    called = definition.called or None
+    if not (noted or row.called != called):
+        return SETTLED
+    row.called = called
+    return Settled(Step(Verb.RECORD, row))
 
 
 def _was_never_ours(row: Resource) -> bool:
     """Return whether the row stands for nothing yet: as far as is known nothing was made, taken over or looked at."""
-    still_given = adoption_data.of(row) is not None and row.token == ""
-    return row.external_id is None and (row.handle == "" or still_given)
+    to_be_adopted = adoption_data.of(row) is not None and row.token == ""
+    return row.external_id is None and (row.handle == "" or to_be_adopted)

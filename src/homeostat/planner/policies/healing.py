@@ -1,15 +1,16 @@
 """Limits on healing: doubt, policy, and a brake. Pure.
 
-Healing acts on a share of a stack's things at a time (ADR 0046). Where the policy says so, it asks before it replaces a
-thing. When every thing of a kind in a project is absent, the look is doubted rather than the things.
+Healing acts on a share of a stack's things at a time (ADR 0046). Where the policy says so, it waits for a user's
+consent before it replaces a thing. When every thing of a kind in a project is absent, the look is doubted, not the
+things.
 
 A single look may be a mistake: of a list, of a cloud that has just started, of a directory that was away. So an
-observer's look alone begins nothing. Before the shard's owner replaces a thing for being absent, it asks the cloud for
-that thing once more, a moment later, in the same pass. While a replacement is under way, and until the row of the old
-thing is removed, a thing that has come back stays (ADR 0045).
+observer's look alone begins nothing. Before the shard's owner replaces a thing for being absent, it looks for that
+thing once more, a moment later, in the same pass. While a replacement is under way, and until the row of the old thing
+is removed, a thing that has come back stays (ADR 0045).
 """
 
-from functools import cached_property
+from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Presence, Remedy
@@ -17,7 +18,7 @@ from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
 from homeostat.model.status import Action, Status
 from homeostat.model.world import ASK, Resource
 from homeostat.planner import outcome
-from homeostat.planner.lifecycle.deletion import Departures, is_lost, with_lost, without_lost
+from homeostat.planner.context import Context
 from homeostat.planner.policies import healing_policy
 from homeostat.planner.scope import HEALING, thing_of
 from homeostat.resources.registry import kind_of, type_of
@@ -33,147 +34,159 @@ Things that are seen again are judged at once in any case.
 """
 BLIND_PART = 0.25
 """The interval as a part of the time for which a thing has been missed."""
+LOST = "lost"
+"""Mark of a row whose thing was absent, so that another one was made: `{"at": time}`."""
 BRAKE_S = 2.0
 """Seconds between two examinations of how many things are being healed in other shards."""
 
 
-class Healing(Departures):
-    """Decides whether a thing may be healed for what was seen of it, or for a mark on it."""
+def held_back(
+    context: Context, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+) -> Decision | None:
+    """Return the reason why a thing is not healed yet, or the step that asks for consent; None if it may be healed.
 
-    def held_back(
-        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
-    ) -> Decision | None:
-        """Return the reason why a thing is not healed yet, or the step that asks for consent; None if it may be healed.
+    Args:
+        gone: Whether the thing is absent.
+        destroys: Whether another thing would be made in its place.
+    """
+    if context.is_preview:
+        return None
+    # A user's request for this one resource overrides all limits; what is being healed has its place under the
+    # brake; and to retry a creation is not healing.
+    if row.asked_at is not None or HEALING in (row.marks or {}) or was_never_well(row):
+        return None
+    if gone and kind_of(row.type) in context.world.brake.blind and not _is_agreed(context):
+        text = f"{reason}; {ALL_GONE}"
+        return Waiting(row.name, Why.BLIND, (), text, row.updated_at, now + _blind_s(context, row, now), row.key)
+    if destroys and _consent_first(context, row) and not _is_agreed(context):
+        return _request_consent(context, row, reason, now)
+    there, healed = context.things, _healed_beside(context, row) + context.world.brake.elsewhere
+    if healed < context.world.brake.allowed(there):
+        return None
+    text = f"{reason}; {healed} of its stack are being healed, and no more are at a time"
+    # Within the shard the frontier examines it again when a place is free; other shards do not report theirs.
+    due_at = now + BRAKE_S if context.world.brake.elsewhere else None
+    return Waiting(row.name, Why.BRAKE, (), text, row.updated_at, due_at, row.key)
 
-        Args:
-            gone: Whether the thing is absent.
-            destroys: Whether another thing would be made in its place.
-        """
-        # A user's request for this one resource overrides all limits; what is being healed has its place under the
-        # brake; and to retry a creation is not healing.
-        if row.asked_at is not None or HEALING in (row.marks or {}) or was_never_well(row):
-            return None
-        if gone and kind_of(row.type) in self.world.brake.blind and not self._is_agreed():
-            told = f"{reason}; {ALL_GONE}"
-            return Waiting(row.name, Why.BLIND, (), told, row.updated_at, now + self._blind_s(row, now), row.key)
-        if destroys and self._asks_first(row) and not self._is_agreed():
-            return self._ask(row, reason, now)
-        there, healed = self._there, self._healed_beside(row) + self.world.brake.elsewhere
-        if healed < self.world.brake.allowed(there):
-            return None
-        told = f"{reason}; {healed} of its stack are being healed, and no more are at a time"
-        # Within the shard the frontier examines it again when a place is free; other shards do not report theirs.
-        due_at = now + BRAKE_S if self.world.brake.elsewhere else None
-        return Waiting(row.name, Why.BRAKE, (), told, row.updated_at, due_at, row.key)
 
-    def _healed_beside(self, row: Resource) -> int:
-        """Return how many things of the shard are being healed, not counting those that require this one.
+def _healed_beside(context: Context, row: Resource) -> int:
+    """Return how many things of the shard are being healed, not counting those that require this one.
 
-        They cannot become well before this one: counted, they could keep it from being healed for ever.
-        """
-        names = (self.world.rows[key].name for key in self.healing if key in self.world.rows)
-        return sum(not self._requires(name, row.name) for name in names)
+    They cannot become well before this one: counted, they could keep it from being healed for ever.
+    """
+    names = (context.world.rows[key].name for key in context.healing if key in context.world.rows)
+    return sum(not _requires(context, name, row.name) for name in names)
 
-    def _requires(self, name: str, other: str) -> bool:
-        """Return whether one resource requires another, directly or by others."""
-        asked, found = [name], {name}
-        while asked:
-            definition = self.world.definitions.get(asked.pop())
-            more = set(definition.requires) - found if definition is not None else set()
-            if other in more:
-                return True
-            found |= more
-            asked += more
+
+def _requires(context: Context, name: str, other: str) -> bool:
+    """Return whether one resource requires another, directly or by others."""
+    pending, found = [name], {name}
+    while pending:
+        definition = context.world.definitions.get(pending.pop())
+        more = set(definition.requires) - found if definition is not None else set()
+        if other in more:
+            return True
+        found |= more
+        pending += more
+    return False
+
+
+def begin_healing(context: Context, step: Step) -> None:
+    """Mark the row of a step that heals: from now on it counts as being healed."""
+    if context.is_preview:
+        return
+    row = step.row
+    # The step has failed before it began: nothing is being healed.
+    if not (row.busy or row.action == Action.INIT):
+        return
+    if HEALING not in (row.marks or {}):
+        row.marks = {**(row.marks or {}), HEALING: {}}
+    context.healing.add(row.key)
+
+
+def _blind_s(context: Context, row: Resource, now: float) -> float:
+    """Return the seconds until it is examined again whether a look is to be believed."""
+    missed_s = now - context.world.seen[row.key].observation.seen_at
+    return min(max(BLIND_S, missed_s * BLIND_PART), BLIND_S_MAX)
+
+
+def _consent_first(context: Context, row: Resource) -> bool:
+    """Return whether a user has to agree before another thing is made (CV13)."""
+    definition = context.world.definitions.get(row.name)
+    metadata = row.metadata if definition is None else definition.metadata
+    return healing_policy.of_resource(context.world.stack, row.name, metadata, context.world.brake.policy) == ASK
+
+
+def _is_agreed(
+    context: Context,
+) -> bool:
+    """Return whether a user has requested to converge the whole stack, whatever it takes."""
+    return context.unsettled and context.world.stack.look_from is not None
+
+
+def _request_consent(context: Context, row: Resource, reason: str, now: float) -> Decision:
+    """Fail the check of a resource with the command by which the user agrees, or go on waiting for it."""
+    if needs_consent(row) and not context.is_newer(row):
+        return Waiting(row.name, Why.NEEDS_CONSENT, (), row.reason, row.updated_at, key=row.key)
+    stack = context.world.stack
+    way_out = f"{CONSENT}: homeostat converge {stack.name} {row.name}"
+    return context.acts.fail(row, f"{reason}. {way_out}", now, "" if row.busy else Action.CHECK)
+
+
+def look_once_more(context: Context, row: Resource, now: float) -> Step | Waiting | None:
+    """Have the owner look for a missing thing, some time after the first look; None once that was done."""
+    if context.is_preview or row.key in context.world.looked or not outcome.is_looked_for(row):
+        return None
+    if row.due_at is not None and row.due_at > now:
+        return Waiting(row.name, Why.UNSEEN, (), MISSED, row.updated_at, row.due_at, row.key)
+    missed_at = context.world.seen[row.key].observation.seen_at
+    due_at = missed_at + max(context.world.second_look_s, context.world.listing_lag_s)
+    # A first look in the future comes from another machine's clock; then there is no waiting.
+    if missed_at <= now < due_at:
+        return Waiting(row.name, Why.UNSEEN, (), MISSED, missed_at, due_at, row.key)
+    return Step(Verb.OBSERVE, row, MISSED)
+
+
+def replaced_for_absence(row: Resource, now: float) -> None:
+    """Remember on the old row why another thing is made."""
+    if outcome.is_looked_for(row):
+        row.marks = with_lost(row, now)
+
+
+def came_back(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | None:
+    """Reinstate the predecessor of a row if it was replaced for being absent and is there again; else None.
+
+    The predecessor stays, and this row becomes a leftover.
+    """
+    if context.is_preview:
+        return None
+    old = context.world.rows.get(row.replaces or "") if row is not None else None
+    if row is None or old is None or not is_lost(old) or old.deleting or old.replaced_by != row.key:
+        return None
+    if row.status == Status.COMPLETE and row.action != Action.INIT:
+        # The replacement may hold data by now, so it stays.
+        return None
+    if old.type != definition.type or not _is_usable(context, old, now):
+        return None
+    # With this `current_row` chooses the old one, also in the next pass: see `current.gave_way`.
+    row.replaced_by, old.replaced_by = old.key, None
+    old.marks = without_lost(old)
+    old.judged = outcome.UNJUDGED
+    # Its revision may be one at which it was merely absent; set back, it is compared with that.
+    old.revision = min(old.revision, context.world.settled_revision)
+    events = outcome.complete(context.world, old, now).events
+    for event in events:
+        event.reason = CAME_BACK
+    return Step(Verb.RECORD, old, CAME_BACK, events=events, also=[row])
+
+
+def _is_usable(context: Context, old: Resource, now: float) -> bool:
+    seen = context.world.seen.get(old.key)
+    if seen is None or seen.observation.presence is not Presence.PRESENT:
         return False
-
-    def begin_healing(self, step: Step) -> None:
-        """Mark the row of a step that heals: from now on it counts as being healed."""
-        healed = step.row
-        # The step has failed before it began: nothing is being healed.
-        if not (healed.busy or healed.action == Action.INIT):
-            return
-        if HEALING not in (healed.marks or {}):
-            healed.marks = {**(healed.marks or {}), HEALING: {}}
-        self.healing.add(healed.key)
-
-    def _blind_s(self, row: Resource, now: float) -> float:
-        """Return the seconds until it is examined again whether a look is to be believed."""
-        missed_s = now - self.world.seen[row.key].observation.seen_at
-        return min(max(BLIND_S, missed_s * BLIND_PART), BLIND_S_MAX)
-
-    def _asks_first(self, row: Resource) -> bool:
-        """Return whether a user has to agree before another thing is made (CV13)."""
-        definition = self.world.definitions.get(row.name)
-        metadata = row.metadata if definition is None else definition.metadata
-        return healing_policy.of_resource(self.world.stack, row.name, metadata, self.world.brake.policy) == ASK
-
-    def _is_agreed(self) -> bool:
-        """Return whether a user has asked to converge the whole stack, whatever it takes."""
-        return self.unsettled and self.world.stack.look_from is not None
-
-    def _ask(self, row: Resource, reason: str, now: float) -> Decision:
-        """Fail the check of a resource with the command by which the user agrees, or go on waiting for it."""
-        if needs_consent(row) and (row.revision == self.world.stack.revision or not self.unsettled):
-            return Waiting(row.name, Why.NEEDS_CONSENT, (), row.reason, row.updated_at, key=row.key)
-        stack = self.world.stack
-        way_out = f"{CONSENT}: homeostat converge {stack.name} {row.name}"
-        return self._failed_step(row, f"{reason}. {way_out}", now, "" if row.busy else Action.CHECK)
-
-    @cached_property
-    def _there(self) -> int:
-        """Number of things that the shard has or had; one that is being replaced counts."""
-        made = (row for row in self.current.values() if row.handle or row.replaces is not None)
-        return sum(kind_of(row.type) != "" for row in made)
-
-    def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
-        """Have the owner look for a missing thing, some time after the first look; None once that was done."""
-        if row.key in self.world.looked or not outcome.is_looked_for(row):
-            return None
-        if row.due_at is not None and row.due_at > now:
-            return Waiting(row.name, Why.UNSEEN, (), MISSED, row.updated_at, row.due_at, row.key)
-        missed_at = self.world.seen[row.key].observation.seen_at
-        due_at = missed_at + max(self.world.second_look_s, self.world.listing_lag_s)
-        # A first look in the future comes from another machine's clock; then there is no waiting.
-        if missed_at <= now < due_at:
-            return Waiting(row.name, Why.UNSEEN, (), MISSED, missed_at, due_at, row.key)
-        return Step(Verb.OBSERVE, row, MISSED)
-
-    def replaced_for_absence(self, row: Resource, now: float) -> None:
-        """Remember on the old row why another thing is made."""
-        if outcome.is_looked_for(row):
-            row.marks = with_lost(row, now)
-
-    def came_back(self, definition: Definition, row: Resource | None, now: float) -> Step | None:
-        """Reinstate the predecessor of a row if it was replaced for being absent and is there again; else None.
-
-        The predecessor stays, and this row becomes a leftover.
-        """
-        old = self.world.rows.get(row.replaces or "") if row is not None else None
-        if row is None or old is None or not is_lost(old) or old.deleting or old.replaced_by != row.key:
-            return None
-        if row.status == Status.COMPLETE and row.action != Action.INIT:
-            # The replacement may hold data by now, so it stays.
-            return None
-        if old.type != definition.type or not self._is_there(old, now):
-            return None
-        # With this `current_row` chooses the old one, also in the next pass: see `current.gave_way`.
-        row.replaced_by, old.replaced_by = old.key, None
-        old.marks = without_lost(old)
-        old.judged = outcome.UNJUDGED
-        # Its revision may be one at which it was merely absent; set back, it is compared with that.
-        old.revision = min(old.revision, self.world.settled_revision)
-        events = outcome.complete(self.world, old, now).events
-        for event in events:
-            event.reason = CAME_BACK
-        return Step(Verb.RECORD, old, CAME_BACK, events=events, also=[row])
-
-    def _is_there(self, old: Resource, now: float) -> bool:
-        seen = self.world.seen.get(old.key)
-        if seen is None or seen.observation.presence is not Presence.PRESENT:
-            return False
-        verdict = type_of(old.type).judge(thing_of(self.world, old), now)
-        useless = verdict.condition is Condition.BROKEN and verdict.remedy in (Remedy.RECREATE, Remedy.REPLACE)
-        return not useless and verdict.condition is not Condition.PENDING
+    verdict = type_of(old.type).judge(thing_of(context.world, old), now)
+    useless = verdict.condition is Condition.BROKEN and verdict.remedy in (Remedy.RECREATE, Remedy.REPLACE)
+    return not useless and verdict.condition is not Condition.PENDING
 
 
 def needs_consent(row: Resource) -> bool:
@@ -184,3 +197,16 @@ def needs_consent(row: Resource) -> bool:
 def was_never_well(row: Resource) -> bool:
     """Return whether a resource is still being made, so that repairing it is no healing."""
     return row.busy and row.action in (Action.CREATE, Action.ADOPT)
+
+
+def is_lost(row: Resource) -> bool:
+    """Return whether another thing was made in the row's place since its own was absent."""
+    return row.marks is not None and LOST in row.marks
+
+
+def with_lost(row: Resource, now: float) -> dict[str, Any]:
+    return {**(row.marks or {}), LOST: {"at": now}}
+
+
+def without_lost(row: Resource) -> dict[str, Any] | None:
+    return {name: mark for name, mark in (row.marks or {}).items() if name != LOST} or None

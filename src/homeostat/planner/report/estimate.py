@@ -12,7 +12,7 @@ from statistics import median
 from homeostat.model.plan import Verb, Why
 from homeostat.model.status import Action, Status
 from homeostat.planner.frontier import Node
-from homeostat.planner.lifecycle.adoption import ADOPT
+from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.planner.report.explain import Explanation
 
 Kind = tuple[str, str]

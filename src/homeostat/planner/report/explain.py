@@ -19,7 +19,7 @@ from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance import held
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.lifecycle import adoption_data
-from homeostat.planner.lifecycle.adoption import ADOPT
+from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import is_outside, type_of
 

@@ -24,7 +24,7 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
     if not is_at_rest(world.stack) or not check.heals(world, row):
         return False
     kind = type_of(row.type)
-    # The failed check of any other thing was judged before, see `Decider._failed`.
+    # The failed check of any other thing was judged before, see `lifecycle.failure`.
     checked = row.action == Action.CHECK and (kind.heals_itself or row.handle == "")
     if row.action not in (Action.CREATE, Action.UPDATE) and not checked:
         return False

@@ -1,0 +1,66 @@
+"""Acts that are carried out: their intents are written into rows, and steps made of them. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import ResourceActionRestricted
+from homeostat.model.observed import Verdict
+from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.context import Context, ResolvedResource
+from homeostat.planner.lifecycle import create, external, heal, replace, update
+
+
+class IntendedActs:
+    """The acts of one shard; see `planner.context.Acts`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def create(self, definition: Definition, now: float, replaces: Resource | None = None) -> Step:
+        return create.create(self._context, definition, now, replaces)
+
+    def begin(self, definition: Definition, row: Resource, now: float) -> Step:
+        return create.begin(self._context, definition, row, now)
+
+    def replace(self, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
+        return replace.create_first(self._context, definition, row, now, why)
+
+    def delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
+        return replace.delete_first(self._context, definition, row, now)
+
+    def update(self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
+        return update.update(self._context, want, row, before, now)
+
+    def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
+        return heal.heal(self._context, row, verdict, now, step)
+
+    def stand_for(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        return external.stand_for(self._context, definition, row, now)
+
+    def fail(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
+        # Failing again for the same revision is no news, so there is no second event.
+        known = (
+            row.failed and row.revision == self._context.world.stack.revision and row.action == (action or row.action)
+        )
+        row.action = action or row.action
+        if isinstance(error, Exception):
+            # It failed of the values it read: when one of them changes it may be retried.
+            row.resolved = self._context.world.stamp
+        record = outcome.fail(self._context.world, row, outcome.failure_text(row, error), now)
+        return Step(Verb.RECORD, row, events=[] if known else record.events)
+
+    def refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
+        """Fail the stack for an update that its environment forbids; the resource stays as it is, as in Heat.
+
+        A resource that cannot stay as it is fails itself: one in progress, and one that must follow a change while its
+        stack is at rest.
+        """
+        if row.busy or self._context.world.stack.status != Status.IN_PROGRESS:
+            return self.fail(row, error, now, Action.UPDATE)
+        event = outcome.event_of(row, Status.FAILED, str(error), Action.UPDATE)
+        reason = f"Resource {Action.UPDATE} failed: {outcome.failure_text(row, error)}"
+        return Step(Verb.RECORD, row, events=[event], fails=reason)

@@ -1,0 +1,186 @@
+"""What the decisions about one shard share: its facts, its current rows, and how acts are carried out. Pure.
+
+A preview decides by the same code. It only carries out its acts in another way: it notes them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import ResourceActionRestricted
+from homeostat.model.observed import Verdict
+from homeostat.model.plan import Decision, Step, Waiting, Why
+from homeostat.model.world import Resource, World
+from homeostat.planner import outcome
+from homeostat.planner.actions.restore import restoration
+from homeostat.planner.evaluation_weight import ShardWeight
+from homeostat.planner.retry import conditions
+from homeostat.planner.scope import RowScope
+from homeostat.resources.base import ResourceType
+from homeostat.resources.registry import kind_of, resource_type
+from homeostat.templates import evaluate
+
+CALM_S = 60.0
+"""Seconds after which a resource that is well has its failed attempts forgotten."""
+
+
+@dataclass(slots=True)
+class ResolvedResource:
+    """Desired state of one resource with all functions resolved.
+
+    For `mark` and `renewed` see `planner.actions.restore`.
+    """
+
+    definition: Definition
+    kind: ResourceType
+    values: dict[str, Any]
+    metadata: Any
+    requires: list[str]
+    mark: Mapping[str, Any] | None = None
+    renewed: frozenset[str] = frozenset()
+
+
+class Acts(Protocol):
+    """Carries out what is decided about a row.
+
+    `planner.acts` writes intents into rows and makes steps of them; `planner.report.preview` notes what would be done.
+    """
+
+    def create(self, definition: Definition, now: float, replaces: Resource | None = None) -> Step:
+        """Create a thing with a row of its own, or another one in the place of the thing of a row."""
+
+    def begin(self, definition: Definition, row: Resource, now: float) -> Step:
+        """Create the thing of a row that has none."""
+
+    def replace(self, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
+        """Replace a thing, the new one first; `why` says what cannot be done in place."""
+
+    def delete_first(self, definition: Definition, row: Resource, now: float) -> Step:
+        """Replace a broken thing by deleting it first."""
+
+    def update(self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
+        """Bring a thing to new values in place.
+
+        Args:
+            before: Properties, with defaults, that the thing has for certain; empty if that is not known.
+        """
+
+    def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
+        """Bring a thing back in place, by a step that updates it or operates on it."""
+
+    def stand_for(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        """Look whether the thing exists that is not managed here."""
+
+    def fail(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
+        """Fail a row; `action` is the action that fails, "" for that of the row."""
+
+    def refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
+        """Refuse an act that the environment forbids."""
+
+
+class Context:
+    """What the decisions about one shard share.
+
+    Args:
+        world: The shard; its rows are changed by deciding.
+        current: Name -> the row that stands for it; the frontier keeps it up to date.
+        keys: Supply of fresh row keys, since randomness is an input.
+        acts: Makes what carries out the acts.
+        scope: Resolves references and attributes; None to resolve them from the rows.
+        is_preview: Whether what is decided is only noted: neither hooks nor the limits on healing put an act off, and
+            what is in progress counts as done.
+        judges: Whether what was seen to be wrong counts, although it is not known to be left alone.
+
+    Attributes:
+        healing: Keys of the rows that are being healed.
+        is_halted: Whether the newest revision has failed before it was ever complete.
+        unsettled: Whether the shard has yet to bring about the newest revision.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        current: dict[str, Resource],
+        keys: Iterator[str],
+        acts: "Callable[[Context], Acts]",
+        scope: RowScope | None = None,
+        *,
+        is_preview: bool = False,
+        judges: bool = True,
+    ) -> None:
+        self.world = world
+        self.current = current
+        self.keys = keys
+        self.acts = acts(self)
+        self.scope = scope or RowScope(world, current)
+        self.is_preview = is_preview
+        self.judges = judges
+        self.weights = ShardWeight(world, current)
+        self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
+        self.is_halted = world.stack.halted
+        self.unsettled = world.settled_revision < world.stack.revision
+
+    def resolve(self, definition: Definition, row: Resource | None = None) -> ResolvedResource:
+        """Resolve the desired state of a resource.
+
+        Args:
+            row: The row that should be so; None for a new one.
+
+        Raises:
+            Rejected: A resource that it depends on gave values that do not fit.
+            Terminal: As above.
+        """
+        kind = resource_type(definition.type)
+        tree = definition.properties
+        values = kind.check(tree if definition.static else evaluate(tree, self.scope), ("resources", definition.name))
+        metadata = definition.metadata
+        if metadata:
+            metadata = evaluate(metadata, self.scope)
+        # Literal values have been weighed with the template.
+        if not definition.static or metadata is not definition.metadata:
+            self.weights.put(definition.name, values, metadata)
+        requires = [self.current[name].key for name in definition.requires if name in self.current]
+        found = restoration(self.world, definition.name, kind, values, row)
+        return ResolvedResource(definition, kind, found.values, metadata, requires, found.mark, found.renewed)
+
+    def restricted(self, definition: Definition, action: str, row: Resource, now: float) -> Step | None:
+        """Refuse an act that the environment forbids, without touching the thing; None where it is allowed."""
+        if action not in definition.restricted:
+            return None
+        return self.acts.refuse(row, ResourceActionRestricted(action), now)
+
+    def halted(self, name: str) -> Waiting | None:
+        """Return a reason to wait if the newest revision has failed, so that nothing new is begun for it."""
+        if not self.is_halted:
+            return None
+        return Waiting(name, Why.HALTED, reason=self.world.stack.reason)
+
+    def missing_requirements(self, definition: Definition) -> Waiting | None:
+        """Return a reason to wait if a required thing is known to be gone, and is not brought back for now.
+
+        What is made against it would fail, or hold on to an id that means nothing (ADR 0047).
+        """
+        gone = conditions.absent_requirements(self.world, definition, self.current)
+        if not gone:
+            return None
+        names, key = ", ".join(row.name for row in gone), self._key_of(definition.name)
+        return Waiting(definition.name, Why.REQUIRES, tuple(row.key for row in gone), f"{names} is gone", key=key)
+
+    def _key_of(self, name: str) -> str:
+        return self.current[name].key if name in self.current else ""
+
+    def is_newer(self, row: Resource) -> bool:
+        return self.unsettled and row.revision != self.world.stack.revision
+
+    @cached_property
+    def things(self) -> int:
+        """Number of things that the shard has or had; one that is being replaced counts."""
+        made = (row for row in self.current.values() if row.handle or row.replaces is not None)
+        return sum(kind_of(row.type) != "" for row in made)
+
+    def is_stale(self, definition: Definition, row: Resource) -> bool:
+        """Return whether a reference or attribute that the resource reads has changed since it last read them."""
+        required = (self.current[name] for name in definition.requires if name in self.current)
+        return any(other.changed > row.resolved for other in required)

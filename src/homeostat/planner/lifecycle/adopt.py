@@ -1,0 +1,84 @@
+"""Adoption: taking over existing things from an exported document. No cloud creates or changes anything. Pure.
+
+A thing of a cloud is looked at. Nested stacks, what the service keeps itself and what exists in it alone are made anew
+from the document. What differs is healed once the whole stack is adopted, like any other drift (CV16).
+"""
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.observed import Condition
+from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import adoption_data, intents
+from homeostat.planner.lifecycle.names import token
+from homeostat.planner.scope import thing_of
+from homeostat.resources import builtin_kinds
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import is_outside, kind_of, type_of
+
+ADOPT = "adopt"
+"""Operation on what the service keeps itself."""
+
+
+def begin(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Intend the adoption of a resource.
+
+    Its requirements are done, so its properties can be resolved.
+    """
+    # A newer revision wants another type: the existing thing stays as it is.
+    if row.type != definition.type:
+        return context.acts.replace(definition, row, now)
+    data = adoption_data.of(row)
+    assert data is not None
+    row.deletion_policy = definition.deletion_policy
+    row.called = definition.called or None
+    try:
+        want = context.resolve(definition)
+    except (Rejected, Terminal) as error:
+        return context.acts.fail(row, error, now, Action.ADOPT)
+    if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in builtin_kinds.KINDS:
+        # Only what is made anew carries a token. A row without one shows that its thing was not made here.
+        row.token = row.token or token(row.key, context.world.next_stamp())
+    elif is_outside(row.type):
+        row.handle = want.kind.adopted_handle(data["id"], want.kind.complete(want.values))
+    step = _step(row)
+    intents.intend(context, step, want, Action.ADOPT, outcome.CHANGED, now)
+    # `intents.intend` has overwritten the intent.
+    adoption_data.remember(row, data)
+    _add_arguments(context, step)
+    return step
+
+
+def go_on(context: Context, row: Resource, now: float) -> Decision:
+    """Carry out an intended takeover, again if need be, or judge its result."""
+    if row.acted_at is None:
+        if row.due_at is not None and row.due_at > now:
+            return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+        step = _step(row)
+        _add_arguments(context, step)
+        return step
+    verdict = type_of(row.type).judge(thing_of(context.world, row), now)
+    if verdict.condition is Condition.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
+    record = outcome.taken_over(context.world, row, verdict, now)
+    if row.status != Status.IN_PROGRESS:
+        return Step(Verb.RECORD, row, events=record.events)
+    return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+
+
+def _step(row: Resource) -> Step:
+    kind = kind_of(row.type)
+    if kind in ("", NestedStack.kind):
+        return Step(Verb.CREATE, row)
+    return Step(Verb.OPERATE, row, operation=ADOPT) if kind in builtin_kinds.KINDS else Step(Verb.OBSERVE, row)
+
+
+def _add_arguments(context: Context, step: Step) -> None:
+    """Pass the adoption data of the row to the step."""
+    row = step.row
+    step.arguments = {**(adoption_data.of(row) or {})}
+    if step.verb is Verb.OPERATE:
+        step.arguments |= {"token": row.token, "spec": intents.requested_spec(context, row)}

@@ -1,0 +1,88 @@
+"""Resources at rest: judged by what was seen of them, and compared with what they should be. Pure."""
+
+from homeostat.model.desired import Definition
+from homeostat.model.observed import Condition, Remedy, Verdict
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
+from homeostat.model.status import Action
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.actions import check, maintenance_state
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import heal, update
+from homeostat.resources.registry import type_of
+
+
+def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Judge a resource that is complete by what was seen since, and compare it with what it should be."""
+    unseen = check.look_first(context.world, row)
+    if unseen is not None:
+        return unseen
+    # An update was intended and then overtaken before the thing was changed; no look would show that.
+    if outcome.is_unchanged(row) and not (context.is_halted or context.world.stack.held):
+        return update.compare(context, definition, row, now)
+    seen = context.world.seen.get(row.key)
+    # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
+    unjudged = seen is not None and seen.number != row.judged
+    # `_judge` may note something in the row without giving a step; the note has to be stored all the same.
+    before = (row.intent, row.asked_at)
+    if unjudged or check.left_alone(row) or row.asked_at is not None or maintenance_state.unresumed(context.world, row):
+        judged = _judge(context, definition, row, now)
+        if judged is not None:
+            return judged
+    if unjudged:
+        row.judged = context.world.seen[row.key].number
+        # Something was seen that differs from before, so whatever reads the attributes has to read them again.
+        row.changed = context.world.next_stamp()
+    decision: Decision = SETTLED
+    newer = context.is_newer(row)
+    changes = newer or definition.type != row.type or context.is_stale(definition, row)
+    if changes and not context.world.stack.held:
+        decision = update.compare(context, definition, row, now)
+    noted = unjudged or before != (row.intent, row.asked_at)
+    return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
+
+
+def _judge(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
+    """Judge a resource at rest; bring it back, or leave it alone where that is switched off (CV8).
+
+    None where it is as it should be, is left alone, or is mended by comparing it with a newer revision.
+    """
+    if not (context.judges or check.left_alone(row)):
+        return None
+    verdict = maintenance_state.at_rest(context.world, row, now)
+    if outcome.unfit(verdict):
+        newer = context.is_newer(row)
+        # A newer revision mends it, see `lifecycle.update`.
+        if _is_failed_stack(context, row, verdict):
+            return None if newer else context.acts.fail(row, verdict.reason, now, Action.CHECK)
+        # So it does here, by the comparison with its definition.
+        if verdict is maintenance_state.ASLEEP and newer and not context.is_halted:
+            return None
+        if check.heals(context.world, row) and not _forbidden(definition, verdict):
+            return heal.bring_back(context, definition, row, verdict, now)
+        check.leave_alone(row, verdict)
+    elif check.left_alone(row):
+        row.intent = None
+    row.asked_at = None
+    return None
+
+
+def _is_failed_stack(context: Context, row: Resource, verdict: Verdict) -> bool:
+    """Return whether it is a nested stack that has failed, and heals itself.
+
+    That is only recorded, so it holds whatever the switches say.
+    """
+    stack = context.world.stack
+    failed = type_of(row.type).heals_itself and verdict.remedy is Remedy.MANUAL
+    return failed and not stack.held and not stack.adopting
+
+
+def _forbidden(definition: Definition, verdict: Verdict) -> bool:
+    """Return whether the environment forbids the act that would bring the resource back.
+
+    Creating anew what is gone is always allowed: it touches nothing.
+    """
+    if verdict.condition is Condition.ABSENT:
+        return False
+    action = {Remedy.UPDATE: "update", Remedy.RECREATE: "replace", Remedy.REPLACE: "replace"}.get(verdict.remedy)
+    return action in definition.restricted

@@ -1,0 +1,66 @@
+"""Creation of a thing, and the search for what a creation without an answer has made. Pure."""
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.status import Action
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import intents
+from homeostat.planner.lifecycle.names import token
+from homeostat.planner.policies import unhealthy
+from homeostat.resources.registry import kind_of
+
+
+def create(context: Context, definition: Definition, now: float, replaces: Resource | None = None) -> Step:
+    row = intents.new_row(context, definition, now, replaces)
+    step = context.acts.begin(definition, row, now)
+    step.inserted = True
+    if replaces is not None:
+        # Its `replaced_by` has changed.
+        step.also.append(replaces)
+    return step
+
+
+def begin(context: Context, definition: Definition, row: Resource, now: float) -> Step:
+    """Intend the creation of a row's thing."""
+    unhealthy.forget(row)
+    row.type, row.called, row.deletion_policy = (
+        definition.type,
+        definition.called or None,
+        definition.deletion_policy,
+    )
+    try:
+        want = context.resolve(definition)
+    except (Rejected, Terminal) as error:
+        return context.acts.fail(row, error, now, Action.CREATE)
+    row.attempts += 1
+    # A token for each try: what a given-up try still makes carries the old one, and is deleted by it (ADR 0012).
+    row.token = token(row.key, context.world.next_stamp())
+    step = Step(Verb.CREATE, row, spec=intents.spec(context, want, row))
+    intents.intend(context, step, want, Action.CREATE, outcome.CHANGED, now)
+    return step
+
+
+def look_for(context: Context, row: Resource, now: float) -> Step | Waiting:
+    """Look for what a creation without an answer has made; nothing is begun for it."""
+    if row.due_at is not None and row.due_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+    return find(context, row, now)
+
+
+def find(context: Context, row: Resource, now: float) -> Step | Waiting:
+    """Look for what a creation without an answer has made, once a cloud that lists late would show it."""
+    visible_at = row.updated_at + context.world.listing_lag_s
+    if visible_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), "its creation may have begun", row.updated_at, visible_at, row.key)
+    return Step(Verb.FIND, row)
+
+
+def may_exist(row: Resource) -> bool:
+    """Return whether there may be anything to delete.
+
+    A nested stack may have been made without its row knowing the handle.
+    """
+    return row.handle != "" or (row.token != "" and kind_of(row.type) == "stack")

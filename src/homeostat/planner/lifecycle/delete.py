@@ -1,0 +1,321 @@
+"""Deletion of resources that should not exist, as tsuccessor deletion policies say (CV12, CV14). Pure."""
+
+from homeostat.model.observed import Condition, Presence, Remedy
+from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.status import Action, DeletionPolicy, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.actions import maintenance_state, snapshot_state
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import adoption_data, create, hooks, intents
+from homeostat.planner.lifecycle.create import may_exist
+from homeostat.planner.lifecycle.names import physical_name, token
+from homeostat.planner.policies.healing import is_lost
+from homeostat.planner.retry import conditions
+from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.scope import LOCKED, NEVER_SEEN, thing_of
+from homeostat.resources import builtin_kinds
+from homeostat.resources.missing import unknown
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import is_known, kind_of, type_of
+from homeostat.templates.registry import POST_DELETE, PRE_DELETE
+
+KEPT = "kept, as its deletion policy says"
+LET_GO = "kept: its stack lets go of it as it is"
+GONE = "it was not found, and another was made in its place"
+STAYS = "kept, since it came back after another was made in its place: delete it yourself if you do not need it"
+
+
+def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
+    """Decide about a leftover that nothing uses any more (CV12)."""
+    if _is_spared(context, row):
+        # A row that lingers at its last hook: its thing is deleted, and that was reported.
+        gone = row.deleting and row.status == Status.COMPLETE
+        events = [] if gone else [outcome.event_of(row, Status.COMPLETE, LET_GO, Action.DELETE)]
+        stays = "" if gone else row.handle
+        return Step(Verb.RECORD, row, LET_GO, removed=True, events=events, spared=row.token, retained=stays)
+    overtaken = hooks.interrupted(context.world, row)
+    if overtaken is not None:
+        return overtaken
+    policy = _policy_of(context, row)
+    if policy != row.deletion_policy:
+        # Another policy may lead to another act, so the backoff of the last one does not count.
+        row.deletion_policy, row.due_at = policy, None
+    if row.busy and row.due_at is not None and row.due_at > now and row.acted_at is None:
+        return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+    if row.deleting:
+        return _continue(context, row, now)
+    # A creation without an answer may have made something, which has to be known before the row is forgotten.
+    if row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None:
+        return create.find(context, row, now) if row.token else _remove_row(context, row, outcome.CHANGED)
+    if is_lost(row) and _is_wanted(context, row):
+        return _decide_lost(context, row, now)
+    return _stop_at_hook(context, row, PRE_DELETE, now) or _begin(context, row, now)
+
+
+def _is_wanted(context: Context, row: Resource) -> bool:
+    return row.name in context.world.definitions and context.world.stack.action != Action.DELETE
+
+
+def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
+    """Decide about a row whose thing was absent, and whose replacement is done.
+
+    The thing is looked for a last time, and never deleted: if it came back it may hold data (ADR 0045).
+    """
+    if row.key not in context.world.looked:
+        if row.due_at is not None and row.due_at > now:
+            return Waiting(row.name, Why.UNSEEN, (), GONE, row.updated_at, row.due_at, row.key)
+        return Step(Verb.OBSERVE, row, GONE)
+    there = context.world.seen[row.key].observation.present
+    return _remove_row(context, row, STAYS if there else GONE, stays=there)
+
+
+def _is_spared(context: Context, row: Resource) -> bool:
+    """Return whether the thing stays, since its stack is abandoned, or was to adopt it.
+
+    What was made here carries a token. A nested stack is deleted in any case, and lets go of its own things. So are
+    things of the service that users could not find or delete without the stack. A thing that is still to be taken
+    over does not belong to the stack yet, and stays whatever the stack does.
+    """
+    stack, kind = context.world.stack, kind_of(row.type)
+    mine = kind == NestedStack.kind or kind in builtin_kinds.KINDS - builtin_kinds.LISTED
+    if adoption_data.of(row) is not None and (row.action == Action.INIT or not mine):
+        return True
+    if stack.spares is None or mine:
+        return False
+    taken_over = row.action == Action.ADOPT if kind in builtin_kinds.LISTED else row.token == ""
+    return stack.abandoned or taken_over
+
+
+def _stop_at_hook(context: Context, row: Resource, hook: str, now: float) -> Step | Waiting | None:
+    """Stop at a hook of the row's deletion; what was never made does not stop."""
+    there = row.action != Action.INIT and hooks.stops_leaving(row, hook)
+    return hooks.stop(context.world, row, hook, now) if there else None
+
+
+def _policy_of(context: Context, row: Resource) -> str:
+    """Return the deletion policy that holds for a row.
+
+    That is the one it was last given. In the middle of its deletion the policy of a newer revision counts instead
+    (CV14), and Retain in the newest revision counts in any case.
+    """
+    if context.world.stack.abandoned and kind_of(row.type) == NestedStack.kind:
+        # An abandoned nested stack has to be asked to let go of its own things, which is a deletion to it.
+        return DeletionPolicy.DELETE
+    if row.name in context.world.policies:
+        return context.world.policies[row.name]
+    definition = context.world.definitions.get(row.name)
+    if definition is None or not row.deleting or row.deletion_policy == DeletionPolicy.RETAIN:
+        return row.deletion_policy
+    newer = row.revision < context.world.stack.revision or definition.deletion_policy == DeletionPolicy.RETAIN
+    return definition.deletion_policy if newer else row.deletion_policy
+
+
+def _begin(context: Context, row: Resource, now: float) -> Step:
+    """Begin, or begin again, what the deletion policy says; what the stack has locked is unlocked before that."""
+    if LOCKED in (row.marks or {}) and may_exist(row) and is_known(row.type):
+        return _unlock(context, row, now)
+    if _kept(row):
+        return _retain(context, row)
+    if not may_exist(row):
+        return _remove_row(context, row, outcome.CHANGED)
+    if not is_known(row.type):
+        return _give_up(context, row, now)
+    if snapshot_state.needed(row, row.deletion_policy):
+        return _request_snapshot(context, row, now)
+    return _request_deletion(context, row, now)
+
+
+def _retain(context: Context, row: Resource) -> Step:
+    """Retain the thing, and forget its row.
+
+    If the thing is not known yet, it is searched for first, so that the event names what stays.
+    """
+    if row.handle == "" and may_exist(row):
+        return Step(Verb.FIND, row)
+    return _remove_row(context, row, KEPT, stays=True)
+
+
+def _unlock(context: Context, row: Resource, now: float) -> Step:
+    """Unlock a thing before its deletion, after locking or unlocking the stack has failed."""
+    kind = type_of(row.type)
+    treatment = kind.maintenance_method(thing_of(context.world, row, kind), Action.UNLOCK)
+    if treatment is None:
+        # Its type cannot be unlocked (any more).
+        row.marks = maintenance_state.without_mark(row, Action.UNLOCK)
+        return _begin(context, row, now)
+    step = intents.maintenance_step(context, row, treatment)
+    _mark_deleting(step, maintenance_state.UNLOCK_FIRST)
+    row.intent = {"operation": maintenance_state.UNLOCK}
+    _mark_requested(context, row, now)
+    return step
+
+
+def _give_up(context: Context, row: Resource, now: float) -> Step:
+    """Fail the deletion of a thing whose type is not known any more; let go of it when that is requested again."""
+    if row.deleting and row.failed:
+        return _remove_row(context, row, f"{row.handle} is left as it is: its type {row.type} is not known any more")
+    reason = f"{unknown(row.type)}, or delete {row.handle} yourself and ask again: then it is let go of"
+    return context.acts.fail(row, reason, now, Action.DELETE)
+
+
+def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
+    """Continue a deletion that has begun; let go of the thing at once if a newer revision keeps it (CV14)."""
+    if row.status == Status.COMPLETE:
+        last = _stop_at_hook(context, row, POST_DELETE, now)
+        return last or Step(Verb.RECORD, row, row.reason, removed=True)
+    if _kept(row):
+        return _retain(context, row)
+    if row.failed:
+        # No newer revision has asked for the deletion again.
+        if row.revision == context.world.stack.revision or not context.unsettled:
+            waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+            return _remove_if_gone(context, row, now) or _release_healing(context, row) or waiting
+        return _begin(context, row, now)
+    # Another policy since the snapshot was requested: it is not waited for.
+    if snapshot_state.asked(row) and not snapshot_state.needed(row, row.deletion_policy):
+        return _request_deletion(context, row, now)
+    if row.acted_at is None:
+        # The outcome of the last request is not known; deleting, unlocking and the snapshot may all be requested
+        # again.
+        return _request_deletion(context, row, now) if snapshot_state.made(row) else _begin(context, row, now)
+    return _await_snapshot(context, row, now) if snapshot_state.asked(row) else _await_absence(context, row, now)
+
+
+def _remove_if_gone(context: Context, row: Resource, now: float) -> Step | Waiting | None:
+    """Forget the row of a thing whose deletion failed and that does not exist any more."""
+    if not conditions.is_gone(context.world, row):
+        return None
+    return _look_once_more(context, row, now) or _remove_row(
+        context, row, snapshot_state.farewell(row, outcome.CHANGED)
+    )
+
+
+def _release_healing(context: Context, row: Resource) -> Step | None:
+    """Take the mark of healing off a replacement that waits for a deletion that failed.
+
+    It cannot be made for now, and must not keep other things from being healed.
+    """
+    successor = context.world.rows.get(row.replaced_by or "")
+    if successor is None or not outcome.is_being_healed(successor):
+        return None
+    outcome.no_longer_healed(successor)
+    return Step(Verb.RECORD, row, row.reason, also=[successor])
+
+
+def _await_absence(context: Context, row: Resource, now: float) -> Step | Waiting:
+    verdict = type_of(row.type).judge(thing_of(context.world, row), now)
+    if verdict.condition is Condition.ABSENT:
+        return _remove_row(context, row, snapshot_state.farewell(row, outcome.CHANGED))
+    if verdict.remedy is Remedy.MANUAL and row.revision < context.world.stack.revision:
+        # That failure was the answer to an earlier revision.
+        return _begin(context, row, now)
+    if verdict.remedy is Remedy.MANUAL:
+        return context.acts.fail(row, verdict.reason, now)
+    return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
+
+
+def _remove_row(context: Context, row: Resource, reason: str, *, stays: bool = False) -> Step:
+    handle = row.handle if stays else ""
+    record = outcome.removed(context.world, row, reason)
+    return Step(Verb.RECORD, row, reason, removed=record.removed, events=record.events, retained=handle)
+
+
+def _request_deletion(context: Context, row: Resource, now: float) -> Step:
+    """Intend the deletion."""
+    step = Step(Verb.DELETE, row)
+    # A snapshot counts for the deletion it was made for; one requested again, after a failure, makes its own.
+    if not snapshot_state.made(row) or row.failed:
+        row.intent = None
+    _mark_deleting(step, snapshot_state.farewell(row, outcome.CHANGED))
+    _mark_requested(context, row, now)
+    return step
+
+
+def _mark_deleting(step: Step, reason: str) -> None:
+    """Begin the deletion, or continue it; only the beginning is an event."""
+    row = step.row
+    row.reason = reason
+    if row.deleting and row.busy:
+        return
+    row.action, row.status = Action.DELETE, Status.IN_PROGRESS
+    row.attempts = row.retries = 0
+    step.events.append(outcome.event_of(row, Status.IN_PROGRESS, reason))
+
+
+def _mark_requested(context: Context, row: Resource, now: float) -> None:
+    row.revision = context.world.stack.revision
+    row.acted_at = row.due_at = None
+    row.updated_at = now
+
+
+def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
+    """Intend the snapshot.
+
+    One that may still come is requested again under its token, so that it is not made twice.
+    """
+    mine = snapshot_state.asked(row)
+    old = snapshot_state.seen(context.world, row) if mine else None
+    # After a failed deletion a complete or failed snapshot is of no use: the thing may have been written to since.
+    spent = old is not None and old.get("status") != snapshot_state.CREATING
+    again = bool(mine) and not (row.failed and spent)
+    step = Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT)
+    _mark_deleting(step, snapshot_state.FIRST)
+    if not again:
+        row.resolved = context.world.next_stamp()
+        mine = token(row.key, row.resolved)
+    row.intent = {"operation": snapshot_state.SNAPSHOT, "token": mine}
+    step.arguments = {"token": mine, "name": physical_name(context.world.stack.name, row.name, row.key)}
+    row.attempts += 1
+    _mark_requested(context, row, now)
+    return step
+
+
+def _await_snapshot(context: Context, row: Resource, now: float) -> Step | Waiting:
+    """Wait for a requested snapshot: delete the thing once it is seen complete, keep the thing if it fails."""
+    look = context.world.seen[row.key].observation if row.key in context.world.seen else NEVER_SEEN
+    if look.presence is Presence.ABSENT:
+        return _look_once_more(context, row, now) or _remove_row(context, row, snapshot_state.TOO_LATE)
+    if look.presence is Presence.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, reason=look.reason, since=row.updated_at, key=row.key)
+    mine = snapshot_state.seen(context.world, row)
+    if mine is None:
+        return _repeat_snapshot(context, row, now)
+    if mine.get("status") == snapshot_state.AVAILABLE:
+        row.intent = {snapshot_state.SNAPSHOT: mine["id"]}
+        return _request_deletion(context, row, now)
+    if mine.get("status") == snapshot_state.ERROR:
+        reason = f"its snapshot {mine['id']} failed: {mine.get('fault') or 'the cloud gives no reason'}"
+        return context.acts.fail(row, f"{reason}. {snapshot_state.WAY_OUT}", now)
+    reason = f"its snapshot {mine['id']} is being made"
+    return Waiting(row.name, Why.SNAPSHOT, (), reason, row.updated_at, key=row.key)
+
+
+def _look_once_more(context: Context, row: Resource, now: float) -> Step | Waiting | None:
+    """Look once more for a thing that was not found; None once that is done.
+
+    A single look may be a mistake, and would leave the thing behind, with its data.
+    """
+    if row.key in context.world.looked or not outcome.is_looked_for(row):
+        return None
+    missed_at = context.world.seen[row.key].observation.seen_at
+    due_at = row.due_at or missed_at + max(context.world.second_look_s, context.world.listing_lag_s)
+    # A first look in the future comes from another machine's clock; then there is no waiting.
+    if missed_at <= now < due_at:
+        return Waiting(row.name, Why.UNSEEN, (), row.reason, row.updated_at, due_at, row.key)
+    return Step(Verb.OBSERVE, row)
+
+
+def _repeat_snapshot(context: Context, row: Resource, now: float) -> Step | Waiting:
+    """Request a snapshot again of which nothing is seen: it was lost, or the cloud lists late."""
+    due_at = (row.acted_at or now) + context.world.listing_lag_s + delay_s(row.attempts)
+    if due_at > now:
+        return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
+    return _request_snapshot(context, row, now)
+
+
+def _kept(row: Resource) -> bool:
+    """Return whether the thing is kept: by policy, or since its type cannot make the snapshot that the policy wants."""
+    if row.deletion_policy == DeletionPolicy.SNAPSHOT:
+        return not type_of(row.type).can_snapshot
+    return row.deletion_policy != DeletionPolicy.DELETE

@@ -1,0 +1,166 @@
+"""Resources that have failed: whether and how they are tried again (CV10, CV13). Pure."""
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.observed import Condition, Remedy, Verdict
+from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
+from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.actions import check
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import adopt, adoption_data, heal, update
+from homeostat.planner.lifecycle.create import may_exist
+from homeostat.planner.retry import conditions
+from homeostat.planner.scope import thing_of
+from homeostat.resources.registry import type_of
+
+
+def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Retry a failed resource if that was requested; otherwise see whether it came right by itself, or may."""
+    unseen = check.look_first(context.world, row)
+    if unseen is not None:
+        return unseen
+    # No retry was requested: neither for this resource, nor by a revision newer than the one it has failed for.
+    if row.asked_at is None and not context.is_newer(row):
+        return _without_request(context, definition, row, now)
+    halted = context.halted(row.name)
+    if halted is not None and row.asked_at is None:
+        return halted
+    row.attempts = 0
+    return _came_to_be(context, row, now) or _try_again(context, definition, row, now)
+
+
+def _without_request(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Decide about a failed resource for which no retry was requested.
+
+    One that failed a check may have come back, or may still be brought back (CV13). One that could not be made or
+    changed is retried when something that it requires has changed. One that became ready after its time was over is
+    well.
+    """
+    waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+    if definition.type != row.type:
+        return waiting
+    if row.handle and row.action in (Action.CHECK, Action.SNAPSHOT):
+        verdict = type_of(row.type).judge(thing_of(context.world, row), now)
+        if verdict.condition in (Condition.READY, Condition.DRIFTED):
+            # That the thing is well does not undo the failure of its snapshot.
+            return waiting if row.action == Action.SNAPSHOT else _well_again(context, row, verdict, now)
+        if outcome.unfit(verdict) and verdict.remedy is not Remedy.MANUAL and check.heals(context.world, row):
+            return heal.bring_back(context, definition, row, verdict, now)
+    late = _came_to_be(context, row, now) if conditions.is_at_rest(context.world.stack) else None
+    if late is not None:
+        return late
+    if not conditions.may_succeed(context.world, row, now, changed=context.is_stale(definition, row)):
+        return waiting
+    return context.missing_requirements(definition) or _retry(context, definition, row, now)
+
+
+def _retry(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Retry without a request: at once, and then at growing intervals."""
+    attempts, due_at = row.attempts, conditions.due_at(row)
+    if due_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, due_at, row.key)
+    if conditions.is_gone(context.world, row):
+        return heal.recreate(context, definition, row, conditions.absence(context.world, row), now)
+    decision = _try_again(context, definition, row, now)
+    # Some ways to retry reset the count; the intervals have to go on growing.
+    row.attempts = max(row.attempts, attempts + 1)
+    return decision
+
+
+def _try_again(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Choose the way to retry a failed resource: in place where that loses nothing, else by a replacement."""
+    if adoption_data.of(row) is not None:
+        return adopt.begin(context, definition, row, now)
+    same = definition.type == row.type
+    # Nothing was made, so the row itself can be used again. (A nested stack may exist without a handle.)
+    if row.handle == "" and (same or not may_exist(row)):
+        return context.acts.begin(definition, row, now)
+    # Its desired state is sent again instead of replacing it, so that each of its own parts is retried by itself.
+    gone = row.action == Action.CHECK and conditions.is_gone(context.world, row)
+    if same and type_of(row.type).heals_itself and not gone:
+        return _update_again(context, definition, row, now)
+    if row.action == Action.CREATE:
+        # What was never complete holds no data, but may hold a name, an address or quota that the next one needs.
+        return context.acts.delete_first(definition, row, now)
+    if row.action in (Action.UPDATE, Action.SNAPSHOT, *MAINTENANCE) and same:
+        return _after_update(context, definition, row, now)
+    if row.action == Action.CHECK and same:
+        return _after_check(context, definition, row, now)
+    return context.acts.replace(definition, row, now)
+
+
+def _update_again(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Send a resource that mends its own parts its whole desired state again, whatever failed before."""
+    try:
+        return context.acts.update(context.resolve(definition, row), row, {}, now)
+    except (Rejected, Terminal) as error:
+        return context.acts.fail(row, error, now)
+
+
+def _after_check(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Keep what is well by now; replace what is gone or of no use, under the rules of healing."""
+    verdict = type_of(row.type).judge(thing_of(context.world, row), now)
+    if verdict.condition is Condition.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
+    if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        return _well_again(context, row, verdict, now)
+    if verdict.condition is Condition.ABSENT:
+        return heal.recreate(context, definition, row, verdict, now)
+    return heal.replace(context, definition, row, verdict.reason, now)
+
+
+def _after_update(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Decide about a failed update: a thing that is well in spite of it may hold data, and is kept (CV10, CV13).
+
+    An update that failed before anything acted has left the row as it was; what the cloud itself refused is
+    requested again.
+    """
+    verdict = type_of(row.type).judge(thing_of(context.world, row), now)
+    # A suspension or resumption that failed halfway is put right by an operation, without a replacement.
+    if row.action in MAINTENANCE and verdict.remedy is Remedy.OPERATE:
+        return heal.mend(context, definition, row, verdict, now)
+    # Not being seen is no reason to replace.
+    if verdict.condition is Condition.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
+    if verdict.condition is Condition.ABSENT:
+        return heal.recreate(context, definition, row, verdict, now)
+    if verdict.condition not in (Condition.READY, Condition.DRIFTED):
+        return context.acts.replace(definition, row, now)
+    try:
+        want = context.resolve(definition, row)
+    except (Rejected, Terminal) as error:
+        return context.acts.fail(row, error, now)
+    if update.changed_properties(want, row):
+        return update.update_or_replace(context, want, row, now)
+    if row.action == Action.SNAPSHOT:
+        return _after_snapshot(context, row, verdict, now)
+    # The desired state equals the row's properties, but the cloud never took them on: the fields are in the intent.
+    if row.acted_at is None:
+        return context.acts.update(want, row, want.kind.complete(row.properties), now)
+    if verdict.condition is Condition.DRIFTED:
+        return heal.repair(context, row, verdict, now)
+    return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+
+
+def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
+    """Complete a resource with which nothing was wrong but that its snapshot could not be made."""
+    outcome.judge_at_rest(context.world, row, verdict)
+    row.action, row.status, row.intent = Action.UPDATE, Status.IN_PROGRESS, None
+    row.revision = context.world.stack.revision
+    begun = outcome.event_of(row, row.status, outcome.CHANGED)
+    return Step(Verb.RECORD, row, events=[begun, *outcome.complete(context.world, row, now).events])
+
+
+def _came_to_be(context: Context, row: Resource, now: float) -> Step | None:
+    """Complete a resource that could not be made in its time and is there by now, rather than make another one."""
+    verdict = check.came_to_be(context.world, row, now) if row.action == Action.CREATE else None
+    return _well_again(context, row, verdict, now) if verdict is not None else None
+
+
+def _well_again(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
+    outcome.judge_at_rest(context.world, row, verdict)
+    # The failure has set the row's revision to the newest, with which the row was never compared: now it will be.
+    row.revision = min(row.revision, context.world.settled_revision)
+    return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)

@@ -1,0 +1,127 @@
+"""Healing: what brings back a thing that is missing, broken or drifted (CV13). Pure."""
+
+from homeostat.model.desired import Definition
+from homeostat.model.observed import Condition, Remedy, Verdict
+from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.context import CALM_S, Context
+from homeostat.planner.lifecycle import intents
+from homeostat.planner.policies import healing
+from homeostat.planner.retry.backoff import delay_s
+from homeostat.resources.registry import type_of
+
+ATTEMPTS_MAX = 5
+"""Creations tried for one resource before it is FAILED and left to the user."""
+
+
+def bring_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+    if verdict.condition is Condition.ABSENT:
+        return recreate(context, definition, row, verdict, now)
+    return mend(context, definition, row, verdict, now)
+
+
+def mend(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+    """Apply the remedy that the resource type gives for a broken thing."""
+    if verdict.remedy is Remedy.OPERATE:
+        return _operate(context, row, verdict, now)
+    if verdict.remedy is Remedy.RECREATE:
+        return recreate(context, definition, row, verdict, now)
+    if verdict.remedy is Remedy.REPLACE:
+        return context.halted(row.name) or replace(context, definition, row, verdict.reason, now)
+    if verdict.remedy is Remedy.UPDATE:
+        return repair(context, row, verdict, now)
+    # Remedy MANUAL: in progress the action itself fails; at rest it is a check that fails.
+    return context.acts.fail(row, verdict.reason, now, "" if row.busy else Action.CHECK)
+
+
+def recreate(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+    """Make a missing or broken thing anew, at growing intervals, and fail after too many attempts (CV13)."""
+    required = context.missing_requirements(definition)
+    if required is not None:
+        return required
+    # Only a creation gives up: what was well once is healed for as long as it takes.
+    if row.attempts >= ATTEMPTS_MAX and row.action == Action.CREATE and row.busy:
+        return context.acts.fail(row, verdict.reason, now)
+    # A thing that was well for a while breaks for a new reason: the attempts before count no more.
+    calm = row.status == Status.COMPLETE and now - row.updated_at >= CALM_S
+    due_at = row.updated_at if calm or row.attempts <= 1 else row.updated_at + delay_s(row.attempts - 1)
+    if due_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
+    gone = verdict.condition is Condition.ABSENT
+    stopped = healing.held_back(context, row, verdict.reason, now, gone=gone)
+    stopped = stopped or (healing.look_once_more(context, row, now) if gone else None)
+    if stopped is not None:
+        return stopped
+    noticed = outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK)
+    known = row.action == Action.CHECK and row.failed
+    row.reason = verdict.reason
+    # Read now, since the steps below change the row.
+    never_well = healing.was_never_well(row)
+    if gone:
+        # The new one first: there is nothing to delete, and the old row stays, should its thing come back
+        # (ADR 0045).
+        step = context.acts.create(definition, now, row)
+        row.action, row.status, row.updated_at = Action.CHECK, Status.FAILED, now
+        healing.replaced_for_absence(row, now)
+    else:
+        # A broken thing may hold the address or name that the new one needs (ADR 0009).
+        step = context.acts.delete_first(definition, row, now)
+    if not never_well:
+        healing.begin_healing(context, step)
+    if not known:
+        step.events.insert(0, noticed)
+    return step
+
+
+def replace(context: Context, definition: Definition, row: Resource, reason: str, now: float) -> Decision:
+    stopped = healing.held_back(context, row, reason, now)
+    if stopped is not None:
+        return stopped
+    never_well = healing.was_never_well(row)
+    step = context.acts.replace(definition, row, now, reason)
+    if not never_well:
+        healing.begin_healing(context, step)
+    return step
+
+
+def _operate(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision:
+    return context.acts.heal(row, verdict, now, Step(Verb.OPERATE, row, operation=verdict.operation))
+
+
+def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision:
+    kind = type_of(row.type)
+    spec = intents.requested_spec(context, row)
+    # An interrupted update is made up for in the same request: its fields may not be among those that are compared.
+    unchanged = (row.intent or {})["changed"] if outcome.is_unchanged(row) else ()
+    drifted = tuple(kind.renamed.get(each, each) for each in verdict.drifted) or tuple(spec)
+    changed = tuple(dict.fromkeys((*drifted, *unchanged)))
+    return context.acts.heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
+
+
+def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
+    """Intend an act that brings a thing back; from the third in a row on, at growing intervals."""
+    calm = now - row.updated_at >= CALM_S
+    attempts = 1 if calm else row.attempts + 1
+    due_at = row.updated_at + delay_s(attempts - 2) if attempts > 2 else now
+    if due_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
+    stopped = healing.held_back(context, row, verdict.reason, now, destroys=False)
+    if stopped is not None:
+        return stopped
+    never_well = healing.was_never_well(row)
+    row.reason = f"healing: {verdict.reason}"
+    # While a resource is being created, an act on it is a part of the creation, and no event of its own.
+    if not (row.busy and row.action == Action.CREATE):
+        if not (row.failed and row.action == Action.CHECK):
+            step.events.append(outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK))
+        row.action, row.status = Action.UPDATE, Status.IN_PROGRESS
+        step.events.append(outcome.event_of(row, Status.IN_PROGRESS, row.reason))
+    changed = {"changed": list(step.changed)}
+    row.intent = {"operation": step.operation} if step.verb is Verb.OPERATE else changed
+    row.acted_at = row.due_at = row.asked_at = None
+    row.retries, row.attempts, row.updated_at = 0, attempts, now
+    if not never_well:
+        healing.begin_healing(context, step)
+    return step

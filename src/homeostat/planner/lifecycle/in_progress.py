@@ -1,0 +1,135 @@
+"""Resources with an act in progress: its end, its repetition, and its redirection by a newer revision. Pure."""
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.observed import Condition, Remedy, Verdict
+from homeostat.model.plan import SETTLED, Decision, Step, Verb, Waiting, Why
+from homeostat.model.status import Action
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import adopt, create, external, heal, intents, update
+from homeostat.planner.retry import conditions
+from homeostat.planner.scope import thing_of
+from homeostat.resources.registry import type_of
+
+
+def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    if row.action == Action.ADOPT:
+        return adopt.go_on(context, row, now)
+    if context.is_preview:
+        return _redirect(context, definition, row, now) or update.compare(context, definition, row, now)
+    # Before the old act is waited for: a newer revision frees a resource from what would never become ready (CV14).
+    if row.revision != context.world.stack.revision:
+        changed = _redirect(context, definition, row, now)
+        if changed is not None:
+            return changed
+    # The intent is stored and its outcome is not known: a crash came between, or an answer was lost.
+    if row.acted_at is None and not _is_missed(context, row):
+        return _repeat(context, definition, row, now)
+    verdict = _judge(context, row, now)
+    if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        outcome.judge_at_rest(context.world, row, verdict)
+        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    if verdict.condition is Condition.ABSENT:
+        visible_at = (row.acted_at or now) + context.world.listing_lag_s
+        # Otherwise a slow listing would have a second thing made.
+        if row.action == Action.CREATE and now < visible_at:
+            return _building(row, verdict, visible_at)
+        return heal.recreate(context, definition, row, verdict, now)
+    if verdict.condition is Condition.BROKEN:
+        return heal.mend(context, definition, row, verdict, now)
+    if verdict.condition is Condition.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
+    return _building(row, verdict, verdict.due_at)
+
+
+def finish(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Bring what is in progress to its end, and begin nothing for it."""
+    if row.action == Action.ADOPT:
+        return adopt.go_on(context, row, now)
+    if row.external_id is not None:
+        return external.watch(context, row, now)
+    # Without a token the search has already ended with nothing: there is nothing to finish.
+    if row.handle == "" and row.action == Action.CREATE:
+        return create.find(context, row, now) if row.token else SETTLED
+    if row.acted_at is None and not _is_missed(context, row):
+        return _repeat(context, definition, row, now)
+    verdict = type_of(row.type).judge(thing_of(context.world, row), now)
+    if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        outcome.judge_at_rest(context.world, row, verdict)
+        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    visible_at = (row.acted_at or now) + context.world.listing_lag_s
+    # A cloud that lists late does not show what was just created: absent means nothing before `visible_at`.
+    late = row.action == Action.CREATE and now < visible_at
+    # To heal would be to begin something, so what is broken or gone fails here.
+    if verdict.condition is Condition.BROKEN or (verdict.condition is Condition.ABSENT and not late):
+        return context.acts.fail(row, verdict.reason, now)
+    return _building(row, verdict, visible_at if late else verdict.due_at)
+
+
+def _redirect(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
+    """Decide about a resource in progress for which a newer revision came (CV2, CV14).
+
+    None where the newer revision wants the same, or where the outcome of the act has to be known first.
+    """
+    # Whether anything was created is not known yet: a replacement made now could leave a second thing behind.
+    if row.action == Action.CREATE and row.acted_at is None:
+        return None
+    if definition.type != row.type:
+        return context.halted(row.name) or context.acts.replace(definition, row, now)
+    try:
+        want = context.resolve(definition, row)
+    except (Rejected, Terminal) as error:
+        return context.acts.fail(row, error, now)
+    # An update without an answer is sent again as it was intended, which is idempotent, and redirected after that.
+    if not update.changed_properties(want, row) or row.acted_at is None:
+        return None
+    halted = context.halted(row.name)
+    if halted is not None:
+        return halted
+    if row.action == Action.CREATE:
+        return context.acts.replace(definition, row, now)
+    return update.update_or_replace(context, want, row, now)
+
+
+def _repeat(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Repeat an act whose outcome is not known, after a search where repeating could make a second thing."""
+    if row.due_at is not None and row.due_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
+    if row.action == Action.CREATE and row.handle == "":
+        if row.token:
+            return create.find(context, row, now)
+        # The search found nothing and the token is given up, so the creation begins again with a new one.
+        return context.missing_requirements(definition) or context.acts.begin(definition, row, now)
+    intent = row.intent or {}
+    if "operation" in intent:
+        return Step(Verb.OPERATE, row, row.reason, operation=intent["operation"])
+    return Step(
+        Verb.UPDATE, row, row.reason, intents.requested_spec(context, row), changed=tuple(intent.get("changed", ()))
+    )
+
+
+def _judge(context: Context, row: Resource, now: float) -> Verdict:
+    """Judge a thing whose act is in in_progress.
+
+    A thing found after its answer was lost is BROKEN if it is of no use without what only that answer told.
+    """
+    kind = type_of(row.type)
+    thing = thing_of(context.world, row, kind)
+    missed = kind.lost_fields(thing) if row.action == Action.CREATE and thing.seen.present else ()
+    if missed:
+        return Verdict(Condition.BROKEN, f"its {', '.join(missed)} was lost with an answer", Remedy.RECREATE)
+    return kind.judge(thing, now)
+
+
+def _is_missed(context: Context, row: Resource) -> bool:
+    """Return whether the thing that an update should change was not found.
+
+    Such an update is not repeated. The row is judged instead, so that its thing is looked for once more.
+    """
+    return outcome.is_changed_outside(row) and conditions.is_gone(context.world, row)
+
+
+def _building(row: Resource, verdict: Verdict, due_at: float | None) -> Waiting:
+    return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, due_at, row.key)

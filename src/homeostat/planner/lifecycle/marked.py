@@ -1,0 +1,47 @@
+"""Resources that users or their programs have marked unhealthy (MU2, MU7). Pure."""
+
+from dataclasses import replace
+
+from homeostat.model.desired import Definition
+from homeostat.model.plan import Decision, Waiting, Why
+from homeostat.model.status import Status
+from homeostat.model.world import Resource
+from homeostat.planner.actions import check
+from homeostat.planner.context import Context
+from homeostat.planner.policies import healing, unhealthy
+from homeostat.planner.policies.unhealthy import Mark
+
+
+def decide(context: Context, definition: Definition, row: Resource, mark: Mark, now: float) -> Decision:
+    """Decide about a resource that is marked unhealthy: replace it, or wait for an update that does (MU2, MU7)."""
+    if mark.is_over(now):
+        return unhealthy.expire(context.world, row, now)
+    decision = _replace(context, definition, row, mark, now)
+    if isinstance(decision, Waiting) and not row.failed:  # a snapshot was taken of it meanwhile, say
+        return unhealthy.fails_again(row, mark, now)
+    return decision
+
+
+def _replace(context: Context, definition: Definition, row: Resource, mark: Mark, now: float) -> Decision:
+    stack = context.world.stack
+    # Only healing is subject to switches and to the healing policy; an update replaces what is marked in any case.
+    updated = stack.status == Status.IN_PROGRESS or context.is_newer(row)
+    restricted = "replace" in definition.restricted and row.asked_at is None
+    if not updated and (restricted or not check.heals(context.world, row)):
+        return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
+    halted = context.halted(row.name)
+    if halted is not None and row.asked_at is None:
+        # Examined again when the mark expires: without the mark the thing may be well.
+        return replace(halted, due_at=mark.expires_at)
+    gone = context.missing_requirements(definition)
+    if gone is not None:
+        return gone
+    stopped = healing.held_back(context, row, mark.reason, now, destroys=not updated)
+    if isinstance(stopped, Waiting) and mark.expires_at is not None:
+        return replace(stopped, due_at=min(mark.expires_at, stopped.due_at or mark.expires_at))
+    if stopped is not None:
+        return stopped
+    row.attempts = 0
+    step = context.acts.replace(definition, row, now, f"it is marked unhealthy: {mark.reason}")
+    healing.begin_healing(context, step)
+    return step

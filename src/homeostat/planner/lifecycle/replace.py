@@ -1,0 +1,51 @@
+"""Replacement of a thing by another one: the new one first, or the old one deleted first. Pure."""
+
+from homeostat.model.desired import Definition
+from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import intents
+
+
+def create_first(context: Context, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
+    """Replace a thing: the new one is created first, then its dependants move, then the old one is deleted.
+
+    Args:
+        why: What cannot be done in place.
+    """
+    # Nothing was made for this row, so it can be used itself.
+    if row.handle == "" and row.acted_at is None and row.token == "":
+        return context.acts.begin(definition, row, now)
+    restricted = context.restricted(definition, "replace", row, now)
+    if restricted is not None:
+        return restricted
+    step = context.acts.create(definition, now, replaces=row)
+    step.reason = why
+    return step
+
+
+def delete_first(context: Context, definition: Definition, row: Resource, now: float) -> Step:
+    """Replace a broken thing by deleting it first, since it may hold what the new one needs; the new row waits.
+
+    What the broken row was to replace is from now on replaced by the new row.
+    """
+    new = intents.new_row(context, definition, now, replaces=row)
+    older = [each for each in context.world.rows.values() if each.replaced_by == row.key and not each.deleting]
+    for each in older:
+        each.replaced_by = new.key
+    row.action, row.status, row.acted_at, row.due_at = Action.DELETE, Status.IN_PROGRESS, None, None
+    row.revision = context.world.stack.revision
+    # An intent for another action, as a snapshot of the whole stack, must not be taken for one of this deletion.
+    row.intent = None
+    row.updated_at = now
+    deleting = outcome.event_of(row, Status.IN_PROGRESS, row.reason)
+    return Step(Verb.RECORD, new, inserted=True, events=[deleting], also=[row, *older])
+
+
+def wait_for_predecessor(context: Context, row: Resource) -> Waiting | None:
+    old = context.world.rows.get(row.replaces or "")
+    if old is not None and old.deleting:
+        return Waiting(row.name, Why.LEAVING, (old.key,), old.reason, row.updated_at, key=row.key)
+    return None

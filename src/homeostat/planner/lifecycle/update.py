@@ -1,0 +1,168 @@
+"""Comparison of a resource with its definition, and its update in place. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
+from homeostat.model.status import Action
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.actions import check, maintenance_state, restore
+from homeostat.planner.context import Context, ResolvedResource
+from homeostat.planner.lifecycle import hooks, intents
+from homeostat.planner.scope import thing_of
+from homeostat.resources.base import ResourceType
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import type_of
+from homeostat.templates import UNKNOWN
+from homeostat.templates.tree import holds
+
+
+def compare(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    if definition.type != row.type:
+        return context.halted(row.name) or context.acts.replace(definition, row, now)
+    try:
+        want = context.resolve(definition, row)
+    except (Rejected, Terminal) as error:
+        return context.halted(row.name) or context.acts.fail(row, error, now, Action.UPDATE)
+    if changed_properties(want, row) or outcome.is_unchanged(row):
+        return context.halted(row.name) or update_or_replace(context, want, row, now)
+    if context.is_newer(row):
+        # Types that every update of the stack replaces, or updates in place, also where nothing differs.
+        if want.kind.renewed:
+            return context.halted(row.name) or context.acts.replace(definition, row, now)
+        if want.kind.always_updates(want.values):
+            return context.halted(row.name) or context.acts.update(want, row, {}, now)
+    # Only where nothing differs: a changed nested stack is updated, which has it looked at as well.
+    operation = check.passed_on(context.world, row)
+    if operation:
+        return context.halted(row.name) or check.pass_on(context.world, row, operation, now)
+    if (
+        _has_failed_parts(context, row)
+        or restore.goes_down(context.world, row)
+        or maintenance_state.sleeps_on(context.world, row)
+    ):
+        return context.halted(row.name) or context.acts.update(want, row, {}, now)
+    # Changes that do not concern the cloud, only the row. By this a dependant of a replaced resource releases
+    # the old row: from now on `requires` has the key of the new one, and nothing uses the old one any more.
+    called, remembered = definition.called or None, hooks.with_leaving(row.hooks, definition.hooks)
+    moved = row.requires != want.requires or row.metadata != want.metadata
+    moved = moved or row.called != called or row.hooks != remembered
+    if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
+        row.requires, row.metadata = want.requires, want.metadata
+        row.called, row.hooks = called, remembered
+        row.deletion_policy, row.replaced_by = definition.deletion_policy, None
+        row.resolved, row.revision = context.world.stamp, context.world.stack.revision
+        return Settled(Step(Verb.RECORD, row))
+    if context.is_stale(definition, row):
+        row.resolved = context.world.stamp
+        return Settled(Step(Verb.RECORD, row))
+    return SETTLED
+
+
+def _has_failed_parts(context: Context, row: Resource) -> bool:
+    """Return whether a nested stack has failures that a newer revision retries, even if nothing differs (MU7)."""
+    seen = context.world.seen.get(row.key)
+    shown = seen.observation.properties if seen is not None else {}
+    ill = bool(shown.get("failures")) or shown.get("status") == "failed"
+    return ill and context.unsettled and type_of(row.type).heals_itself
+
+
+def changed_properties(want: ResolvedResource, row: Resource) -> frozenset[str]:
+    """Return the names of the properties whose desired values differ from those last requested."""
+    if want.values == row.properties:
+        return want.renewed
+    # With defaults, since a value that equals its default is no change.
+    before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
+    return want.renewed | frozenset(
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+    )
+
+
+def update_or_replace(context: Context, want: ResolvedResource, row: Resource, now: float) -> Step:
+    before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
+    try:
+        why = replacement_reason(context, want, row, before, after)
+    except (Rejected, Terminal) as error:
+        return context.acts.fail(row, error, now, Action.UPDATE)
+    if why:
+        return context.acts.replace(want.definition, row, now, why)
+    return context.acts.update(want, row, before, now)
+
+
+def replacement_reason(
+    context: Context, want: ResolvedResource, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> str:
+    """Return why a change cannot be made in place, or "".
+
+    Args:
+        before: Properties with defaults, as last requested.
+        after: Desired properties with defaults.
+
+    Raises:
+        Rejected: The change cannot be made at all.
+        Terminal: As above.
+    """
+    unknown = (
+        frozenset(name for name, value in after.items() if holds(value, UNKNOWN)) if context.is_preview else frozenset()
+    )
+    if unknown:
+        return _known_reason(context, want, row, before, after, unknown)
+    reason = want.kind.replacement_reason(before, after, changed_properties(want, row))
+    return reason or want.kind.observed_replacement_reason(thing_of(context.world, row, want.kind), after)
+
+
+def _known_reason(
+    context: Context,
+    want: ResolvedResource,
+    row: Resource,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    unknown: frozenset[str],
+) -> str:
+    """Return why a change cannot be made in place where some values are not known yet.
+
+    Types judge values. For unknown values only the schema says whether they can change in place.
+    """
+    known = {name: value for name, value in want.values.items() if name not in unknown}
+    known |= {name: value for name, value in row.properties.items() if name in unknown}
+    part = ResolvedResource(want.definition, want.kind, known, want.metadata, want.requires)
+    why = replacement_reason(context, part, row, before, want.kind.complete(known))
+    if why or isinstance(want.kind, NestedStack):
+        return why
+    return ResourceType.replacement_reason(want.kind, before, after, unknown & changed_properties(want, row))
+
+
+def update(context: Context, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
+    """Bring a thing to new values in place; the request names what differs, and what the cloud refused before.
+
+    Args:
+        before: Properties, with defaults, that the thing has for certain; empty if that is not known.
+    """
+    restricted = context.restricted(want.definition, "update", row, now)
+    if restricted is not None:
+        return restricted
+    # The request names fields of the cloud's object, not properties, so the fields are compared.
+    requested = intents.spec_of(context, want.kind, row, before) if before else {}
+    spec = intents.spec(context, want, row)
+    refused = set((row.intent or {}).get("changed", ())) if row.acted_at is None else set()
+    fields = sorted(
+        refused
+        | {want.kind.renamed.get(name, name) for name in want.renewed}
+        | {field for field in requested.keys() | spec.keys() if requested.get(field) != spec.get(field)}
+    )
+    step = Step(Verb.UPDATE, row, spec=spec, changed=tuple(fields))
+    row.attempts = 0
+    intents.intend(context, step, want, Action.UPDATE, outcome.CHANGED, now)
+    return step if fields or not want.kind.kind else _record_update(context, step, now)
+
+
+def _record_update(context: Context, step: Step, now: float) -> Step:
+    """Complete an update that does not concern the cloud: only the row changes."""
+    row = step.row
+    row.acted_at = now
+    step.verb = Verb.RECORD
+    step.events.extend(outcome.complete(context.world, row, now).events)
+    return step
