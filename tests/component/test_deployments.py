@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.api.services.actions import StackActions
 from homeostat.builtin.cloud import deployed
-from homeostat.convergence.nested_stacks import LookWeight, inside
+from homeostat.convergence.nested_stacks.attributes import WeightBudget, members_and_outputs
 from homeostat.model.errors import Rejected
 from homeostat.resources import mime
 from tests.component.running import PROJECT, Service
@@ -364,7 +364,7 @@ def test_a_group_deploys_to_each_of_its_servers() -> None:
     child = service.child()
     assert service.states(child.id) == {"a": "CREATE_COMPLETE", "b": "CREATE_COMPLETE"}
     with service.db.read() as tx:
-        found = inside(tx, child, LookWeight())["members"]
+        found = members_and_outputs(tx, child, WeightBudget())["members"]
     assert {name: each["attributes"]["said"] for name, each in found.items()} == {"a": "one", "b": "two"}
     service.update(stack_id, fleet({"b": B, "c": C}))
     assert reached(service) == {C}

@@ -227,7 +227,7 @@ def test_a_group_names_the_member_that_it_waits_for() -> None:
     service = Service(SLOW)
     stack_id = service.create({"g": group(2), "late": {**double(), "depends_on": "g"}})
     [grouped, late] = told(service, stack_id)
-    assert grouped.child is not None
+    assert grouped.nested is not None
     for each in (grouped, late):
         assert each.cause is not None
         assert (each.cause.path, each.cause.explanation.why) == (("g", "0"), Why.BUILDING)

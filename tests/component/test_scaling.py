@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.convergence.nested_stacks import show_members
+from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.model.errors import Rejected
 from homeostat.model.world import World
 from homeostat.planner.scope import thing_of

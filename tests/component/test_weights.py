@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.convergence import nested_stacks
+from homeostat.convergence.nested_stacks import attributes, group_revisions
 from homeostat.planner import evaluation_weight
 from homeostat.templates import tree
 from tests.component.running import Service, group, template
@@ -143,13 +143,13 @@ def test_outputs_of_nested_stacks_that_double_fail_where_they_become_too_much() 
 
 def test_what_a_nested_stack_tells_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its members is light enough."""
-    monkeypatch.setattr(nested_stacks, "TOLD_MAX", LIMIT)
+    monkeypatch.setattr(attributes, "SHOWN_MAX", LIMIT)
     member = value("x" * 9_000)
     service = Service()
     reader = value({"get_attr": ["grp", "refs"]})
     stack_id = service.create({"grp": group(20, member), "reader": reader})
     assert service.states(stack_id) == {"grp": "CREATE_COMPLETE", "reader": "CREATE_FAILED"}
-    assert f"resources.grp: what the resources and outputs of its stack tell weighs more than {LIMIT}" in (
+    assert f"resources.grp: the attributes and outputs of its nested stack weigh more than {LIMIT}" in (
         service.row(stack_id, "reader").reason
     )
     service.update(stack_id, {"grp": group(5, member), "reader": reader})
@@ -157,7 +157,7 @@ def test_what_a_nested_stack_tells_is_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_members_that_are_heavy_are_too_much_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nested_stacks, "MEMBERS_MAX", LIMIT)
+    monkeypatch.setattr(group_revisions, "MEMBERS_MAX", LIMIT)
     service = Service()
     stack_id = service.create({"grp": group(20, value("x" * 9_000))})
     assert service.state(stack_id) == "CREATE_FAILED"

@@ -7,7 +7,7 @@ from functools import partial
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, stack_row
 from tests.simulation.actors import VirtualClock
 
-from homeostat.convergence.tree_size import UNSEEN_SHARE, TooLarge, TreeSizes
+from homeostat.convergence.nested_stacks.tree_size import UNSEEN_SHARE, TooLarge, TreeSizes
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 from homeostat.store.stacks.stacks import Desired, NewStack

@@ -8,7 +8,7 @@ from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Clouds
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.limits import Limits
-from homeostat.convergence.nested_stacks import NestedStacks
+from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
 from homeostat.convergence.snapshot_gc import SnapshotCollector

@@ -8,7 +8,8 @@ from concurrent.futures import Executor
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
-from homeostat.convergence.nested_stacks import NestedStacks, ShardGuard
+from homeostat.convergence.nested_stacks.execution import NestedStacks
+from homeostat.convergence.ownership import ShardGuard
 from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence

@@ -59,14 +59,14 @@ class ExplainedResource:
         path: Names of the resources from the outermost stack down to it.
         stack: Row of its stack.
         explanation: Why it is not at rest.
-        child: Row of the nested stack that is its thing, if there is one.
+        nested: Row of the nested stack that is its thing, if there is one.
         cause: What it waits for in the end; None where that is itself.
     """
 
     path: tuple[str, ...]
     stack: Row[Any]
     explanation: Explanation
-    child: Row[Any] | None
+    nested: Row[Any] | None
     cause: Cause | None
 
 
@@ -135,7 +135,7 @@ class Explainer:
         self._now = now
         self._rows_left = ROWS_MAX
         self._explanations: dict[tuple[str, int], list[Explanation]] = {}
-        self._children: dict[str, Row[Any] | None] = {}
+        self._nested_stacks: dict[str, Row[Any] | None] = {}
 
     def page(self, stack: Row[Any], limit: int, after: Place | None = None, depth: int = 0) -> Page:
         """Return at most `limit` explanations in the order of shards, causes before what follows from them.
@@ -252,9 +252,9 @@ class Explainer:
     def _collect_below(
         self, each: Explanation, found: list[ExplainedResource], path: tuple[str, ...], limit: int, depth: int
     ) -> None:
-        child = self._child(each) if depth > 0 else None
-        if child is not None:
-            self._collect(child, found, path, limit, None, depth - 1)
+        nested = self._nested(each) if depth > 0 else None
+        if nested is not None:
+            self._collect(nested, found, path, limit, None, depth - 1)
 
     def _collect_nested(self, stack: Row[Any], found: list[ExplainedResource], limit: int, depth: int) -> None:
         """Add explanations of nested stacks that are not at rest though the resources above them are."""
@@ -268,30 +268,30 @@ class Explainer:
                 self._collect(row, found, paths[each.id], limit, None, 0)
 
     def _explained(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
-        child = self._child(each)
-        shown = with_pause(each, stacks.facts(child)) if child is not None else each
-        return ExplainedResource((*path, each.name), stack, shown, child, self._cause(stack, number, path, each))
+        nested = self._nested(each)
+        shown = with_pause(each, stacks.facts(nested)) if nested is not None else each
+        return ExplainedResource((*path, each.name), stack, shown, nested, self._cause(stack, number, path, each))
 
-    def _child(self, each: Explanation) -> Row[Any] | None:
+    def _nested(self, each: Explanation) -> Row[Any] | None:
         """Return the row of the live nested stack that is the thing of a resource, None where it is no nested stack."""
         if kind_of(each.type) != STACK or not each.handle:
             return None
-        if each.handle not in self._children:
+        if each.handle not in self._nested_stacks:
             row = stacks.get(self._tx, each.handle)
-            self._children[each.handle] = row if row is not None and row.deleted_at is None else None
-        return self._children[each.handle]
+            self._nested_stacks[each.handle] = row if row is not None and row.deleted_at is None else None
+        return self._nested_stacks[each.handle]
 
     def _cause(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> Cause | None:
         """Follow the waiting to its end, through nested stacks as far as the budget reaches."""
         found = self._by_node(stack, number).get(each.cause, each)
-        child = self._child(found)
-        while child is not None and self._rows_left > 0 and len(path) <= DEPTH_MAX:
-            inner = self._first(child)
+        nested = self._nested(found)
+        while nested is not None and self._rows_left > 0 and len(path) <= DEPTH_MAX:
+            inner = self._first(nested)
             if inner is None:
-                found = with_pause(found, stacks.facts(child))
+                found = with_pause(found, stacks.facts(nested))
                 break
             path, found = (*path, found.name), inner
-            child = self._child(found)
+            nested = self._nested(found)
         return None if found.node == each.node and found.key == each.key else Cause((*path, found.name), found)
 
     def _by_node(self, stack: Row[Any], number: int) -> Mapping[str, Explanation]:
@@ -315,7 +315,7 @@ class Explainer:
         Returns:
             Members still to be changed, and members still to be created.
         """
-        known = (child for child in self._children.values() if child is not None and child.id in below)
+        known = (nested for nested in self._nested_stacks.values() if nested is not None and nested.id in below)
         changed = made = 0
         for each in (stack, *known):
             group = self._group(each)
@@ -386,10 +386,10 @@ class Explainer:
         ]
         inside = {}
         for each in unfinished:
-            child = self._child(each) if depth else None
-            if child is None:
+            nested = self._nested(each) if depth else None
+            if nested is None:
                 continue
-            seconds, pauses_s = self._chain(child, took, depth - 1).seconds, self._pauses_s(child)
+            seconds, pauses_s = self._chain(nested, took, depth - 1).seconds, self._pauses_s(nested)
             if seconds is not None or pauses_s:
                 inside[each.node] = (seconds or 0.0) + pauses_s
         return critical_path(unfinished, took, self._now, inside)

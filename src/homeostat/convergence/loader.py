@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.healing_brake import brake_of
-from homeostat.convergence.nested_stacks import look, show_members
+from homeostat.convergence.nested_stacks import observation
+from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.deletion_policies import inherited
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.desired import Identity
@@ -76,9 +77,9 @@ def load(
     world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
     if facts.restoring and facts.snapshot is not None:
         world.restored = snapshots.complete_parts(tx, facts.snapshot["id"], facts.snapshot["place"])
-    # `look` first: it replaces observations, which `show_members` completes. Only what other resources read is
+    # `refresh` first: it replaces observations, which `show_members` completes. Only what other resources read is
     # completed, since a group may have a million members.
-    looks = look(tx, world, now)
+    looks = observation.refresh(tx, world, now)
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).

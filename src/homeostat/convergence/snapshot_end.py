@@ -82,8 +82,8 @@ class _Described:
             "metadata": row.metadata or {},
             "resource_data": {DATA_KEYS.get(kind, "snapshot_id"): made} if made else {},
         }
-        child = stacks.get(self._tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
-        if child is None or child.size > self._left:
+        nested = stacks.get(self._tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
+        if nested is None or nested.size > self._left:
             return entry
-        self._left -= child.size
-        return {**entry, "resources": self.resources(child, [*place, row.name])}
+        self._left -= nested.size
+        return {**entry, "resources": self.resources(nested, [*place, row.name])}

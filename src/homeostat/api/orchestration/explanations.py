@@ -153,8 +153,8 @@ def _reason(context: RequestContext, explained: ExplainedResource) -> Wire:
         link("self", context.url(stack.project, "stacks", stack.name, stack.id, "resources", each.name)),
         link("stack", context.stack_url(stack)),
     ]
-    if explained.child is not None:
-        links.append(link("nested", context.stack_url(explained.child)))
+    if explained.nested is not None:
+        links.append(link("nested", context.stack_url(explained.nested)))
     return {
         "resource_name": each.name,
         "path": list(explained.path),

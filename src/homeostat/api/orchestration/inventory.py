@@ -11,7 +11,7 @@ from homeostat.api.context import RequestContext
 from homeostat.api.http.inputs import quoted
 from homeostat.api.orchestration.views import Wire, at, link
 from homeostat.api.services.graphs import Graph
-from homeostat.convergence.nested_stacks import show_members
+from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected

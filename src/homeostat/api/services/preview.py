@@ -11,7 +11,9 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.http.heavy_requests import GoOn, go_on
 from homeostat.convergence.limits import DEPTH_MAX
-from homeostat.convergence.nested_stacks import environment_inside, show_members, wanted_group
+from homeostat.convergence.nested_stacks.attributes import show_members
+from homeostat.convergence.nested_stacks.group_revisions import wanted_group
+from homeostat.convergence.nested_stacks.revisions import environment_inside
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import (
     Graph,

@@ -1,6 +1,6 @@
 """The limit on the resources of a root stack with everything nested in it, while it lives (ADR 0039).
 
-The API checks the same limit as far as the templates tell. What only shows at run time, such as the size of a group
+The API checks the same limit as far as the templates show. What only shows at run time, such as the size of a group
 that depends on an attribute, is counted here whenever a nested stack is created or grows.
 """
 
@@ -79,17 +79,17 @@ class TreeSizes:
     def counted(
         self, tx: Connection, parent: StackFacts, desired: stacks.Desired, least: int, before: int
     ) -> stacks.Desired:
-        """Return the same revision of a child stack with its number of resources, if the tree has room for it.
+        """Return the same revision of a nested stack with its number of resources, if the tree has room for it.
 
         The tree is counted anew only every few seconds, and when this worker has added much to it: counting it for each
         nested stack would take longer than making them.
 
         Args:
             tx: The transaction that stores the revision.
-            parent: Stack in which the child is nested.
+            parent: Stack in which the stack is nested.
             desired: The revision.
             least: Number of resources that it will have at least, see `least_size`.
-            before: Number of resources that the child had.
+            before: Number of resources that the nested stack had.
 
         Raises:
             TooLarge: The tree would have more resources than allowed.
@@ -176,7 +176,7 @@ class GroupSize:
         files: Mapping[str, str],
         levels: int,
     ) -> int:
-        """Return the size of a nested template; equal ones with equal parameters are compiled once.
+        """Return the size of a nested stack template; equal ones with equal parameters are compiled once.
 
         A template that is wrong counts as nothing: its error is reported when the nested stack is made.
         """
@@ -219,7 +219,8 @@ def give_up(db: Database, world: World, reason: str, now: float, timeout_s: floa
 def _highest_busy(tx: Connection, stack: StackFacts) -> str:
     """Return the id of the outermost stack that the same request is making; "" where not even this one is being made.
 
-    A parent is being made by the same request when it is at the revision at which it last acted on the child's row.
+    A parent is being made by the same request when it is at the revision at which it last acted on the row of
+    the nested stack.
     """
     found, stack_id = "", stack.id
     revision: int | None = stack.revision

@@ -1,0 +1,137 @@
+"""Members and outputs of nested stacks, for resources that read their attributes."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.desired.graphs import compile_desired
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Status
+from homeostat.model.world import Resource, Seen, World
+from homeostat.planner.current import current_row
+from homeostat.planner.scope import UNREADABLE, RowScope, thing_of
+from homeostat.resources.nested import STACK
+from homeostat.resources.registry import kind_of, type_of
+from homeostat.store.shards import shard_state
+from homeostat.store.stacks import stacks
+from homeostat.templates import Compiled, evaluate
+from homeostat.templates.weights import TooHeavy, weight
+
+SHOWN_MAX = 64 * 1024 * 1024
+"""Weight of the attributes and outputs that one nested stack, with everything nested in it, may show its parent."""
+
+
+class WeightBudget:
+    """Weight of attributes and outputs that may still be read from nested stacks in one look."""
+
+    def __init__(self) -> None:
+        self._left = SHOWN_MAX
+
+    def take(self, value: Any) -> None:
+        """Count a value.
+
+        Raises:
+            TooHeavy: It is too much, together with everything counted before.
+        """
+        self._left -= weight(value, self._left)
+
+
+def show_members(tx: Connection, world: World, names: Collection[str], budget: WeightBudget | None = None) -> None:
+    """Add members and outputs to the observations of nested stacks, for resources that read their attributes.
+
+    They are not stored with the observation, since a group may have a million members. Where they are too heavy, the
+    observation says so instead, and reading an attribute fails with that (see `RowScope`).
+
+    Args:
+        tx: A consistent read.
+        world: World whose observations are completed, in memory.
+        names: Names of the resources whose nested stacks are read.
+        budget: Weight left to the look that this is a part of, for nested stacks of nested stacks.
+
+    Raises:
+        TooHeavy: With a `budget` only: it is exceeded.
+    """
+    for row in world.rows.values():
+        seen = world.seen.get(row.key)
+        if row.name not in names or seen is None or not row.handle or kind_of(row.type) != STACK:
+            continue
+        nested = stacks.get(tx, row.handle)
+        if nested is None:
+            continue
+        if budget is not None:
+            shown = members_and_outputs(tx, nested, budget)
+        else:
+            try:
+                shown = members_and_outputs(tx, nested, WeightBudget())
+            except TooHeavy:
+                shown = {UNREADABLE: f"the attributes and outputs of its nested stack weigh more than {SHOWN_MAX}"}
+        properties = {**seen.observation.properties, **shown}
+        world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
+
+
+def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) -> dict[str, Any]:
+    """Return the members and outputs of a nested stack.
+
+    Returns:
+        `{"members": {name: {"reference", "attributes", "failed"}}, "outputs": {name: value}}`. Members are those that
+        have been made, whatever happens to them now. Only a stack made from a template has outputs; a value is None
+        where it cannot be resolved.
+
+    Raises:
+        TooHeavy: They weigh more than `budget` has left.
+    """
+    facts = stacks.facts(nested)
+    desired = stacks.desired_of(tx, nested.id, nested.revision)
+    compiled = None
+    if desired.kind == "template":
+        compiled = compile_desired(desired, Identity(facts.id, facts.name, facts.project))
+    members: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
+    for number in range(nested.shards):
+        rows, seen = shard_state.load_rows(tx, nested.id, number)
+        world = World(facts, number, {} if compiled is None else compiled.definitions, rows, seen)
+        # Attributes of its resources may be those of stacks nested in it: so on down to the last level.
+        show_members(tx, world, {row.name for row in rows.values()}, budget)
+        members |= _members(world, budget)
+        if compiled is not None and number == 0:
+            outputs = _outputs(world, compiled, budget)
+    return {"members": members, "outputs": outputs}
+
+
+def _members(world: World, budget: WeightBudget) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    # Several rows may have one name while a replacement is under way: the last in this order is what is shown.
+    made = sorted((row for row in world.rows.values() if row.handle and not row.deleting), key=_order_of_precedence)
+    for row in made:
+        kind = type_of(row.type)
+        thing = thing_of(world, row, kind)
+        attributes, failed = kind.all_attributes(thing), row.status == Status.FAILED
+        budget.take(attributes)
+        found[row.name] = {"reference": kind.reference(thing), "attributes": attributes, "failed": failed}
+    return found
+
+
+def _outputs(world: World, compiled: Compiled, budget: WeightBudget) -> dict[str, Any]:
+    by_name: dict[str, list[Resource]] = {}
+    for row in world.rows.values():
+        by_name.setdefault(row.name, []).append(row)
+    rows = ((name, current_row(alike, world.stack)) for name, alike in by_name.items())
+    scope = RowScope(world, {name: row for name, row in rows if row is not None})
+    found = {name: _value(output.value, scope) for name, output in compiled.outputs.items() if output.active}
+    budget.take(found)
+    return found
+
+
+def _value(tree: Any, scope: RowScope) -> Any:
+    try:
+        return evaluate(tree, scope)
+    except Rejected:
+        return None
+
+
+def _order_of_precedence(row: Resource) -> tuple[bool, int]:
+    """Return a sort key; of several rows of one name the last stands for it: a complete one, then the newest."""
+    return row.status == Status.COMPLETE, row.born

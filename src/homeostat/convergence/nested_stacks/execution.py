@@ -1,0 +1,318 @@
+"""Executes steps on nested stacks: creates, updates, deletes them, and passes actions of the parent on to them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, select
+
+from homeostat.clock import Clock, Entropy
+from homeostat.clouds.port import Answer
+from homeostat.convergence.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
+from homeostat.convergence.nested_stacks import tree_size
+from homeostat.convergence.nested_stacks.observation import observe
+from homeostat.convergence.nested_stacks.revisions import NestedRevisions, intent_of
+from homeostat.convergence.ownership import ShardGuard
+from homeostat.desired.graphs import touched_shards
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Terminal, Transient
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Step, Verb
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, Spares, World
+from homeostat.planner.actions.check import CHECK, CONVERGE
+from homeostat.planner.actions.snapshot_state import SNAPSHOT
+from homeostat.planner.lifecycle.names import physical_name
+from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.nested import NestedStack
+from homeostat.resources.registry import type_of
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.shards import shards
+from homeostat.store.stacks import locks, stacks
+from homeostat.transfer import adoption
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionPlan:
+    """The next revision of a nested stack, prepared outside the transaction that stores it.
+
+    Attributes:
+        nested_id: Id of the existing nested stack, or of the new one.
+        state: State of the nested stack (`_state`) for which this was prepared; None where there was none.
+        desired: The revision, encoded for the database.
+        least: Number of resources that the nested stack will have at least, see `tree_size.least_size`.
+        touched: Shards that the revision changes, see `stacks.revise`.
+        adopted: Rows that a new nested stack begins with, where it adopts existing things.
+    """
+
+    nested_id: str
+    state: tuple[Any, ...] | None
+    desired: stacks.Desired
+    least: int
+    touched: Mapping[int, shards.ShardChange] | None
+    adopted: adoption.AdoptedRows
+
+
+class _PlanOutdated(Exception):
+    """The nested stack has changed since the plan for it was made."""
+
+
+VERBS_WITHOUT_PLAN = frozenset({Verb.FIND, Verb.OPERATE, Verb.DELETE})
+"""Verbs that need no plan: they do not depend on the next revision of the nested stack."""
+PLANS_MAX = 5
+"""Plans made for one step before it is put off."""
+
+
+def _state(nested: Row[Any] | None) -> tuple[Any, ...] | None:
+    """Return what a plan depends on: as long as it is the same, the plan fits."""
+    return None if nested is None else (nested.id, nested.revision, nested.complete_revision)
+
+
+def _is_nested_in(row: Resource) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that the live nested stack of a row meets.
+
+    It is found by the key of its parent's row, not by the row's handle: so it is found even where the outcome of its
+    creation was never stored.
+    """
+    table = schema.stack
+    return table.c.parent_key == row.key, table.c.deleted_at.is_(None)
+
+
+class NestedStacks:
+    """Executor of steps on nested stacks."""
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        entropy: Entropy,
+        timeout_s: float,
+        depth_max: int = DEPTH_MAX,
+        resources_max: int = RESOURCES_MAX,
+    ) -> None:
+        """Prepare the executor.
+
+        Args:
+            db: The database.
+            clock: Clock of events and deadlines.
+            entropy: Source of the ids of new stacks and of row keys.
+            timeout_s: Time limit of the rollback of a root stack that grew too large. Nested stacks have as
+                much time as their parent has left.
+            depth_max: Levels of nested stacks.
+            resources_max: Resources of a root stack, with everything nested in it.
+        """
+        self._depth_max = depth_max
+        self.trees = tree_size.TreeSizes(clock, resources_max)
+        self._db = db
+        self._clock = clock
+        self._entropy = entropy
+        self._timeout_s = timeout_s
+        self._revisions = NestedRevisions()
+
+    def execute(self, world: World, step: Step, guard: ShardGuard) -> Answer:
+        """Execute one step on the nested stack of a resource.
+
+        Raises:
+            Superseded: A newer owner has the parent's shard; nothing was done.
+            HomeostatError: The nested stack cannot be made or changed as it should be, or not now.
+        """
+        # The plan is made before anything is locked: others would wait while templates are compiled. The nested
+        # stack may change in between, so its state is compared once it is locked, and the plan made anew if need be.
+        for _ in range(PLANS_MAX):
+            plan = None if step.verb in VERBS_WITHOUT_PLAN else self._plan(world, step)
+            try:
+                with self._db.write() as tx:
+                    answer = self._execute(tx, world, step, plan)
+                    # Locks the parent's shard, so it comes last: shards are locked from the deepest stack up (ADR
+                    # 0057). Should it fail, the transaction is rolled back.
+                    guard.fence(tx)
+                    return answer
+            except _PlanOutdated:
+                continue
+            except tree_size.TooLarge as error:
+                # The whole tree fails at once. That is another transaction, since this one was rolled back.
+                guard.check()
+                reason = f"Resource {step.row.action} failed: {step.row.name} of stack {world.stack.name}: {error}"
+                tree_size.give_up(self._db, world, reason, self._clock.now(), self._timeout_s)
+                raise
+        raise Transient(f"the stack of {step.row.name} is changed by others again and again")
+
+    def _plan(self, world: World, step: Step) -> RevisionPlan | None:
+        """Prepare the next revision of the nested stack; None where a nested stack to be changed does not exist.
+
+        Raises:
+            Rejected, Terminal: The nested stack cannot be as its resource describes it.
+        """
+        with self._db.read() as tx:
+            mine = select(schema.stack).where(*_is_nested_in(step.row))
+            nested, now = tx.execute(mine).first(), self._clock.now()
+            if nested is None:
+                if step.verb is not Verb.CREATE:
+                    return None
+                if world.stack.depth >= self._depth_max:
+                    raise Terminal(too_deep(self._depth_max).detail)
+                nested_id, before = self._entropy.stack_id(), stacks.EMPTY
+            else:
+                nested_id, before = nested.id, stacks.desired_of(tx, nested.id, nested.revision)
+            desired = self._revisions.next_revision(
+                tx, world, step, nested, nested_id, before, self._time_left(world, step, now)
+            )
+        rows: Sequence[Resource] = ()
+        if nested is None and step.arguments.get("document") is not None:
+            desired, rows = self._adopted(world, step.row, nested_id, desired, step.arguments["document"], now)
+        return RevisionPlan(
+            nested_id,
+            _state(nested),
+            stacks.encode(self._db, desired),
+            tree_size.least_size(desired),
+            touched_shards(before, desired),
+            adoption.write_out(self._db, rows, secret=world.stack.secret is not False),
+        )
+
+    def _adopted(
+        self,
+        world: World,
+        row: Resource,
+        nested_id: str,
+        desired: stacks.Desired,
+        document: adoption.Document,
+        now: float,
+    ) -> tuple[stacks.Desired, Sequence[Resource]]:
+        """Return the first revision of a stack that adopts what a document names, and its rows.
+
+        Raises:
+            Terminal: The document does not fit the stack.
+        """
+        sized = isinstance(type_of(row.type), ScalingGroup)
+        desired, entries = adoption.arranged(desired, document, sized=sized)
+        identity = Identity(nested_id, _name_of(world, row), world.stack.project)
+        return desired, adoption.rows_of(desired, identity, entries, self._entropy.keys(), now)
+
+    def _execute(self, tx: Connection, world: World, step: Step, plan: RevisionPlan | None) -> Answer:
+        """Execute a step within a transaction.
+
+        Each act is idempotent: the revision that it makes carries the intent of the parent's row, and one that carries
+        it already is not made again. So a worker that died before it stored the answer does no harm.
+        """
+        now = self._clock.now()
+        # Before the first lock on a row: it may wait for another transaction (see `TreeSizes.begin`).
+        if plan is not None:
+            self.trees.begin(self._db, tx, world.stack, plan.least)
+        nested = self._nested(tx, step)
+        if plan is not None and _state(nested) != plan.state:
+            raise _PlanOutdated
+        if plan is not None and nested is None:
+            return self._create(tx, world, step, plan, now)
+        if nested is None:
+            return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
+        if step.verb is Verb.FIND:
+            return observe(tx, nested.id, now)
+        if step.verb is Verb.OPERATE:
+            return self._pass_on(tx, world, step, nested, now)
+        if step.verb is Verb.DELETE:
+            return self._delete(tx, world, step, nested, now)
+        if plan is None:  # there was no nested stack when the plan was made, and there is one now
+            raise _PlanOutdated
+        return self._update(tx, world, step, plan, nested, now)
+
+    def _delete(self, tx: Connection, world: World, step: Step, nested: Row[Any], now: float) -> Answer:
+        # A deletion under way is left to itself, unless the parent has been abandoned since: what is not to be touched
+        # is another deletion.
+        under_way = nested.action == Action.DELETE and nested.status == Status.IN_PROGRESS
+        if under_way and world.stack.spares in (None, nested.spares):
+            return observe(tx, nested.id, now)
+        changes: dict[str, Any] = dict(stacks.UNHELD)
+        # An abandoned stack stays abandoned, even where its parent spares only what was adopted.
+        if world.stack.spares is not None:
+            changes["spares"] = Spares.ALL if nested.spares == Spares.ALL else world.stack.spares
+        desired, timeout_s = replace(stacks.EMPTY, secret=world.stack.secret), self._time_left(world, step, now)
+        stacks.revise(self._db, tx, nested, Action.DELETE, desired, now, timeout_s, changes)
+        return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
+
+    def _update(
+        self, tx: Connection, world: World, step: Step, plan: RevisionPlan, nested: Row[Any], now: float
+    ) -> Answer:
+        stack, action = world.stack, Action.UPDATE
+        desired = self.trees.counted(tx, stack, plan.desired, plan.least, nested.size)
+        if stacks.intent_of(tx, nested.id, nested.revision) == desired.intent:
+            return observe(tx, nested.id, now)
+        changes: dict[str, Any] = {"suspended": False}
+        # Where the parent converges (looks at everything, then mends it), so does the nested stack.
+        if stack.look_from is not None:
+            changes["look_from"] = self._db.now_of(tx)
+        if stack.restoring:
+            action = Action.RESTORE if stack.action == Action.RESTORE else action
+            changes["snapshot"] = stack.snapshot_inside(step.row.name)
+        # These concern every shard of the nested stack, whatever its definition says: all are woken.
+        all_shards = nested.suspended or changes.keys() & {"look_from", "snapshot"}
+        desired, touched = replace(desired, secret=stack.secret), None if all_shards else plan.touched
+        stacks.revise(self._db, tx, nested, action, desired, now, self._time_left(world, step, now), changes, touched)
+        return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
+
+    def _pass_on(self, tx: Connection, world: World, step: Step, nested: Row[Any], now: float) -> Answer:
+        """Begin the action of the parent (a check, a snapshot, maintenance) in the nested stack, once."""
+        intent, timeout_s = intent_of(step.row), self._time_left(world, step, now)
+        if stacks.intent_of(tx, nested.id, nested.revision) == intent:
+            return observe(tx, nested.id, now)
+        snapshot = world.stack.snapshot_inside(step.row.name)
+        if step.operation == SNAPSHOT and snapshot is not None:
+            stacks.take_snapshot(self._db, tx, nested, snapshot, now, timeout_s, intent)
+        elif step.operation in (CHECK, CONVERGE):
+            begin = stacks.check if step.operation == CHECK else stacks.converge
+            begin(self._db, tx, nested, now, timeout_s, intent)
+        else:
+            action, lock = step.operation.upper(), locks.stored_lock(world.stack.lock, nested)
+            stacks.maintain(self._db, tx, nested, action, now, timeout_s, lock=lock, intent=intent)
+        return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
+
+    def _time_left(self, world: World, step: Step, now: float) -> float:
+        """Return the seconds that an action of the nested stack may take.
+
+        As many as its parent has left (at rest: as an action of the parent may take), or fewer where the resource says
+        so.
+        """
+        deadline = world.stack.deadline
+        left = world.patience_s if deadline is None else max(deadline - now, 1.0)
+        kind = type_of(step.row.type)
+        own = kind.timeout_s(step.row.properties) if isinstance(kind, NestedStack) else None
+        return left if own is None else min(left, own)
+
+    def _nested(self, tx: Connection, step: Step) -> Row[Any] | None:
+        """Return the row of the nested stack, locked."""
+        nested_id = tx.execute(select(schema.stack.c.id).where(*_is_nested_in(step.row))).scalar_one_or_none()
+        return None if nested_id is None else stacks.for_update(self._db, tx, nested_id)
+
+    def _create(self, tx: Connection, world: World, step: Step, plan: RevisionPlan, now: float) -> Answer:
+        stack, row = world.stack, step.row
+        # The tree may have failed as a whole since this pass loaded its world: then nothing more is made for it.
+        ended = tree_size.ended(tx, stack)
+        if ended:
+            return Terminal(ended)
+        new = stacks.NewStack(
+            id=plan.nested_id,
+            project=stack.project,
+            name=_name_of(world, row),
+            parent_id=stack.id,
+            parent_name=row.name,
+            parent_key=row.key,
+            parent_shard=world.shard,
+            root_id=stack.root_id or stack.id,
+            depth=stack.depth + 1,
+            converge=stack.converges(row.name),
+            observe_s=stack.observe_s,
+            healing=stack.healing_inside(row.name),
+            snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
+            lock=locks.without_previous_state(stack.lock),
+        )
+        desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
+        if step.arguments.get("document") is not None:
+            new = replace(new, action=Action.ADOPT)
+        stacks.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
+        adoption.add(self._db, tx, stack.project, plan.adopted)
+        return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
+
+
+def _name_of(world: World, row: Resource) -> str:
+    """Return the name of the nested stack of a resource."""
+    return physical_name(world.stack.name, row.name, row.key)

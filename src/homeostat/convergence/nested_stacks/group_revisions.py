@@ -1,0 +1,165 @@
+"""The next revision of a group's nested stack: its members, in batches where its update policy says so."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
+from homeostat.model.errors import Terminal
+from homeostat.model.world import Resource, World
+from homeostat.planner.policies import rolling_update
+from homeostat.planner.scope import thing_of
+from homeostat.resources import groups
+from homeostat.resources.base import ResourceType
+from homeostat.resources.families.resource_groups import Launched
+from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
+from homeostat.resources.nested import POLICY
+from homeostat.resources.registry import type_of
+from homeostat.store.shards import shard_state, shards
+from homeostat.store.stacks import stacks
+from homeostat.templates.weights import TooHeavy, weight
+
+MEMBERS_MAX = 32 * 1024 * 1024
+"""Weight (`templates.weights`) of the definitions of those members of a group or chain that are loaded together."""
+
+
+def group_revision(
+    tx: Connection, world: World, row: Resource, nested: Row[Any] | None, nested_id: str, before: stacks.Desired
+) -> groups.Group:
+    """Return the next revision of a group's stack: the wanted one, or the first batch on the way to it.
+
+    Raises:
+        Terminal: The members cannot be as the group describes them.
+    """
+    kind = type_of(row.type)
+    values = kind.complete(row.properties)
+    failed = failed_members(tx, nested)
+    wanted = wanted_group(tx, kind, values, nested, before, lambda name: _launched(world, name), nested_id)
+    policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values[POLICY]
+    new = nested is None or nested.complete_revision is None
+    return rolling_update.begin(before.template, wanted, policy, failed, new)
+
+
+def failed_members(tx: Connection, nested: Row[Any] | None) -> Collection[str]:
+    """Return the names of the FAILED members of a group's stack; `nested` is its row, None where there is none."""
+    # Mostly none has failed, and the counts of the shards say so without a look at each member.
+    troubled = nested is not None and shards.failures_of(tx, nested.id)
+    return shard_state.failed_names(tx, nested.id) if nested is not None and troubled else set()
+
+
+def _launched(world: World, reference: str) -> Mapping[str, Any] | None:
+    """Return the properties of the launch configuration in this shard that has this reference."""
+    for row in world.rows.values():
+        kind = type_of(row.type)
+        if isinstance(kind, LaunchConfiguration) and kind.reference(thing_of(world, row, kind)) == reference:
+            return kind.complete(row.properties)
+    return None
+
+
+def wanted_group(
+    tx: Connection,
+    kind: ResourceType,
+    values: Mapping[str, Any],
+    nested: Row[Any] | None,
+    before: stacks.Desired,
+    launched: Launched,
+    nested_id: str,
+) -> dict[str, Any]:
+    """Return what a group's stack should be once all batches are done.
+
+    Members that were removed by name stay out while the skip list names them.
+
+    Args:
+        tx: A consistent read.
+        kind: Type of the group.
+        values: Properties of the group, with defaults.
+        nested: Row of its stack, None while it is yet to be made.
+        before: Newest revision of its stack.
+        launched: Returns the properties of a launch configuration by its reference, None where there is none.
+        nested_id: Id of its stack.
+
+    Raises:
+        Terminal: The members cannot be as the group describes them.
+    """
+    if isinstance(kind, ScalingGroup):
+        one = kind.member(values, launched, nested_id)
+        return _scaled(kind, values, one, before.template, failed_members(tx, nested))
+    skipped, listed = before.template.get("skip", []), _listed(values)
+    references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
+    # A removal policy may name a member by its reference (an id of the cloud). Only then are all members read.
+    if nested is not None and not {*references, *skipped}.issuperset(listed):
+        references |= _references(tx, nested)
+    skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
+    return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
+
+
+def _scaled(
+    kind: ScalingGroup, values: Mapping[str, Any], one: Any, before: groups.Group, failed: Collection[str]
+) -> dict[str, Any]:
+    """Return a scaling group in its wanted size; it keeps the size it has where the template says none.
+
+    Args:
+        kind: Type of the group.
+        values: Properties of the group, with defaults.
+        one: Definition of each member; None where its launch configuration is missing.
+        before: The group as its newest revision says, `{}` where there is none.
+        failed: Names of its FAILED members.
+
+    Raises:
+        Terminal: There is no such launch configuration.
+    """
+    if one is None:
+        name = values.get("LaunchConfigurationName")
+        raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
+    healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed) if before else None
+    return groups.resized(before, one, kind.wanted_size(values, healthy), failed)
+
+
+def check_weight(row: Resource, member: Any, count: int) -> None:
+    """Check that the members of a group, which are alike, can be loaded together.
+
+    Raises:
+        Terminal: So many are too heavy.
+    """
+    try:
+        weight(member, MEMBERS_MAX // max(count, 1))
+    except TooHeavy as error:
+        message = f"{row.name}: {count} members at once, of each of which the {error}: make them lighter, or fewer"
+        raise Terminal(message) from error
+
+
+def check_time(group: groups.Group, time_left_s: float) -> None:
+    """Check that the pauses between batches fit into the time that is left.
+
+    Raises:
+        Terminal: The pauses alone take longer.
+    """
+    total_s = 0.0
+    for pause_s in rolling_update.pauses_s(group):
+        total_s += pause_s
+        if total_s >= time_left_s:
+            raise Terminal("The current update policy will result in stack update timeout.")
+        # All pauses of a series are alike: without any, a long series need not be walked to its end.
+        if not pause_s:
+            return
+
+
+def _listed(values: Mapping[str, Any]) -> list[str]:
+    return [str(entry) for policy in values["removal_policies"] for entry in policy.get("resource_list") or []]
+
+
+def _references(tx: Connection, nested: Row[Any]) -> dict[str, Any]:
+    """Return the reference of each member of a group by its name.
+
+    Raises:
+        Terminal: The members are too heavy to be read.
+    """
+    try:
+        return {
+            name: member["reference"]
+            for name, member in members_and_outputs(tx, nested, WeightBudget())["members"].items()
+        }
+    except TooHeavy as error:
+        message = f"the attributes of its members weigh more than {SHOWN_MAX}: name those to remove by their numbers"
+        raise Terminal(message) from error

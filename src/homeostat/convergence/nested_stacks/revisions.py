@@ -1,0 +1,134 @@
+"""The next revision of a nested stack, as the properties of its resource describe it."""
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.nested_stacks.group_revisions import check_time, check_weight, group_revision
+from homeostat.desired.graphs import (
+    MEMBERS_PER_SHARD,
+    chain_desired,
+    compile_desired,
+    group_desired,
+    named_desired,
+    registry_of,
+    template_of,
+)
+from homeostat.desired.redaction import Redactions
+from homeostat.model.desired import Identity
+from homeostat.model.plan import Step
+from homeostat.model.world import Resource, World
+from homeostat.resources import groups
+from homeostat.resources.composite import Composed
+from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
+from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, TemplateResource, parameters_of
+from homeostat.resources.registry import type_of
+from homeostat.store.stacks import stacks
+from homeostat.templates import declared_in, environments
+
+
+class NestedRevisions:
+    """Builder of the revisions of nested stacks. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._redactions = Redactions()
+        self._parent: tuple[tuple[str, int], stacks.Desired] = (("", 0), stacks.EMPTY)
+
+    def next_revision(
+        self,
+        tx: Connection,
+        world: World,
+        step: Step,
+        nested: Row[Any] | None,
+        nested_id: str,
+        before: stacks.Desired,
+        time_left_s: float,
+    ) -> stacks.Desired:
+        """Return the next revision of the nested stack.
+
+        Args:
+            tx: A consistent read.
+            world: World of the parent's shard.
+            step: Creation or update of the resource.
+            nested: Row of the nested stack, None while it is yet to be made.
+            nested_id: Its id, or that of the new one.
+            before: Its newest revision, `stacks.EMPTY` where there is none.
+            time_left_s: Seconds that an action of the nested stack may take.
+
+        Raises:
+            Rejected, Terminal: The nested stack cannot be as its resource describes it.
+        """
+        row = step.row
+        intent = intent_of(row)
+        parent = self._parent_of(tx, world)
+        kind = type_of(row.type)
+        contents = kind.contents if isinstance(kind, NestedStack) else ""
+        inside = environment_inside(parent, row.name, row.called or row.type) | self._hidden_inside(tx, world, row)
+        if contents == "template":
+            return replace(_from_template(row, parent, inside), intent=intent)
+        if isinstance(kind, Composed):
+            made = kind.template(kind.complete(row.properties))
+            return stacks.Desired("template", made, environment=inside, intent=intent)
+        if contents == "chain":
+            chain = chain_desired(kind.complete(row.properties))
+            check_weight(row, chain.template["resource_properties"], len(chain.template["resources"]))
+            return replace(chain, environment=inside, files=parent.files, intent=intent)
+        if isinstance(kind, SoftwareDeploymentGroup):
+            named = named_desired(kind, kind.complete(row.properties), new=nested is None)
+            return replace(named, environment=inside, files=parent.files, intent=intent)
+        group = group_revision(tx, world, row, nested, nested_id, before)
+        check_weight(row, group["resource_def"], min(groups.size_of(group), MEMBERS_PER_SHARD))
+        # Only when the series of batches begins: carried out again, less time is left for the rest of it.
+        if before.intent != intent:
+            check_time(group, time_left_s)
+        return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
+
+    def _hidden_inside(self, tx: Connection, world: World, row: Resource) -> dict[str, Any]:
+        """Return the hidden values that reach the nested stack, as a section of its environment."""
+        by_name = isinstance(type_of(row.type), TemplateResource)
+        texts = self._redactions.over(tx, world.stack).inside(row.name, row.properties, by_name=by_name).texts
+        return {environments.INHERITED: sorted(texts)} if texts else {}
+
+    def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:
+        """Return the parent's revision, read once for all its nested stacks that are made or changed in a row."""
+        wanted = (world.stack.id, world.stack.revision)
+        name, desired = self._parent
+        if name != wanted:
+            desired = stacks.desired_of(tx, *wanted)
+            self._parent = (wanted, desired)
+        return desired
+
+
+def intent_of(row: Resource) -> str:
+    """Return a text that identifies the one act that a row in progress is about."""
+    return f"{row.token}/{row.revision}/{(row.intent or {}).get('stamp')}"
+
+
+def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str, Any]) -> stacks.Desired:
+    """Return the revision of the stack of a template resource.
+
+    Raises:
+        Rejected: It cannot be made from these files and properties.
+    """
+    kind = type_of(row.type)
+    assert isinstance(kind, FromTemplate)
+    template = template_of(kind.source(row.properties), parent.files)
+    parameters = parameters_of(kind.stack_parameters(row.properties), declared_in(template, "parameters"))
+    if FACADE in row.properties:
+        environment = {**environment, environments.FACADE: row.properties[FACADE]}
+    desired = stacks.Desired("template", template, parameters, environment, parent.files)
+    # Compiled only to be checked: what is wrong fails this resource before the nested stack exists.
+    compile_desired(desired, Identity("", row.name, ""))
+    return desired
+
+
+def environment_inside(parent: stacks.Desired, name: str, called: str) -> dict[str, Any]:
+    """Return the environment of the nested stack of a resource.
+
+    Args:
+        parent: Revision of the parent stack.
+        name: Name of the resource.
+        called: Its type as the template calls it.
+    """
+    return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)
