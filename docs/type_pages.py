@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from docs import examples
-from homeostat.builtin.cloud import KEEPERS
+from homeostat.builtin.kinds.registry import RECORD_KINDS
 from homeostat.clouds.heat_api import RemoteStacks
 from homeostat.clouds.local import LocalCloud
 from homeostat.resources import custom_constraints
@@ -114,7 +114,7 @@ def _kinds() -> Mapping[str, frozenset[str]]:
 
 def clouds(kind: ResourceType) -> list[str]:
     """Where there are things of this type."""
-    if kind.kind in ("", NestedStack.kind, *KEEPERS):
+    if kind.kind in ("", NestedStack.kind, *RECORD_KINDS):
         return ["any cloud"]
     return [*(name for name, kinds in _kinds().items() if kind.kind in kinds), "simulated"]
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from homeostat.api.services.actions import StackActions
-from homeostat.builtin.cloud import deployed
+from homeostat.builtin.kinds.deployments import deployed
 from homeostat.convergence.nested_stacks.attributes import WeightBudget, members_and_outputs
 from homeostat.model.errors import Rejected
 from homeostat.resources import mime

@@ -8,7 +8,7 @@ import pytest
 
 from homeostat.api.services.actions import StackActions
 from homeostat.api.services.stacks import StackRequest
-from homeostat.builtin import cloud
+from homeostat.builtin import sessions
 from homeostat.convergence import snapshot_end
 from homeostat.resources.families.access import DEPLOYED
 from homeostat.store.stacks import snapshots
@@ -150,7 +150,7 @@ def test_a_snapshot_of_a_large_stack_names_only_so_many_resources(monkeypatch: p
 
 def test_what_the_service_keeps_itself_is_written_out_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """One write turn holds what weighs no more than a bound, or a single record."""
-    monkeypatch.setattr(cloud, "LOAD_MAX", len(LARGE))
+    monkeypatch.setattr(sessions, "LOAD_MAX", len(LARGE))
     service = Service()
     found: list[str] = []
     with turns.watched(found.append, written_max=3 * len(LARGE)):

@@ -56,7 +56,7 @@ def rows(db: Database) -> list[StoredTrust]:
 def trusts_of(service: Entrusted, user_id: str) -> list[str]:
     """Ids of the trusts of this user in the service, as Keystone has them."""
     trustee = service.keystone.user_id(service.keystone.trustee)
-    found = service.keystone.ask(
+    found = service.keystone.request(
         service.keystone.trustee, "GET", "OS-TRUST/trusts", params={"trustee_user_id": trustee}
     )
     return [each["id"] for each in found["trusts"] if each["trustor_user_id"] == user_id]

@@ -1,6 +1,9 @@
 """The service as a cloud of its own: resources that no other cloud has (ADR 0029).
 
-- `cloud`: software configs, deployments, wait conditions and other records, behind the port of a cloud
+- `cloud`: the records of a project behind the port of a cloud
+- `kinds`: software configs, deployments, wait conditions and the other kinds of records
+- `sessions`: transactions on records, their ids, keys and signed addresses
+- `addresses`: access keys and ARNs
 - `signals`: signals from servers and users
 - `server_agents`: what a server needs to fetch its metadata and to signal
 - `access_keys`: access keys that the service issues

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.cloud import id_of
+from homeostat.builtin.addresses import id_of
 from homeostat.builtin.server_agents import AGENT
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, AccessPolicy, User, allowed
 from homeostat.store.builtin import records

@@ -12,7 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.cloud import Records, RecordTransaction
+from homeostat.builtin.cloud import Records
+from homeostat.builtin.sessions import RecordSession
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation
 from homeostat.identity.stack_users import needed
 from homeostat.model.errors import HomeostatError
@@ -58,11 +59,13 @@ class ServerAgents:
         # Only servers that read their metadata need a record with a key, and so a write transaction.
         read = any(intent.spec.get(FORM) == SOFTWARE_CONFIG for intent in intents)
         with self._db.write() if read else self._db.read() as tx:
-            desk = self._own.desk(tx, self._project)
+            session = self._own.session(tx, self._project)
             owners = records.owners(tx, list(keys.values()))
-            specs = [self._spec(desk, intent.spec, intent.token, owners.get(keys[intent.token])) for intent in intents]
-        asked = [Creation(intent.token, spec) for intent, spec in zip(intents, specs, strict=True)]
-        answers = self._cloud.create(kind, asked)
+            specs = [
+                self._spec(session, intent.spec, intent.token, owners.get(keys[intent.token])) for intent in intents
+            ]
+        requests = [Creation(intent.token, spec) for intent, spec in zip(intents, specs, strict=True)]
+        answers = self._cloud.create(kind, requests)
         if read:
             self._link({each.token: answer for each, answer in zip(intents, answers, strict=True)})
         return self._shown(answers)
@@ -70,11 +73,11 @@ class ServerAgents:
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         if kind != SERVER:
             return self._cloud.update(kind, changes)
-        asked = self._changes(changes)
+        requests = self._changes(changes)
         # Where only fields of this module have changed, the cloud has nothing to do: the server is merely observed.
-        told = [each for each in asked if each.changed]
-        answers = dict(zip([each.handle for each in told], self._cloud.update(kind, told) if told else [], strict=True))
-        quiet = [each.handle for each in asked if not each.changed]
+        sent = [each for each in requests if each.changed]
+        answers = dict(zip([each.handle for each in sent], self._cloud.update(kind, sent) if sent else [], strict=True))
+        quiet = [each.handle for each in requests if not each.changed]
         answers |= dict(zip(quiet, self._cloud.observe(kind, quiet) if quiet else [], strict=True))
         return self._shown([answers[each.handle] for each in changes])
 
@@ -116,16 +119,16 @@ class ServerAgents:
 
     # -- user data ---------------------------------------------------------------------------------------------------
 
-    def _spec(self, desk: RecordTransaction, wanted: Mapping[str, Any], token: str, owner: Owner | None) -> Fields:
+    def _spec(self, session: RecordSession, wanted: Mapping[str, Any], token: str, owner: Owner | None) -> Fields:
         """Return a spec as the cloud gets it."""
         form = wanted.get(FORM, RAW)
         spec = _without_own(wanted)
         metadata = dict((owner.metadata if owner is not None else None) or {})
         if form == SOFTWARE_CONFIG and owner is not None:
-            agent = _agent(desk, token, owner, wanted.get(TRANSPORT, ""))
+            agent = _agent(session, token, owner, wanted.get(TRANSPORT, ""))
             metadata = {**metadata, "os-collect-config": agent.object["collect"], "deployments": []}
-        data = _content(desk, form, str(wanted.get("user_data") or ""))
-        found = user_data.document(form, data, metadata, f"{desk.url}/v1/")
+        data = _content(session, form, str(wanted.get("user_data") or ""))
+        found = user_data.document(form, data, metadata, f"{session.url}/v1/")
         if found:
             spec["user_data"] = found
         return spec
@@ -138,22 +141,22 @@ class ServerAgents:
             agents = agents_of(tx, [each.handle for each in changes if needed(each.spec)])
         self._own.ensure_users([each.token for each in agents.values()])
         with self._db.write() as tx:
-            desk = self._own.desk(tx, self._project)
-            return [self._change(desk, each) for each in changes]
+            session = self._own.session(tx, self._project)
+            return [self._change(session, each) for each in changes]
 
-    def _change(self, desk: RecordTransaction, change: Change) -> Change:
+    def _change(self, session: RecordSession, change: Change) -> Change:
         """Return one change as the cloud gets it, and store a new transport with the server's key."""
-        agents = records.linked(desk.tx, [change.handle], AGENT)
-        owner = next(iter(records.owners_of(desk.tx, [change.handle])), None)
+        agents = records.linked(session.tx, [change.handle], AGENT)
+        owner = next(iter(records.owners_of(session.tx, [change.handle])), None)
         transport = change.spec.get(TRANSPORT)
         for agent in agents:
             if owner is not None and transport and agent.object["transport"] != transport:
-                agent.object = _agent_object(desk, agent, owner, transport)
-                records.save(desk.tx, agent, desk.now)
+                agent.object = _agent_object(session, agent, owner, transport)
+                records.save(session.tx, agent, session.now)
         token = agents[0].token if agents else ""
         spec = _without_own(change.spec)
         if "user_data" in change.changed:
-            spec = self._spec(desk, change.spec, token, owner)
+            spec = self._spec(session, change.spec, token, owner)
             spec.setdefault("user_data", "")
         return replace(change, spec=spec, changed=tuple(name for name in change.changed if name not in OWN))
 
@@ -239,26 +242,26 @@ def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
     return found
 
 
-def _agent(desk: RecordTransaction, token: str, owner: Owner, transport: str) -> Record:
+def _agent(session: RecordSession, token: str, owner: Owner, transport: str) -> Record:
     """Return the record with the key of the server that will carry this token; it is made on the first call."""
-    there = records.of_tokens(desk.tx, AGENT, [token]).get(token)
+    there = records.of_tokens(session.tx, AGENT, [token]).get(token)
     if there is not None:
         return there
-    made = desk.record(AGENT, token, {}, secret=desk.secret())
-    made.object = _agent_object(desk, made, owner, transport)
-    records.add(desk.db, desk.tx, [made])
+    made = session.record(AGENT, token, {}, secret=session.secret())
+    made.object = _agent_object(session, made, owner, transport)
+    records.add(session.db, session.tx, [made])
     return made
 
 
-def _agent_object(desk: RecordTransaction, agent: Record, owner: Owner, transport: str) -> Fields:
-    return {"transport": transport, "collect": desk.collect_config(agent, owner, transport, in_cloud=True)}
+def _agent_object(session: RecordSession, agent: Record, owner: Owner, transport: str) -> Fields:
+    return {"transport": transport, "collect": session.collect_config(agent, owner, transport, in_cloud=True)}
 
 
-def _content(desk: RecordTransaction, form: str, data: str) -> str:
+def _content(session: RecordSession, form: str, data: str) -> str:
     """Return user data; the id of a software config is replaced by the content of that."""
     if form not in (RAW, SOFTWARE_CONFIG) or not UUID.match(data):
         return data
-    found = records.get(desk.tx, data, CONFIG, desk.project)
+    found = records.get(session.tx, data, CONFIG, session.project)
     return str(found.object["config"]) if found is not None else data
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.cloud import deployed, end_deployment, id_of, observed
+from homeostat.builtin.addresses import id_of
+from homeostat.builtin.kinds.deployments import deployed, end_deployment
+from homeostat.builtin.kinds.registry import observed
 from homeostat.builtin.server_agents import SERVER, agents_of
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Event, Priority
@@ -73,7 +75,7 @@ class Signals:
         """
         with self._db.write() as tx:
             record = self._signer(tx, method, path, query)
-            return self._tell(tx, record, body, query.get(signing.PART, ""))
+            return self._apply(tx, record, body, query.get(signing.PART, ""))
 
     def _signer(self, tx: Connection, method: str, path: str, query: Mapping[str, str]) -> Record:
         id = id_of(query.get(signing.ACCESS_KEY, ""))
@@ -102,7 +104,7 @@ class Signals:
             record = records.for_update(self._db, tx, handle) if handle else None
             if record is None or (record.kind, record.project) != (kind, project):
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
-            return self._tell(tx, record, body)
+            return self._apply(tx, record, body)
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""
@@ -161,7 +163,7 @@ class Signals:
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
-    def _tell(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
+    def _apply(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
         """Apply a signal to a record, which is locked, with its event and the observation of what has changed."""
         if record.kind == POLICY_KIND:
             raise _not_yet()
@@ -272,8 +274,8 @@ def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
     """Return the signals of a handle as its metadata; {} for a record of another kind."""
     if record.kind != HANDLE:
         return {}
-    told = records.signals_of(tx, [record.id]).get(record.id, [])
-    return signals.as_metadata(record.object["form"], [each.object for each in told])
+    received = records.signals_of(tx, [record.id]).get(record.id, [])
+    return signals.as_metadata(record.object["form"], [each.object for each in received])
 
 
 def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str, Any]:

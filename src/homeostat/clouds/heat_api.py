@@ -113,7 +113,7 @@ class Regions:
         """Return the cloud of one project's stacks in all regions."""
         return self._projects.setdefault(project, RemoteStacks(self, project))
 
-    def ask(self, region: Region, project: str, method: str, path: str, of: str = "", **more: Any) -> Wire:
+    def request(self, region: Region, project: str, method: str, path: str, of: str = "", **more: Any) -> Wire:
         """Send one request, and return the body of the response.
 
         Args:
@@ -134,7 +134,7 @@ class Regions:
         looks = method == "GET"
         login = region.login_for(project)
         try:
-            answer = self._asked(method, url, login, project, of, **more)
+            answer = self._send(method, url, login, project, of, **more)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise Transient(f"region {region.name} does not answer at {region.url}: {error}") from error
         except httpx.TransportError as error:
@@ -148,7 +148,7 @@ class Regions:
             message = f"region {region.name} gave an answer that is no JSON object: is {region.url} its address?"
             raise (Transient(message) if looks else Uncertain(message)) from error
 
-    def _asked(
+    def _send(
         self, method: str, url: str, login: tuple[str, str] | None, project: str, of: str, **more: Any
     ) -> httpx.Response:
         """Send the request with the region's login, or with a token; if that is refused, again with a new token."""
@@ -171,10 +171,10 @@ class Regions:
 
 def _fault(region: Region, project: str, answer: httpx.Response, *, looks: bool) -> HomeostatError:
     try:
-        said = str(answer.json()["error"]["message"]).replace(": : ", ": ")
+        reason = str(answer.json()["error"]["message"]).replace(": : ", ": ")
     except (ValueError, KeyError, TypeError):
-        said = f"{answer.status_code} {answer.reason_phrase}"
-    message = f"region {region.name}: {said}"
+        reason = f"{answer.status_code} {answer.reason_phrase}"
+    message = f"region {region.name}: {reason}"
     if answer.status_code == httpx.codes.NOT_FOUND:
         return NotThere(message)
     if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
@@ -198,8 +198,8 @@ class _Outputs:
         values: Values by name.
     """
 
-    news: tuple[Any, ...]
-    asked_at: float
+    listed_as: tuple[Any, ...]
+    requested_at: float
     values: Wire
 
 
@@ -294,7 +294,7 @@ class RemoteStacks:
         marker: dict[str, str] = {}
         while True:
             params = {"tags": OWNED, "limit": str(PAGE), "show_hidden": "true", **marker}
-            page = self._ask(region, "GET", "stacks", params=params)["stacks"]
+            page = self._request(region, "GET", "stacks", params=params)["stacks"]
             found.update((entry["id"], entry) for entry in page)
             if len(page) < PAGE:
                 return found
@@ -320,17 +320,17 @@ class RemoteStacks:
         Raises:
             Transient: The region does not answer.
         """
-        news = (entry["stack_status"], entry.get("updated_time"))
+        listed_as = (entry["stack_status"], entry.get("updated_time"))
         key, now = handle_of(region, entry["id"]), self._regions.monotonic()
         known = self._outputs.get(key)
-        if known is not None and known.news == news and now < known.asked_at + OUTPUTS_S:
+        if known is not None and known.listed_as == listed_as and now < known.requested_at + OUTPUTS_S:
             return known.values
         try:
-            shown = self._ask(self._region(region), "GET", _path(entry), of=key)["stack"].get("outputs") or []
+            shown = self._request(self._region(region), "GET", _path(entry), of=key)["stack"].get("outputs") or []
         except NotThere:
             return {}
         values = {each["output_key"]: each.get("output_value") for each in shown}
-        self._outputs[key] = _Outputs(news, now, values)
+        self._outputs[key] = _Outputs(listed_as, now, values)
         return values
 
     def _forget(self, there: Mapping[str, Any]) -> None:
@@ -349,7 +349,7 @@ class RemoteStacks:
         region, spec = self._region(intent.spec.get("region") or OWN), intent.spec
         body = {"stack_name": spec["name"], **_wanted(spec), "tags": f"{OWNED},{_tag_of(intent.token)}"}
         try:
-            made = self._ask(region, "POST", "stacks", of=intent.token, json=body)["stack"]
+            made = self._request(region, "POST", "stacks", of=intent.token, json=body)["stack"]
         # A conflict is Transient, too: an earlier attempt, whose response was lost, may have made the stack.
         except Transient:
             there = self._of_name(region, spec["name"])
@@ -368,7 +368,7 @@ class RemoteStacks:
     def _update(self, region: Region, entry: Wire, change: Change) -> Answer:
         # An update replaces the tags; without them the stack would not be found again.
         body = {**_wanted(change.spec), "tags": ",".join(entry["tags"] or ())}
-        self._ask(region, "PUT", _path(entry), of=change.handle, json=body)
+        self._request(region, "PUT", _path(entry), of=change.handle, json=body)
         return self._begun(region.name, entry["id"], entry["stack_name"], "UPDATE")
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
@@ -376,7 +376,7 @@ class RemoteStacks:
         return [_not_found(each) if isinstance(each, Observation) else each for each in answers]
 
     def _delete(self, region: Region, entry: Wire, handle: str) -> Answer:
-        self._ask(region, "DELETE", _path(entry), of=handle)
+        self._request(region, "DELETE", _path(entry), of=handle)
         return self._begun(region.name, entry["id"], entry["stack_name"], "DELETE")
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
@@ -395,7 +395,7 @@ class RemoteStacks:
                 return silent.get(region.name) or Transient("regions take too long to answer")
             body = {name: spec[name] for name in ("template", "parameters", "files")}
             try:
-                self._ask(region, "POST", "validate", json=body, timeout=left_s)
+                self._request(region, "POST", "validate", json=body, timeout=left_s)
             except Refused as error:
                 return Rejected("StackValidationFailed", str(error))
             except (Transient, Uncertain) as error:
@@ -408,7 +408,7 @@ class RemoteStacks:
     def _operate(self, region: Region, entry: Wire, operation: Operation) -> Answer:
         if operation.verb not in ("suspend", "resume"):
             return Rejected("NotSupported", f"{operation.verb} of a stack is not supported.")
-        self._ask(region, "POST", f"{_path(entry)}/actions", json={operation.verb: None})
+        self._request(region, "POST", f"{_path(entry)}/actions", json={operation.verb: None})
         return self._begun(region.name, entry["id"], entry["stack_name"], operation.verb.upper())
 
     def _of_handles(
@@ -457,8 +457,8 @@ class RemoteStacks:
             raise Terminal(f"region {name} is not known here (known: {known}); the operator adds it with --region")
         return region
 
-    def _ask(self, region: Region, method: str, path: str, **more: Any) -> Wire:
-        return self._regions.ask(region, self._project, method, path, **more)
+    def _request(self, region: Region, method: str, path: str, **more: Any) -> Wire:
+        return self._regions.request(region, self._project, method, path, **more)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """Yield nothing: regions send no notices."""

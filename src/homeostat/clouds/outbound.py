@@ -243,7 +243,7 @@ class Outbound:
         deadline = self._monotonic() + timeout_s
         try:
             more = [(name.encode(), value.encode()) for name, value in headers.items()]
-            with self._asked("POST", _parsed(url), deadline, more, body) as answer:
+            with self._request("POST", _parsed(url), deadline, more, body) as answer:
                 if not 200 <= answer.status < 300:
                     raise Refused(f"the server answered {answer.status}")
         except FAILURES as error:
@@ -259,20 +259,20 @@ class Outbound:
         Raises:
             Refused: The response is not usable; and any of `FAILURES`.
         """
-        with self._asked("GET", url, deadline) as answer:
-            told = {name.lower(): value.decode("latin-1") for name, value in answer.headers}
+        with self._request("GET", url, deadline) as answer:
+            headers = {name.lower(): value.decode("latin-1") for name, value in answer.headers}
             if answer.status in (301, 302, 303, 307, 308):
-                if not told.get(b"location"):
+                if not headers.get(b"location"):
                     raise Refused("it redirects to nowhere")
-                return told[b"location"]
+                return headers[b"location"]
             if answer.status != 200:
                 raise Refused(f"the server answered {answer.status}")
-            if told.get(b"content-encoding", "identity") != "identity":
-                raise Refused(f"it is encoded ({told[b'content-encoding']}), which was not asked for")
+            if headers.get(b"content-encoding", "identity") != "identity":
+                raise Refused(f"it is encoded ({headers[b'content-encoding']}), which was not asked for")
             return self._body(answer, str(url))
 
     @contextmanager
-    def _asked(
+    def _request(
         self, method: str, url: httpx.URL, deadline: float, more: Sequence[tuple[bytes, bytes]] = (), body: bytes = b""
     ) -> Iterator[httpcore.Response]:
         """Send a request and yield the response with its body not read yet; `more` are further headers."""

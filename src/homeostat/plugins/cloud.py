@@ -177,7 +177,7 @@ class PluginCloud:
         of_kind = self._handlers[kind]
         if not of_kind.can("signal"):
             return
-        told = self._things.signalled([made.record_id for made in found.values()])
+        signalled = self._things.signalled([made.record_id for made in found.values()])
 
         def one(record_id: str) -> None:
             turn = self._things.take(record_id, lambda made, _now: handlers.may_refresh(made), lambda _made: None)
@@ -186,7 +186,7 @@ class PluginCloud:
                 left = self._things.signalled([record_id]).get(record_id, [])
                 self._take_turn(turn, lambda taken: of_kind.signal(taken, left))
 
-        self._run([partial(one, record_id) for record_id in told])
+        self._run([partial(one, record_id) for record_id in signalled])
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         found, now = self._things.by_token(kind, list(tokens))
@@ -295,8 +295,8 @@ class PluginCloud:
         token, name = str(operation.arguments["token"]), str(operation.arguments["name"])
 
         def begin(made: Made) -> None:
-            kept = [each for each in made.seen.get("snapshots", ()) if each["token"] != token]
-            made.seen["snapshots"] = [*kept, {"id": token, "token": token, "name": name, "status": "available"}]
+            others = [each for each in made.seen.get("snapshots", ()) if each["token"] != token]
+            made.seen["snapshots"] = [*others, {"id": token, "token": token, "name": name, "status": "available"}]
 
         (answer,) = self._act(kind, {operation.handle: begin}, lambda turn: _only_kept(turn))
         return answer

@@ -116,15 +116,15 @@ class Handlers:
         """Hand signals over, one after the other; one whose handler fails is reported, and not handed over again."""
         for each in signals:
             try:
-                said = self._call(self._instance(turn), "handle_signal", each.object)
+                outcome = self._call(self._instance(turn), "handle_signal", each.object)
             except exception.NoActionRequired:
-                said = ""
+                outcome = ""
             except Exception as error:
                 LOG.warning("%s did not take a signal", turn.made.handle, exc_info=True)
-                said = f"failed: {_fault(error)}"
+                outcome = f"failed: {_fault(error)}"
             else:
-                said = "" if said is None else f"Signal: {said}"
-            turn.things.took(turn, each.seq, each.at, said)
+                outcome = "" if outcome is None else f"Signal: {outcome}"
+            turn.things.took(turn, each.seq, each.at, outcome)
         turn.finish(lambda made: None)
 
     def refresh(self, turn: Turn) -> None:
@@ -134,7 +134,7 @@ class Handlers:
             seen = self._looked(each)
         except (exception.EntityNotFound, exception.NotFound) as error:
             gone = str(error)
-            turn.finish(lambda made: made.tell(GONE, gone))
+            turn.finish(lambda made: made.set_status(GONE, gone))
         except LATER as error:
             LOG.warning("cannot look at %s: %s", turn.made.handle, error)
             turn.finish(lambda made: None)
@@ -147,7 +147,7 @@ class Handlers:
             answers = self._answers(each, turn.made, at_rest=True)
 
             def looked(made: Made) -> None:
-                made.tell(COMPLETE)
+                made.set_status(COMPLETE)
                 made.seen |= {**seen, **answers}
 
             if turn.finish(looked):
@@ -186,8 +186,8 @@ class Handlers:
         except exception.PollDelay as delay:
             ready, due_at = False, turn.things.now() + delay.period
         if not ready:
-            kept = inner.progress if inner.progress == RETRY_DELETE else _plain(progress)
-            turn.finish(lambda made: _wait(made, kept, due_at))
+            stored = inner.progress if inner.progress == RETRY_DELETE else _plain(progress)
+            turn.finish(lambda made: _wait(made, stored, due_at))
         elif inner.action == "DELETE":
             turn.things.remove(turn)
         else:
@@ -208,7 +208,7 @@ class Handlers:
             made.inner.phase, made.inner.progress, made.inner.tries = DONE, None, 0
             made.seen.pop("live", None)
             made.seen |= answers
-            made.tell(COMPLETE)
+            made.set_status(COMPLETE)
 
         if turn.finish(complete):
             self._report_faults(turn, before)
@@ -337,18 +337,18 @@ class Handlers:
                 changed it, it does so only while the other service cannot be reached.
         """
         known = made.seen.get("attributes") or {}
-        told: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
         faults: dict[str, str] = {}
         for name in (*each.attributes_schema, each.SHOW):
             try:
-                told[name] = _value(partial(each._resolve_any_attribute, name))
+                attributes[name] = _value(partial(each._resolve_any_attribute, name))
             except Exception as error:
                 LOG.warning("%s cannot tell its attribute %s", each, name, exc_info=True)
                 faults[name] = _fault(error)[:FAULT_MAX]
                 if name in known and (at_rest or isinstance(error, LATER)):
-                    told[name] = known[name]
+                    attributes[name] = known[name]
         reference = self._reference(each, made.seen.get("reference"))
-        return {"attributes": told, "attribute_faults": faults, "reference": reference}
+        return {"attributes": attributes, "attribute_faults": faults, "reference": reference}
 
     def _reference(self, each: Resource, known: Any) -> Any:
         try:
@@ -361,13 +361,13 @@ class Handlers:
         """Store an event for each attribute whose error is new."""
         for name, fault in turn.made.seen.get("attribute_faults", {}).items():
             if before.get(name) != fault:
-                turn.things.record(turn, CHECK, f"attributes.{name} cannot be told: {fault}")
+                turn.things.record(turn, CHECK, f"attributes.{name} cannot be read: {fault}")
 
 
-def _value(ask: Callable[[], Any]) -> Any:
+def _value(read: Callable[[], Any]) -> Any:
     """Return the result of a method as it is stored; None if it raises that something was not found."""
     try:
-        return as_stored(ask())
+        return as_stored(read())
     except (exception.EntityNotFound, exception.NotFound):
         return None
 
@@ -413,12 +413,12 @@ def _later(made: Made, due_at: float) -> None:
 
 def _ended(made: Made, status: str, fault: str) -> None:
     made.inner.phase, made.inner.progress, made.inner.tries = DONE, None, 0
-    made.tell(status, fault)
+    made.set_status(status, fault)
 
 
 def _unwell(made: Made, fault: str) -> None:
     made.inner.action = CHECK
-    made.tell(FAILED, fault)
+    made.set_status(FAILED, fault)
 
 
 def _status_after(error: Exception, action: str) -> str:

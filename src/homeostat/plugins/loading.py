@@ -48,9 +48,9 @@ class Plugins:
         own = _first(module, "constraint_mapping")
         if mapping is None and own is None:
             self._leave_out(origin, "it has neither resource_mapping() nor constraint_mapping()")
-        constraints.CUSTOM.update(self._asked(origin, own))
+        constraints.CUSTOM.update(self._mapping_of(origin, own))
         made = []
-        for name, each in self._asked(origin, mapping).items():
+        for name, each in self._mapping_of(origin, mapping).items():
             try:
                 made.append(plugin_type(name, each))
             except Exception as error:
@@ -58,7 +58,7 @@ class Plugins:
                 self.problems.append(PluginProblem(origin, f"{name} cannot be made: {error!r}"))
         self.offers.append(Offer(origin, made))
 
-    def _asked(self, origin: str, mapping: Any) -> Mapping[str, Any]:
+    def _mapping_of(self, origin: str, mapping: Any) -> Mapping[str, Any]:
         if mapping is None:
             return {}
         try:

@@ -115,7 +115,7 @@ class Made:
     def status(self) -> str:
         return str(self.seen.get("status", ""))
 
-    def tell(self, status: str, fault: str = "") -> None:
+    def set_status(self, status: str, fault: str = "") -> None:
         """Set the status that `observe` returns."""
         self.seen["status"] = status
         if fault:
@@ -128,7 +128,7 @@ class Made:
         self.inner.action, self.inner.phase, self.inner.progress = action, BEGUN, None
         self.inner.due_at = 0.0
         self.seen["action"] = action
-        self.tell(status)
+        self.set_status(status)
 
     def look(self, now: float) -> Observation:
         if self.status in (GONE, BURIED):
@@ -435,5 +435,5 @@ class Things:
         inner.due_at = now + min(SWEEP_S * 2**inner.tries, SWEEP_MAX_S)
         inner.tries += 1
         made.seen["id"] = None
-        made.tell(BURIED, "it was deleted")
+        made.set_status(BURIED, "it was deleted")
         plugin_records.save(tx, made.record_id, made.seen, asdict(inner), now)

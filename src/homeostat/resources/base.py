@@ -398,11 +398,11 @@ def shortened(physical_name: str, limit: int) -> str:
     return f"{physical_name[:2]}-{physical_name[3 - limit :]}"
 
 
-def said(tree: Any, **names: str) -> Any:
+def payload(tree: Any, **names: str) -> Any:
     """Return a tree as the cloud expects it: keys renamed by `names`, no nulls or empty texts in maps."""
     if isinstance(tree, Mapping):
-        return {names.get(k, k): said(v, **names) for k, v in tree.items() if v is not None and v != ""}
-    return [said(item, **names) for item in tree] if isinstance(tree, list) else tree
+        return {names.get(k, k): payload(v, **names) for k, v in tree.items() if v is not None and v != ""}
+    return [payload(item, **names) for item in tree] if isinstance(tree, list) else tree
 
 
 DELETING = "deleting"

@@ -1,4 +1,4 @@
-"""Kinds of things that the service itself provides, without a cloud; see `builtin.cloud`."""
+"""Kinds of things that the service itself provides, without a cloud; see `builtin.kinds`."""
 
 from homeostat.resources.families.access import DEPLOYED, KEY, USER
 from homeostat.resources.families.configs import CONFIG

@@ -102,8 +102,8 @@ def skip_list(
     names = {reference: name for name, reference in references.items()}
     listed = [str(entry) for policy in removal_policies for entry in policy.get("resource_list") or []]
     found = [entry if entry in references or entry in known else names.get(entry) for entry in listed]
-    kept = known if mode == "append" else []
-    return list(dict.fromkeys([*kept, *(name for name in found if name is not None)]))
+    previous = known if mode == "append" else []
+    return list(dict.fromkeys([*previous, *(name for name in found if name is not None)]))
 
 
 def resized(before: Group, resource_def: Mapping[str, Any], count: int, failed: Collection[str]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, A
 
 def as_metadata(form: str, signals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the metadata of a handle: id -> its last signal, with the keys of the form."""
-    words = {kept: word for word, kept in FORMS[form].items()}
+    words = {field: word for word, field in FORMS[form].items()}
     names = ("status", "reason", "data")
     return {each["id"]: {words[name]: each.get(name) for name in names} for each in signals}
 
@@ -68,9 +68,9 @@ def of_metadata(form: str, metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Entries that are not signals are left out.
     """
-    words = {word: kept for word, kept in FORMS[form].items() if kept != "id"}
-    told = {id: each for id, each in metadata.items() if isinstance(each, Mapping)}
-    found = [{"id": id, **{kept: each.get(word) for word, kept in words.items()}} for id, each in told.items()]
+    words = {word: field for word, field in FORMS[form].items() if field != "id"}
+    shown = {id: each for id, each in metadata.items() if isinstance(each, Mapping)}
+    found = [{"id": id, **{field: each.get(word) for word, field in words.items()}} for id, each in shown.items()]
     return [each for each in found if each["status"] in (SUCCESS, FAILURE)]
 
 

@@ -50,8 +50,8 @@ def merged_environment(
                 known = content if template is None else {key: content[key] for key in content if key in types}
                 found[section] = _merged_values(before, known, types, strategies)
             elif isinstance(content, dict):
-                kept = {key: value for key, value in content.items() if value is not None or section not in MERGED}
-                found[section] = {**(before or {}), **kept}
+                entries = {key: value for key, value in content.items() if value is not None or section not in MERGED}
+                found[section] = {**(before or {}), **entries}
             else:
                 found[section] = [*(before or []), *content]
     return found

@@ -37,9 +37,9 @@ def shown_sinks(environment: Environment) -> list[Mapping[str, Any]]:
 
 def effective(environment: Environment) -> dict[str, Any]:
     """Return the user's sections, with the operator's `parameter_defaults` where the user gave none."""
-    said = user_sections(environment)
+    own = user_sections(environment)
     shared = shared_of(environment, "parameter_defaults")
-    return {**said, "parameter_defaults": {**shared, **(said.get("parameter_defaults") or {})}} if shared else said
+    return {**own, "parameter_defaults": {**shared, **(own.get("parameter_defaults") or {})}} if shared else own
 
 
 def shared_of(environment: Environment, section: str) -> Mapping[str, Any]:

@@ -72,12 +72,12 @@ class HiddenValues:
         try:
             yield
         except Rejected as error:
-            told = self._told(error)
-            if str(told) == str(error):
+            redacted = self._redacted(error)
+            if str(redacted) == str(error):
                 raise
-            raise told from None  # a traceback would quote the first one
+            raise redacted from None  # a traceback would quote the first one
 
-    def _told(self, error: Rejected) -> Rejected:
+    def _redacted(self, error: Rejected) -> Rejected:
         path = [self.text(part) if isinstance(part, str) else part for part in error.path]
         return Rejected(error.fault, self.text(error.detail), error=error.error, path=path)
 

@@ -387,8 +387,8 @@ def _valued(schema: ParameterSchema, provided: ProvidedParameters, strict: bool)
         converted = schema.value_of(effective)
     except ValueError as error:
         raise invalid(f"Parameter '{schema.name}' is invalid: {error}") from error
-    told = None if holds(converted, UNKNOWN) else value
-    return Parameter(schema, converted, told, default, common is None)
+    known = None if holds(converted, UNKNOWN) else value
+    return Parameter(schema, converted, known, default, common is None)
 
 
 def check_immutable(before: Mapping[str, Parameter], after: Mapping[str, Parameter]) -> None:

@@ -179,16 +179,16 @@ def without_nulls(section: Entries) -> dict[str, Any]:
 
     A null removes the entry of its key before it, or, for a key such as `Foo*`, all entries before it with that prefix.
     """
-    kept: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for key, value in section.items():
         if value is not None:
-            kept[key] = value
+            entries[key] = value
             continue
-        gone = [each for each in kept if each != RESOURCES and (each == key or _begins(each, key))]
+        gone = [each for each in entries if each != RESOURCES and (each == key or _begins(each, key))]
         for each in gone:
-            del kept[each]
-    kept.pop("base_url", None)
-    return kept
+            del entries[each]
+    entries.pop("base_url", None)
+    return entries
 
 
 def _begins(key: str, pattern: str) -> bool:
@@ -209,11 +209,11 @@ def child_entries(section: Entries, name: str, place: Place) -> dict[str, Any]:
     inside: dict[str, Any] = {}
     for _, content in _about(section, name):
         inside.update({key: value for key, value in content.items() if isinstance(value, Mapping)})
-    kept = dict(section)
-    kept.pop(RESOURCES, None)
+    entries = dict(section)
+    entries.pop(RESOURCES, None)
     if len(place) == 1:
-        kept.pop(place[0], None)
-    return {**kept, RESOURCES: inside} if inside else kept
+        entries.pop(place[0], None)
+    return {**entries, RESOURCES: inside} if inside else entries
 
 
 def check_registry(section: Entries) -> None:

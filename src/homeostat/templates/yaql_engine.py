@@ -35,7 +35,7 @@ WEIGHT_MAX = 1_000_000
 """Most values and characters within one value, shared ones counted each time."""
 EXPRESSION_MAX = 10_000
 """Longest expression, in characters."""
-_TOLD_MAX = 500
+_MESSAGE_MAX = 500
 """Longest error message, in characters: the library repeats values in full."""
 _LEFT_OUT = ("random", "now", "localtz")
 """Functions that are removed because their value differs from call to call, or from machine to machine."""
@@ -105,12 +105,12 @@ def evaluated(
         return _Plain(budget).of(value), budget.taken
     except _ERRORS as error:
         kind = Unacceptable if isinstance(error, _TOO_MUCH) else ValueError
-        raise kind(_told(error)[:_TOLD_MAX]) from error
+        raise kind(_message(error)[:_MESSAGE_MAX]) from error
     finally:
         took(budget.taken)
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"there is no key {error}"
     if isinstance(error, RecursionError):

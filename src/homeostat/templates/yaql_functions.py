@@ -26,7 +26,7 @@ def _function(name: str = "", *, method: bool = False, **types: Any) -> Callable
         types: Types of its parameters.
     """
 
-    def told(function: _Any) -> _Any:
+    def decorate(function: _Any) -> _Any:
         for parameter, kind in types.items():
             hidden = isinstance(kind, yaqltypes.HiddenParameterType)
             (specs.inject if hidden else specs.parameter)(parameter, kind)(function)
@@ -37,7 +37,7 @@ def _function(name: str = "", *, method: bool = False, **types: Any) -> Callable
         FUNCTIONS.append(function)
         return function
 
-    return told
+    return decorate
 
 
 def _fitting(size: int) -> None:

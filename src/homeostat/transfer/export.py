@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.builtin.cloud import RECORD, SIGNALS
+from homeostat.builtin.kinds.base import RECORD, SIGNALS
 from homeostat.builtin.signals import handle_metadata
 from homeostat.desired.graphs import DesiredGraphs, template_text
 from homeostat.model.desired import Definition, Identity

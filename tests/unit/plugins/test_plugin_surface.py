@@ -305,7 +305,7 @@ def test_an_attribute_that_breaks_later_keeps_its_value_and_an_event_tells_once(
     with there.db.read() as tx:
         found = tx.execute(select(schema.event).where(schema.event.c.reason.contains("ink"))).all()
     assert [(each.name, each.reason) for each in found] == [
-        ("letter", "attributes.smudged cannot be told: ValueError: ink everywhere")
+        ("letter", "attributes.smudged cannot be read: ValueError: ink everywhere")
     ]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 from homeostat.api.cloudformation.parameters import Parameters
 from homeostat.api.context import RequestContext
 from homeostat.builtin.access_keys import KeyHolder
-from homeostat.builtin.cloud import stack_arn
+from homeostat.builtin.addresses import stack_arn
 from homeostat.model.errors import stack_not_found
 
 _ARN = re.compile(r"arn:openstack:heat::([^:]*):stacks/([^/]+)/([^/]+)\Z")

@@ -32,7 +32,7 @@ class KeystoneEc2:
         """
         body = {"ec2Credentials": credentials(sent, access_key, signature)}
         service = self._keystone.service
-        answer = self._keystone.asked(lambda: service.post("/ec2tokens", json=body, raise_exc=False), looks=True)
+        answer = self._keystone.call(lambda: service.post("/ec2tokens", json=body, raise_exc=False), looks=True)
         if answer.status_code == 200:
             return _caller(answer.headers["X-Subject-Token"], answer.json()["token"])
         reason = _reason(answer)

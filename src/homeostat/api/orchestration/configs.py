@@ -27,7 +27,7 @@ from homeostat.api.orchestration.models.configs import (
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.views import Wire, at
 from homeostat.builtin import access_keys
-from homeostat.builtin.cloud import deployed, end_deployment
+from homeostat.builtin.kinds.deployments import deployed, end_deployment
 from homeostat.builtin.signals import wire_config
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status

@@ -52,7 +52,7 @@ class Keystone:
         who = {"username": self.config.domain_admin, "password": self.config.domain_password}
         return login(auth_url=self.config.auth_url, **who, **where)
 
-    def ask(self, way: adapter.Adapter, method: str, path: str, **more: Any) -> Wire:
+    def request(self, way: adapter.Adapter, method: str, path: str, **more: Any) -> Wire:
         """Send a request and return the body of the response.
 
         Args:
@@ -69,7 +69,7 @@ class Keystone:
             Uncertain: The request may have been carried out.
             Terminal: Keystone refuses the request.
         """
-        answer = self.asked(
+        answer = self.call(
             lambda: way.request(f"/{path}", method, raise_exc=True, **more), looks=method in ("GET", "HEAD")
         )
         return dict(answer.json()) if answer.content else {}
@@ -82,7 +82,7 @@ class Keystone:
         """
         headers = {"X-Auth-Token": token}
         try:
-            return self.ask(self.service, method, path, authenticated=False, headers=headers, **more)
+            return self.request(self.service, method, path, authenticated=False, headers=headers, **more)
         except Unauthenticated as error:
             raise Denied("the token is good no more: ask for a new one") from error
 
@@ -90,7 +90,7 @@ class Keystone:
         """Return a client that acts on behalf of the user who gave this trust."""
         return self._as(self.config.trusting(trust_id))
 
-    def asked(self, call: Callable[[], Any], *, looks: bool) -> Any:
+    def call(self, call: Callable[[], Any], *, looks: bool) -> Any:
         """Return the result of a call, with errors of keystoneauth converted to those of this package.
 
         `looks` tells that the call changes nothing, so that an unanswered one is Transient and not Uncertain.
@@ -98,21 +98,21 @@ class Keystone:
         try:
             return call()
         except exceptions.NotFound as error:
-            raise Missing(_said(error)) from error
+            raise Missing(_message(error)) from error
         except exceptions.Conflict as error:
-            raise AlreadyExists(_said(error)) from error
+            raise AlreadyExists(_message(error)) from error
         except exceptions.Unauthorized as error:
             login = "look at the logins in the file of --keystone-config"
-            raise Unauthenticated(f"Keystone does not let the service in, {login}: {_said(error)}") from error
+            raise Unauthenticated(f"Keystone does not let the service in, {login}: {_message(error)}") from error
         except exceptions.Forbidden as error:
-            raise Denied(f"Keystone does not allow it: {_said(error)}") from error
+            raise Denied(f"Keystone does not allow it: {_message(error)}") from error
         except exceptions.RequestTimeout as error:
             message = f"Keystone gave no answer in time: {error}"
             raise (Transient(message) if looks else Uncertain(message)) from error
         except TIME as error:
-            raise Transient(f"Keystone does not answer at {self.config.auth_url}: {_said(error)}") from error
+            raise Transient(f"Keystone does not answer at {self.config.auth_url}: {_message(error)}") from error
         except exceptions.ClientException as error:
-            raise Terminal(f"Keystone refuses it: {_said(error)}") from error
+            raise Terminal(f"Keystone refuses it: {_message(error)}") from error
 
     def check(self) -> None:
         """Check that Keystone accepts the login of the service.
@@ -129,7 +129,7 @@ class Keystone:
             Transient: Keystone does not answer or does not accept the login.
             Denied: Keystone does not allow the login.
         """
-        return str(self.asked(way.get_token, looks=True))
+        return str(self.call(way.get_token, looks=True))
 
     def user_id(self, way: adapter.Adapter) -> str:
         """Return the id of the user of a login.
@@ -138,10 +138,10 @@ class Keystone:
             Transient: Keystone does not answer or does not accept the login.
             Denied: Keystone does not allow the login.
         """
-        return str(self.asked(way.get_user_id, looks=True))
+        return str(self.call(way.get_user_id, looks=True))
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return the text of an error without the URL of the request, which may contain names of users."""
     details = getattr(error, "details", None)
     return str(details or getattr(error, "message", None) or error)

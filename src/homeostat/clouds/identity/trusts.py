@@ -76,7 +76,7 @@ class Trusts:
             Transient: Keystone does not answer.
         """
         trustee = self._keystone.user_id(self._keystone.trustee)
-        found = self._keystone.ask(
+        found = self._keystone.request(
             self._keystone.trustee, "GET", "OS-TRUST/trusts", params={"trustee_user_id": trustee}
         )
         return [str(each["id"]) for each in found["trusts"] if each["expires_at"] == end]
@@ -102,7 +102,7 @@ class Trusts:
         """
         way = self._way(trust_id)
         try:
-            return str(self._keystone.asked(way.get_token, looks=True))
+            return str(self._keystone.call(way.get_token, looks=True))
         except Unauthenticated as error:
             # Raises Unauthenticated if the login of the service itself is the problem, not the trust.
             self._keystone.token(self._keystone.trustee)
@@ -128,7 +128,7 @@ class Trusts:
                 return
             raise
         try:
-            self._keystone.ask(self._way(trust_id), "DELETE", f"OS-TRUST/trusts/{trust_id}")
+            self._keystone.request(self._way(trust_id), "DELETE", f"OS-TRUST/trusts/{trust_id}")
         except Missing:
             pass
         with self._lock:
@@ -136,7 +136,7 @@ class Trusts:
 
     def _exists(self, trust_id: str) -> bool:
         try:
-            self._keystone.ask(self._keystone.trustee, "GET", f"OS-TRUST/trusts/{trust_id}")
+            self._keystone.request(self._keystone.trustee, "GET", f"OS-TRUST/trusts/{trust_id}")
         except Missing:
             return False
         return True

@@ -36,13 +36,13 @@ class DomainUsers:
     def domain_id(self) -> str:
         """Id of the domain."""
         way = self._admin
-        who = self._keystone.asked(lambda: way.auth.get_access(way.session), looks=True)  # type: ignore[union-attr]
+        who = self._keystone.call(lambda: way.auth.get_access(way.session), looks=True)  # type: ignore[union-attr]
         return str(who.domain_id)
 
     @cached_property
     def _role_id(self) -> str:
         name = self._keystone.config.user_role
-        found = named(self._keystone.ask(self._admin, "GET", "roles", params={"name": name}), "roles", name)
+        found = named(self._keystone.request(self._admin, "GET", "roles", params={"name": name}), "roles", name)
         if found is None:
             raise Terminal(f"Keystone has no role {name}: make it, as `homeostat register` does")
         return str(found["id"])
@@ -56,20 +56,20 @@ class DomainUsers:
         """Return the id of the user of that name; it is made if missing, and gets this password and its role."""
         body = {"name": name, "password": password, "domain_id": self.domain_id, "default_project_id": project_id}
         user_id = self._made("user", body, {"password": password})
-        self._keystone.ask(self._admin, "PUT", f"projects/{project_id}/users/{user_id}/roles/{self._role_id}")
+        self._keystone.request(self._admin, "PUT", f"projects/{project_id}/users/{user_id}/roles/{self._role_id}")
         return user_id
 
     def _made(self, one: str, body: Wire, again: Wire | None = None) -> str:
         """Make a user or project, or set the fields `again` on the existing one; return its id."""
         try:
-            return str(self._keystone.ask(self._admin, "POST", f"{one}s", json={one: body})[one]["id"])
+            return str(self._keystone.request(self._admin, "POST", f"{one}s", json={one: body})[one]["id"])
         except AlreadyExists:
             there = self.find(one, body["name"])
             if there is None:
                 raise
             # An earlier attempt, whose response was lost, may have set other values, such as another password.
             if again is not None:
-                self._keystone.ask(self._admin, "PATCH", f"{one}s/{there}", json={one: again})
+                self._keystone.request(self._admin, "PATCH", f"{one}s/{there}", json={one: again})
             return there
 
     def key(self, user_id: str, project_id: str, access: str, secret: str) -> None:
@@ -77,7 +77,7 @@ class DomainUsers:
         blob = json.dumps({"access": access, "secret": secret})
         body = {"type": "ec2", "user_id": user_id, "project_id": project_id, "blob": blob}
         with suppress(AlreadyExists):
-            self._keystone.ask(self._admin, "POST", "credentials", json={"credential": body})
+            self._keystone.request(self._admin, "POST", "credentials", json={"credential": body})
 
     def forget_key(self, access: str) -> None:
         """Delete a key, if it exists; its id in Keystone is the digest of its public part."""
@@ -86,12 +86,12 @@ class DomainUsers:
     def find(self, one: str, name: str) -> str | None:
         """Return the id of the user or project of that name, None if there is none; `one` is `user` or `project`."""
         where = {"name": name, "domain_id": self.domain_id}
-        found = named(self._keystone.ask(self._admin, "GET", f"{one}s", params=where), f"{one}s", name)
+        found = named(self._keystone.request(self._admin, "GET", f"{one}s", params=where), f"{one}s", name)
         return None if found is None else str(found["id"])
 
     def delete(self, one: str, id: str) -> None:
         """Delete a thing, if it exists."""
         try:
-            self._keystone.ask(self._admin, "DELETE", f"{one}s/{id}")
+            self._keystone.request(self._admin, "DELETE", f"{one}s/{id}")
         except Missing:
             pass

@@ -37,15 +37,15 @@ class Member:
 
     config: Config
     online: bool | None = None
-    passes: int = 0
+    successes: int = 0
     failures: int = 0
     connections: int = 0
     current: int = 0
 
     def judge(self, passed: bool, retries: int) -> None:
         """Record a check. The first one counts at once, later ones after `retries` equal results in a row."""
-        self.passes, self.failures = (self.passes + 1, 0) if passed else (0, self.failures + 1)
-        if self.online is None or (self.passes if passed else self.failures) >= retries:
+        self.successes, self.failures = (self.successes + 1, 0) if passed else (0, self.failures + 1)
+        if self.online is None or (self.successes if passed else self.failures) >= retries:
             self.online = passed
 
 
@@ -139,7 +139,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.transport.abort()
 
 
-async def passes(member: Config, monitor: Config) -> bool:
+async def is_healthy(member: Config, monitor: Config) -> bool:
     """Return the result of one health check."""
     try:
         return await asyncio.wait_for(probe(member, monitor), monitor["timeout"] or 1)
@@ -179,7 +179,7 @@ class Balancer:
     members: dict[str, Member] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     checks: list["asyncio.Task[None]"] = field(default_factory=list)
-    told: str = ""
+    reported: str = ""
 
     async def run(self) -> None:
         applied: Config = {}
@@ -193,7 +193,7 @@ class Balancer:
             for listener in self.listeners.values():
                 if listener.server is None:
                     await listener.bind()
-            self.tell()
+            self.report()
             await asyncio.sleep(TICK_S)
 
     def apply(self, config: Config) -> None:
@@ -226,25 +226,25 @@ class Balancer:
     async def check(self, pool: Pool) -> None:
         monitor = pool.config["monitor"]
         while True:
-            verdicts = await asyncio.gather(*(passes(each.config, monitor) for each in pool.members))
+            verdicts = await asyncio.gather(*(is_healthy(each.config, monitor) for each in pool.members))
             for member, passed in zip(pool.members, verdicts, strict=True):
                 member.judge(passed, monitor["max_retries"])
-            self.tell()
+            self.report()
             await asyncio.sleep(max(monitor["delay"], TICK_S))
 
-    def tell(self) -> None:
+    def report(self) -> None:
         words = {None: "no_monitor", True: "online", False: "offline"}
         state = {
             "listeners": {each.config["id"]: each.problem for each in self.listeners.values()},
             "members": {id: words[member.online] for id, member in self.members.items()},
         }
         text = json.dumps(state)
-        if text != self.told:
+        if text != self.reported:
             path = f"{self.directory}/state.json"
             with open(f"{path}.new", "w", encoding="utf-8") as file:
                 file.write(text)
             os.replace(f"{path}.new", path)
-            self.told = text
+            self.reported = text
 
 
 def mirrored(config: Config) -> Config:

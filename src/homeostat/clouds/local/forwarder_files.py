@@ -33,8 +33,8 @@ def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
 def state(directory: str) -> dict[str, Any]:
     """Return the state that it reports: {listeners: {id: problem or ""}, members: {id: operating status}}, or {}."""
     text = _read(f"{directory}/{STATE}")
-    told: dict[str, Any] = json.loads(text) if text else {}
-    return told
+    reported: dict[str, Any] = json.loads(text) if text else {}
+    return reported
 
 
 def _read(path: str) -> str:

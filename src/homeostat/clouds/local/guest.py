@@ -54,11 +54,11 @@ def become(program: str, directory: str) -> None:
 def serve() -> None:
     """Start the user's script, if there is one to start."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    say(f"booting, address {os.environ.get('HOMEOSTAT_ADDRESS') or 'none'}")
+    log(f"booting, address {os.environ.get('HOMEOSTAT_ADDRESS') or 'none'}")
     if os.path.exists("left"):
         with open("left") as lines:
             for line in lines:
-                say(line.strip())
+                log(line.strip())
     if os.path.isdir("scripts"):
         scripts = [f"scripts/{name}" for name in sorted(os.listdir("scripts"))]
     else:
@@ -76,7 +76,7 @@ def first_line(script: str) -> bytes:
 def is_script(path: str) -> bool:
     first = first_line(path)
     if not first.startswith(b"#!"):
-        say(f"user data is not a script and is not run (it begins with {first.strip()[:40]!r})")
+        log(f"user data is not a script and is not run (it begins with {first.strip()[:40]!r})")
     return first.startswith(b"#!")
 
 
@@ -90,7 +90,7 @@ def start(scripts: list[str]) -> None:
     guest = os.getpid()
     pid = os.fork()
     if pid:
-        say(f"user data runs as process {pid}")
+        log(f"user data runs as process {pid}")
         return
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -103,11 +103,11 @@ def start(scripts: list[str]) -> None:
         for script in scripts[:-1]:
             arguments = command(script)
             code = os.spawnv(os.P_WAIT, arguments[0], arguments)
-            say(f"user data script {os.path.basename(script)} ended with {code}")
+            log(f"user data script {os.path.basename(script)} ended with {code}")
         arguments = command(scripts[-1])
         os.execv(arguments[0], arguments)
     except (OSError, IndexError) as error:
-        say(f"user data cannot be run: {error}")
+        log(f"user data cannot be run: {error}")
     finally:
         os._exit(127)
 
@@ -125,7 +125,7 @@ def confine() -> None:
     landlock = __import__("landlock")  # by path, since this file runs outside of the package
 
     if not landlock.version():
-        say("this machine has no Landlock: nothing keeps user data from the files of the service")
+        log("this machine has no Landlock: nothing keeps user data from the files of the service")
         return
     here = os.getcwd()
     volumes = os.path.join(os.path.dirname(os.path.dirname(here)), "volumes")
@@ -144,7 +144,7 @@ def stay() -> None:
     while True:
         children = collect()
         if stopping and not children:
-            say("stopped")
+            log("stopped")
             return
         stopping |= signal.sigwait(SIGNALS) == signal.SIGTERM
 
@@ -158,10 +158,10 @@ def collect() -> bool:
             return False
         if not pid:
             return True
-        say(f"process {pid} ended with {os.waitstatus_to_exitcode(status)}")
+        log(f"process {pid} ended with {os.waitstatus_to_exitcode(status)}")
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     os.write(2, f"[homeostat] {text}\n".encode())
 
 

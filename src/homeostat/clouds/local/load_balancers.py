@@ -24,7 +24,7 @@ class _Balanced(Family):
             if balancer is not None:
                 forwarder_files.ensure(self.tree.directory("load_balancer", id), configuration(look, balancer))
 
-    def told(self, record: ThingRecord) -> dict[str, Any] | None:
+    def reported(self, record: ThingRecord) -> dict[str, Any] | None:
         """Return the state that the process reports; None if it does not live."""
         directory = self.tree.directory("load_balancer", record.facts["loadbalancer_id"])
         return forwarder_files.state(directory) if processes.life(directory) else None
@@ -101,11 +101,11 @@ class Listeners(_Balanced):
         return facts
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
-        told = self.told(record)
-        problem = (told or {}).get("listeners", {}).get(record.id)
+        reported = self.reported(record)
+        problem = (reported or {}).get("listeners", {}).get(record.id)
         balancer = look.get("load_balancer", record.facts["loadbalancer_id"])
         served = _served(record) and balancer is not None and _served(balancer)
-        if told is None or not served:
+        if reported is None or not served:
             condition = {"status": "active", "operating_status": "offline", "fault": None}
         elif problem is None:
             condition = {"status": "building", "operating_status": "offline", "fault": None}
@@ -173,8 +173,8 @@ class PoolMembers(_OfPool):
         return {**facts, "address": address}
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
-        told = self.told(record)
-        operating = "offline" if told is None else told.get("members", {}).get(record.id, "no_monitor")
+        reported = self.reported(record)
+        operating = "offline" if reported is None else reported.get("members", {}).get(record.id, "no_monitor")
         shown = {"weight": 1, "admin_state_up": True, **super().show(look, record)}
         return {**shown, "status": "active", "operating_status": operating}
 

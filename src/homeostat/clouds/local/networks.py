@@ -64,13 +64,13 @@ class Subnets(Family):
     def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
         taken = [ipaddress.IPv4Network(each.facts["loopback_cidr"]) for each in look.everything("subnet").values()]
-        asked = spec.get("cidr")
-        sized = parse_network(asked or f"0.0.0.0/{spec.get('prefixlen') or 24}")
+        requested = spec.get("cidr")
+        sized = parse_network(requested or f"0.0.0.0/{spec.get('prefixlen') or 24}")
         block = loopback_block(sized, taken, str(self.tree.root))
-        cidr = parse_network(asked) if asked else block
+        cidr = parse_network(requested) if requested else block
         first = str(cidr[1]) if cidr.num_addresses > 2 else None
         facts.update(
-            cidr=asked or str(cidr),
+            cidr=requested or str(cidr),
             loopback_cidr=str(block),
             ip_version=cidr.version,
             gateway_ip=(spec["gateway_ip"] or None) if "gateway_ip" in spec else first,
@@ -116,7 +116,7 @@ class Ports(Family):
         facts = self._on_network(look, super().amend(look, record, spec, changed), spec)
         facts["security_group_ids"] = groups(look, spec)
         if "fixed_ips" in changed:
-            facts.update(_addressed(look, facts["network_id"], spec, kept=record))
+            facts.update(_addressed(look, facts["network_id"], spec, old=record))
         if not facts.get("used_by"):
             facts.update({name: spec[name] or "" for name in ("device_id", "device_owner") if name in spec})
         return facts
@@ -145,16 +145,16 @@ class Ports(Family):
         return [*super().users(look, record), *([holder] if holder else [])]
 
 
-def _addressed(look: TreeSnapshot, network_id: str, spec: Mapping[str, Any], kept: ThingRecord | None = None) -> Facts:
+def _addressed(look: TreeSnapshot, network_id: str, spec: Mapping[str, Any], old: ThingRecord | None = None) -> Facts:
     """Return the addresses of a port: one for each entry of `fixed_ips`, or one in the first subnet of its network.
 
-    `kept` is the port as it was, whose addresses it may keep.
+    `old` is the port as it was, whose addresses it may keep.
     """
     subnets = look.referring("subnet", "network_id", network_id)
     wanted = spec.get("fixed_ips")
     if wanted is None:
         wanted = [{}] if subnets else []
-    busy = taken(look) - (addresses_of(kept) if kept else set())
+    busy = taken(look) - (addresses_of(old) if old else set())
     fixed = []
     for entry in wanted:
         subnet = _subnet_for(look, subnets, entry)

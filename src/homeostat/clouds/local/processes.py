@@ -61,10 +61,10 @@ def launch(directory: str, environment: Mapping[str, str], program: Path | None 
         Transient: The process does not come up.
     """
     command = [sys.executable, "-I", "-S", str(GUEST), directory, *([str(program)] if program else [])]
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}
     child = subprocess.Popen(
         command,
-        env={"PATH": os.defpath, **kept, **environment, MARK: directory},
+        env={"PATH": os.defpath, **inherited, **environment, MARK: directory},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -76,10 +76,10 @@ def launch(directory: str, environment: Mapping[str, str], program: Path | None 
         if not poll.poll(_LAUNCH_S * 1000):
             child.kill()
             end([directory])
-        told = child.stdout.read()
-    if not told:
+        reported = child.stdout.read()
+    if not reported:
         raise Transient(f"no process came up in {directory}; see its console.log")
-    return int(told)
+    return int(reported)
 
 
 def belonging(directories: Collection[str]) -> dict[str, list[int]]:

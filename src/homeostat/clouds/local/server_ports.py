@@ -39,14 +39,14 @@ def retained_ports(
     """
     # Wanted ports with an address choose first: others would take the port with that address.
     free = [each for each in look.referring("port", "device_id", record.id) if each.facts.get("own")]
-    kept: list[ThingRecord | None] = [None] * len(wanted)
+    retained: list[ThingRecord | None] = [None] * len(wanted)
     for number in sorted(range(len(wanted)), key=lambda at: not _wants_address(wanted[at])):
         spec = wanted[number]
         fitting = [each for each in free if spec is not None and _fits(look, each, spec)]
         if fitting:
-            port = kept[number] = next((each for each in fitting if each.spec == spec), fitting[0])
+            port = retained[number] = next((each for each in fitting if each.spec == spec), fitting[0])
             free.remove(port)
-    return kept
+    return retained
 
 
 def _wants_address(spec: Mapping[str, Any] | None) -> bool:
@@ -57,20 +57,20 @@ def _fits(look: TreeSnapshot, port: ThingRecord, spec: Mapping[str, Any]) -> boo
     """Return whether a port has the network, and the given addresses and subnets, and equals the spec otherwise."""
     if port.facts["network_id"] != look.resolve("network", spec["network"]).id:
         return False
-    for asked in spec["fixed_ips"] or ():
-        if not any(_is_at(look, each, asked) for each in port.facts["fixed_ips"]):
+    for requested in spec["fixed_ips"] or ():
+        if not any(_is_at(look, each, requested) for each in port.facts["fixed_ips"]):
             return False
-    said = {"network", "fixed_ips", "security_groups"}
-    return {name: port.spec[name] for name in port.spec.keys() - said} == {
-        name: spec[name] for name in spec.keys() - said
+    compared = {"network", "fixed_ips", "security_groups"}
+    return {name: port.spec[name] for name in port.spec.keys() - compared} == {
+        name: spec[name] for name in spec.keys() - compared
     }
 
 
-def _is_at(look: TreeSnapshot, fixed: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+def _is_at(look: TreeSnapshot, fixed: Mapping[str, Any], requested: Mapping[str, Any]) -> bool:
     subnet = look.get("subnet", fixed["subnet_id"])
-    address = asked.get("ip_address")
+    address = requested.get("ip_address")
     right = not address or (subnet is not None and reached_as(subnet.facts, address) == fixed["ip_address"])
-    return right and asked.get("subnet") in (None, fixed["subnet_id"])
+    return right and requested.get("subnet") in (None, fixed["subnet_id"])
 
 
 def free_token(look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any]) -> str:

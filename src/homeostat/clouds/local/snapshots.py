@@ -73,7 +73,7 @@ class Snapshots:
         except HomeostatError as error:
             LOG.warning("snapshot %s is given up, and begun anew when it is asked for again: %s", record.id, error)
         except OSError as error:
-            self._note(record, status="error", fault=_told(error))
+            self._note(record, status="error", fault=_describe(error))
         finally:
             os.close(held)
             self._tidy(record)
@@ -112,8 +112,8 @@ class Snapshots:
 
     def of(self, look: TreeSnapshot, source: ThingRecord) -> dict[str, Any]:
         """Return the field `snapshots` of a thing; {} if it has none."""
-        told = [each for record in look.referring(KIND, "source_id", source.id) if (each := self._shown(record))]
-        return {"snapshots": told} if told else {}
+        shown = [each for record in look.referring(KIND, "source_id", source.id) if (each := self._shown(record))]
+        return {"snapshots": shown} if shown else {}
 
     def _shown(self, record: ThingRecord) -> dict[str, Any] | None:
         status = record.facts["status"]
@@ -207,7 +207,7 @@ def _has_data(mode: int) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
-def _told(error: OSError) -> str:
+def _describe(error: OSError) -> str:
     """Return the message of an error; of many errors of a copy, the first."""
     if isinstance(error, shutil.Error) and error.args and error.args[0]:
         source, _, why = error.args[0][0]

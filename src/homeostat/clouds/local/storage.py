@@ -137,10 +137,10 @@ class VolumeAttachments(Family):
 
     def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         facts = self.references(look, spec)
-        asked = spec.get("mountpoint")
-        if not asked and facts["server_id"] == record.facts["server_id"]:
-            asked = record.facts["mountpoint"]
-        return self._placed(look, record.id, facts, asked)
+        requested = spec.get("mountpoint")
+        if not requested and facts["server_id"] == record.facts["server_id"]:
+            requested = record.facts["mountpoint"]
+        return self._placed(look, record.id, facts, requested)
 
     def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
         before = look.get("volume_attachment", change.handle)

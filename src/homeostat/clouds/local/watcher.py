@@ -38,12 +38,12 @@ class Known:
     Attributes:
         directory: Signature of its directory; () where that must be read again.
         things: Name of a thing's directory -> signature of its record.
-        told: Name of a thing's directory -> signature of the state that its process reports.
+        reported: Name of a thing's directory -> signature of the state that its process reports.
     """
 
     directory: Signature = ()
     things: dict[str, Signature] = field(default_factory=dict)
-    told: dict[str, Signature] = field(default_factory=dict)
+    reported: dict[str, Signature] = field(default_factory=dict)
 
 
 class Watcher:
@@ -119,7 +119,7 @@ class Watcher:
                 self._known[kind] = now
                 changed += _differing(kind, before, now)
                 changed += self._newly_dead(kind, now, watched)
-        return changed + [part for sighting in changed for part in self._told_of(sighting)]
+        return changed + [part for notice in changed for part in self._parts_of(notice)]
 
     def _look_at(self, kind: str, known: Known, whole: bool) -> Known:
         """Poll one kind; the result is `known` itself if nothing was touched.
@@ -131,24 +131,24 @@ class Watcher:
         directory = _signature(path)
         if not directory:
             raise Transient(f"{path} is away")
-        told = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in known.told}
-        if not whole and directory == known.directory and told == known.told:
+        reported = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in known.reported}
+        if not whole and directory == known.directory and reported == known.reported:
             return known
         self.listed += 1
         names = self._tree.names(kind)
         things = {name: _signature(f"{path}/{name}/{THING}") for name in names}
         if kind in FORWARDING:
-            told = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in names}
+            reported = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in names}
         # A directory that was touched just now may be touched again with the same time stamp: read it again next time.
         is_racy = time.time_ns() - directory[1] < RACY_S * 1e9
-        return Known(() if is_racy else directory, {name: each for name, each in things.items() if each}, told)
+        return Known(() if is_racy else directory, {name: each for name, each in things.items() if each}, reported)
 
-    def _told_of(self, sighting: ChangeNotice) -> Iterator[ChangeNotice]:
+    def _parts_of(self, notice: ChangeNotice) -> Iterator[ChangeNotice]:
         """Yield notices for the parts of a load balancer, whose states are reported with it and not with the parts."""
-        if sighting.kind == "load_balancer":
-            told = forwarder_files.state(self._tree.directory(sighting.kind, sighting.handle))
-            yield from (ChangeNotice("listener", id) for id in told.get("listeners", ()))
-            yield from (ChangeNotice("pool_member", id) for id in told.get("members", ()))
+        if notice.kind == "load_balancer":
+            reported = forwarder_files.state(self._tree.directory(notice.kind, notice.handle))
+            yield from (ChangeNotice("listener", id) for id in reported.get("listeners", ()))
+            yield from (ChangeNotice("pool_member", id) for id in reported.get("members", ()))
 
     def _newly_dead(self, kind: str, now: Known, watched: set[ChangeNotice]) -> list[ChangeNotice]:
         """Follow the processes that are not followed yet; return those that ended at this very moment."""
@@ -157,9 +157,9 @@ class Watcher:
         new = [each for name in now.things if (each := ChangeNotice(kind, unquote(name))) not in watched]
         return [each for each in new if not self._follow(each)]
 
-    def _follow(self, sighting: ChangeNotice) -> bool:
+    def _follow(self, notice: ChangeNotice) -> bool:
         """Follow the process of a thing, if it has one; return False if it died at this very moment."""
-        alive = processes.life(self._tree.directory(sighting.kind, sighting.handle))
+        alive = processes.life(self._tree.directory(notice.kind, notice.handle))
         if alive is None:
             return True
         try:
@@ -170,7 +170,7 @@ class Watcher:
             if error.errno != errno.EMFILE:
                 raise
             return True  # too many open files: the death of this guest is noticed by a later observation only
-        self._lives[descriptor] = sighting
+        self._lives[descriptor] = notice
         self._poll.register(descriptor, select.POLLIN)
         return True
 
@@ -179,7 +179,7 @@ def _differing(kind: str, before: Known, now: Known) -> list[ChangeNotice]:
     return [
         ChangeNotice(kind, unquote(name))
         for name in {**before.things, **now.things}
-        if before.things.get(name) != now.things.get(name) or before.told.get(name) != now.told.get(name)
+        if before.things.get(name) != now.things.get(name) or before.reported.get(name) != now.reported.get(name)
     ]
 
 

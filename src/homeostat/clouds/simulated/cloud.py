@@ -89,7 +89,7 @@ class _Snapshot:
     ready_at: float
     fault: str = ""
 
-    def told(self, now: float) -> dict[str, Any]:
+    def as_object(self, now: float) -> dict[str, Any]:
         word = "error" if self.fault else "creating" if now < self.ready_at else "available"
         fields = {"id": self.id, "token": self.token, "name": self.name, "status": word, "created_at": self.made_at}
         return {**fields, "fault": self.fault} if self.fault else fields
@@ -221,13 +221,13 @@ class SimulatedCloud:
     def snapshots(self, handle: str) -> list[dict[str, Any]]:
         """Return the snapshots of a thing, even a deleted one: `{id, token, name, status, created_at, fault?}`."""
         with self._lock:
-            kept = [each for key, found in self._snapshots.items() if key[1] == handle for each in found]
-            return [each.told(self._now()) for each in kept]
+            found_ones = [each for key, found in self._snapshots.items() if key[1] == handle for each in found]
+            return [each.as_object(self._now()) for each in found_ones]
 
     def all_snapshots(self) -> list[dict[str, Any]]:
         """Return the snapshots of all things, in the same form."""
         with self._lock:
-            return [each.told(self._now()) for found in self._snapshots.values() for each in found]
+            return [each.as_object(self._now()) for found in self._snapshots.values() for each in found]
 
     def lose_snapshots(self, handle: str) -> None:
         """Lose the snapshots of a thing, as if their maker had died."""
@@ -288,7 +288,7 @@ class SimulatedCloud:
         for (of, _), made in self._snapshots.items():
             for each in made:
                 if of == SNAPSHOTS[kind] and (each.id == handle or each.token == token):
-                    return Observation(Presence.PRESENT, each.id, each.told(now), now)
+                    return Observation(Presence.PRESENT, each.id, each.as_object(now), now)
         return self._missing(kind, handle)
 
     def _look(self, kind: str, handle: str) -> Observation:
@@ -297,9 +297,9 @@ class SimulatedCloud:
         thing = self._things.get((kind, handle))
         if thing is not None and self._now() < thing.created_at + self.weather.listing_lag_s:
             return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason="not listed yet")
-        return self._told(kind, handle)
+        return self._observation(kind, handle)
 
-    def _told(self, kind: str, handle: str) -> Observation:
+    def _observation(self, kind: str, handle: str) -> Observation:
         """Return the answer to a call that names the thing; the listing lag does not apply to it."""
         return self._missing(kind, handle) if handle in self._hidden else self._true_look(kind, handle)
 
@@ -319,7 +319,7 @@ class SimulatedCloud:
             properties["status"] = "deleting"
         elif now < thing.ready_at:
             properties["status"] = BUILDING_STATUS[kind]
-        snapshots = [each.told(now) for each in self._snapshots.get((kind, handle), ())]
+        snapshots = [each.as_object(now) for each in self._snapshots.get((kind, handle), ())]
         if snapshots:
             properties["snapshots"] = snapshots
         return Observation(Presence.PRESENT, handle, properties, now)
@@ -381,7 +381,7 @@ class SimulatedCloud:
             if thing.properties.get("locked"):
                 return Rejected("Forbidden", f"{kind} {change.handle} is locked")
             thing.properties.update({k: v for k, v in change.spec.items() if k not in ("id", "status")})
-        return self._told(kind, change.handle)
+        return self._observation(kind, change.handle)
 
     def _delete(self, kind: str, handle: str) -> Answer:
         if kind in SNAPSHOTS:
@@ -396,7 +396,7 @@ class SimulatedCloud:
             if refused:
                 return Terminal(refused)
             thing.gone_at = self._now() + self.weather.delete_s
-        return replace(self._told(kind, handle), not_found=thing is None)
+        return replace(self._observation(kind, handle), not_found=thing is None)
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
         thing = self._present(kind, operation.handle)
@@ -416,7 +416,7 @@ class SimulatedCloud:
         if kind in REPORTS_ACTION and operation.verb in ("suspend", "resume"):
             if thing is not None:
                 thing.properties["action"] = operation.verb.upper()
-            return self._told(kind, operation.handle)
+            return self._observation(kind, operation.handle)
         if operation.verb == "snapshot" and kind in SNAPSHOT_KINDS:
             if thing is not None:
                 self._snapshot((kind, operation.handle), operation.arguments)
@@ -430,7 +430,7 @@ class SimulatedCloud:
             return Rejected("NotSupported", f"{operation.verb} of a {kind} is not supported.")
         elif thing is not None:
             thing.properties["status"] = status[operation.verb]
-        return self._told(kind, operation.handle)
+        return self._observation(kind, operation.handle)
 
     def _snapshot(self, key: tuple[str, str], arguments: Mapping[str, Any]) -> None:
         mine = self._snapshots.setdefault(key, [])

@@ -164,8 +164,14 @@ def _lease(spec: Fields, number: int) -> Fields:
 
 
 def _baremetal_port(spec: Fields, number: int) -> Fields:
-    said = {"pxe_enabled": True, "is_smartnic": False, "extra": {}, "local_link_connection": {}, "internal_info": {}}
-    return {name: spec.get(name, value) for name, value in said.items()}
+    usual = {
+        "pxe_enabled": True,
+        "is_smartnic": False,
+        "extra": {},
+        "local_link_connection": {},
+        "internal_info": {},
+    }
+    return {name: spec.get(name, value) for name, value in usual.items()}
 
 
 FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {

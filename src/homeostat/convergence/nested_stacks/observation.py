@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.cloud import stack_arn
+from homeostat.builtin.addresses import stack_arn
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen, World, next_look

@@ -114,12 +114,14 @@ class AlarmType(ResourceType):
         return {name: values[name] for name in self.properties if name not in COMMON and values.get(name) is not None}
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        said = {name: values[name] for name in COMMON if values.get(name) is not None and not name.endswith("_queues")}
+        common = {
+            name: values[name] for name in COMMON if values.get(name) is not None and not name.endswith("_queues")
+        }
         for event in EVENTS:
             queues = values.get(f"{event}_queues") or []
             urls = [f"trust+zaqar://?{urlencode({'queue_name': queue})}" for queue in queues]
-            said[f"{event}_actions"] = [*(values.get(f"{event}_actions") or []), *urls]
-        return {"name": physical_name, "type": self.alarm_type, self.rule_field: self.rule(values), **said}
+            common[f"{event}_actions"] = [*(values.get(f"{event}_actions") or []), *urls]
+        return {"name": physical_name, "type": self.alarm_type, self.rule_field: self.rule(values), **common}
 
     @property
     def rule_field(self) -> str:

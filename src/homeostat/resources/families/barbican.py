@@ -42,7 +42,7 @@ PARTS_OF_ORDERS: Mapping[str, tuple[str, ...]] = {
 """Type of an order -> the properties that it may have."""
 
 
-def _is_told(values: Props, name: str) -> bool:
+def _is_set(values: Props, name: str) -> bool:
     """Return whether a property is given; "" and 0 count as not given, since an explicit null becomes one of them."""
     return is_set(values, name) and values[name] != 0
 
@@ -83,8 +83,8 @@ class Secret(KeyManagerType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         content, encoding = values.get("payload_content_type"), is_set(values, "payload_content_encoding")
-        told = is_set(values, "payload_content_type")
-        require(not told or is_set(values, "payload"), "payload_content_type needs a payload", path)
+        typed = is_set(values, "payload_content_type")
+        require(not typed or is_set(values, "payload"), "payload_content_type needs a payload", path)
         binary = content in (BINARY, UNKNOWN)
         require(binary or not encoding, f"payload_content_encoding needs the payload_content_type {BINARY}", path)
         require(content != BINARY or encoding, f"{BINARY} needs payload_content_encoding", path)
@@ -132,13 +132,13 @@ class Order(KeyManagerType):
         if ordered is UNKNOWN:
             return
         allowed = ("name", "type", *PARTS_OF_ORDERS[str(ordered)])
-        strange = sorted(name for name in values if name not in allowed and _is_told(values, name))
+        strange = sorted(name for name in values if name not in allowed and _is_set(values, name))
         listed = ", ".join(allowed)
         require(not strange, f"{', '.join(strange)} cannot be given for an order of a {ordered}; it has {listed}", path)
         if ordered == "certificate":
             require(is_set(values, "ca_id") or not is_set(values, "profile"), "profile needs ca_id", path)
         else:
-            needed = [name for name in ("algorithm", "bit_length") if not _is_told(values, name)]
+            needed = [name for name in ("algorithm", "bit_length") if not _is_set(values, name)]
             require(not needed, f"{' and '.join(needed)} must be given for an order of type {ordered}", path)
 
 

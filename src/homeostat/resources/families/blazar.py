@@ -3,7 +3,7 @@
 from typing import Any
 
 from homeostat.model.observed import Remedy
-from homeostat.resources.base import Props, ResourceType, StatusWords, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, payload
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -132,7 +132,7 @@ class Lease(ResourceType):
         reservations = []
         for each in spec["reservations"]:
             strange = OF_AN_INSTANCE if each["resource_type"] == "physical:host" else OF_A_HOST
-            reservations.append(said({key: value for key, value in each.items() if key not in strange}))
+            reservations.append(payload({key: value for key, value in each.items() if key not in strange}))
         return {**spec, "reservations": reservations}
 
 

@@ -153,7 +153,7 @@ class CloudConfig(Config):
 
 
 class MultipartMime(Config):
-    """A MIME document; `builtin.cloud` assembles it, since only there the configs that parts name can be read."""
+    """A MIME document; `builtin.kinds.configs` assembles it, as it can read the configs that parts name."""
 
     name = "OS::Heat::MultipartMime"
     description = "Several configs as the parts of one MIME document."

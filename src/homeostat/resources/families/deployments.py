@@ -93,7 +93,7 @@ def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deplo
         "group": config.get("group") or UNGROUPED,
         "config": document,
         "options": config.get("options") or {},
-        "inputs": [*inputs, *_told(deploying)],
+        "inputs": [*inputs, *_deployment_inputs(deploying)],
         "outputs": config.get("outputs") or [],
     }
 
@@ -102,7 +102,7 @@ def _with_value(each: Mapping[str, Any], input_values: Mapping[str, Any]) -> Wir
     return {**each, "value": input_values.get(each["name"], each.get("default"))}
 
 
-def _told(deploying: Deploying) -> list[Wire]:
+def _deployment_inputs(deploying: Deploying) -> list[Wire]:
     """Return the inputs that tell the server about the deployment, besides the user's inputs."""
     values = {
         "deploy_server_id": ("ID of the server being deployed to", deploying.server),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, said
+from homeostat.resources.base import Props, ResourceType, payload
 from homeostat.resources.rules import conflict, is_set, maps, missing
 from homeostat.resources.schema import (
     Attribute,
@@ -66,7 +66,7 @@ class RolesType(ResourceType):
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
         if spec.get("roles"):
-            spec["roles"] = said(spec["roles"], project="project_id", domain="domain_id")
+            spec["roles"] = payload(spec["roles"], project="project_id", domain="domain_id")
         return spec
 
 

@@ -89,8 +89,8 @@ def monitor(reference: str, pool: str) -> dict[str, Any] | None:
     if not isinstance(settings, Mapping):
         return None
     by_http = str(settings.get("type")).startswith("HTTP")
-    kept = {name: value for name, value in settings.items() if by_http or name not in octavia.BY_HTTP}
-    return part("OS::Octavia::HealthMonitor", **{**kept, "pool": ref(pool)})
+    properties = {name: value for name, value in settings.items() if by_http or name not in octavia.BY_HTTP}
+    return part("OS::Octavia::HealthMonitor", **{**properties, "pool": ref(pool)})
 
 
 class Pool(Composed):

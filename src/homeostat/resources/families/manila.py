@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, payload
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     Attribute,
@@ -79,7 +79,7 @@ class Share(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
-        return {**spec, "access_rules": said(spec.get("access_rules") or [])}
+        return {**spec, "access_rules": payload(spec.get("access_rules") or [])}
 
 
 class ShareNetwork(ResourceType):

@@ -4,7 +4,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on, payload
 from homeostat.resources.constraints import CRON_EXPRESSION
 from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
@@ -97,9 +97,9 @@ class Workflow(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
-        spec["tasks"] = [said(task) for task in spec["tasks"]]
+        spec["tasks"] = [payload(task) for task in spec["tasks"]]
         if "task_defaults" in spec:
-            spec["task_defaults"] = said(spec["task_defaults"])
+            spec["task_defaults"] = payload(spec["task_defaults"])
         return spec
 
     def attribute(self, thing: Thing, name: str) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, payload
 from homeostat.resources.constraints import (
     CIDR,
     DNS_DOMAIN,
@@ -294,9 +294,9 @@ class Port(NetworkingType):
         if spec.pop("no_fixed_ips", False):
             spec["fixed_ips"] = []
         elif addresses:
-            spec["fixed_ips"] = said(addresses, subnet="subnet_id")
+            spec["fixed_ips"] = payload(addresses, subnet="subnet_id")
         if spec.get("allowed_address_pairs"):
-            spec["allowed_address_pairs"] = said(spec["allowed_address_pairs"])
+            spec["allowed_address_pairs"] = payload(spec["allowed_address_pairs"])
         return spec
 
 
@@ -362,7 +362,7 @@ def _rule(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return a rule with only the other side that its mode selects."""
     mode = item.get("remote_mode") or "remote_ip_prefix"
     other_side = ("remote_mode", "remote_group_id", "remote_ip_prefix")
-    rule: dict[str, Any] = said({name: value for name, value in item.items() if name not in other_side})
+    rule: dict[str, Any] = payload({name: value for name, value in item.items() if name not in other_side})
     if mode == "remote_group_id" or item.get(mode):
         rule[mode] = item.get(mode) or ""
     return rule

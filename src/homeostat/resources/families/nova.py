@@ -6,7 +6,7 @@ from typing import Any
 
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison, user_data
-from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, StatusWords, Thing, said, shortened
+from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, StatusWords, Thing, payload, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
@@ -250,7 +250,7 @@ class Server(ServerType):
         if devices:
             spec["block_device_mapping"] = devices
         if values.get("networks"):
-            spec["networks"] = said(values["networks"])
+            spec["networks"] = payload(values["networks"])
         if values.get("image_update_policy") == "REBUILD_PRESERVE_EPHEMERAL":
             spec["preserve_ephemeral"] = True
         return spec
@@ -326,10 +326,10 @@ def _devices(values: Props) -> list[dict[str, Any]]:
     """Return the block devices of both properties in one form: {device_name?, one source, boot_index, …}."""
     # A boot index of -1 means that the device is not booted from; old entries have none, and vda boots by convention.
     old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
-    devices = [{**said(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)]
+    devices = [{**payload(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)]
     for item in _known(new):
         booting = any(is_set(item, name) for name in ("volume_id", "image", "snapshot_id"))
-        devices.append({"boot_index": 0 if booting else -1, **said(item)})
+        devices.append({"boot_index": 0 if booting else -1, **payload(item)})
     return devices
 
 

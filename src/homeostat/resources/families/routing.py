@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, Thing, said
+from homeostat.resources.base import Props, ResourceType, Thing, payload
 from homeostat.resources.constraints import CIDR, DNS_DOMAIN, IP_ADDRESS, RELATIVE_DNS_NAME
 from homeostat.resources.families.neutron import NetworkingType, link, owner, tags, value_specs
 from homeostat.resources.graph import Graph, entries, mentioned, of_type, pick, same, subnets_of
@@ -95,7 +95,7 @@ class Router(NetworkingType):
             spec["l3_agent_ids"] = [agent]
         gateway = spec.pop("external_gateway_info", None)
         if gateway:
-            spec["external_gateway_info"] = said(gateway, network="network_id", subnet="subnet_id")
+            spec["external_gateway_info"] = payload(gateway, network="network_id", subnet="subnet_id")
         return spec
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, payload
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
@@ -143,7 +143,7 @@ class Instance(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
-        return {**spec, "networks": said(spec.get("networks") or [])}
+        return {**spec, "networks": payload(spec.get("networks") or [])}
 
     def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         """Return why a change needs a replacement.
@@ -194,7 +194,7 @@ class Cluster(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
-        return {**spec, "instances": said(spec["instances"], flavor="flavor_id")}
+        return {**spec, "instances": payload(spec["instances"], flavor="flavor_id")}
 
     def attribute(self, thing: Thing, name: str) -> Any:
         if name != "instances":

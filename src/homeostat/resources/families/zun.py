@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, said
+from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, payload
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
@@ -106,9 +106,9 @@ class Container(ResourceType):
         if match:
             spec["restart_policy"] = {"Name": match[1] or match[2], "MaximumRetryCount": match[3] or "0"}
         if spec.get("mounts"):
-            spec["mounts"] = said(spec["mounts"], volume_id="source", volume_size="size", mount_path="destination")
+            spec["mounts"] = payload(spec["mounts"], volume_id="source", volume_size="size", mount_path="destination")
         if spec.get("networks"):
-            spec["networks"] = said(spec["networks"])
+            spec["networks"] = payload(spec["networks"])
         return spec
 
     def fitness(self, thing: Thing, now: float) -> Verdict:

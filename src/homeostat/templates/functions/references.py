@@ -120,16 +120,16 @@ class GetAttr(Function):
             if None in arguments:
                 return None
             self.guarded(self.check, arguments)
-        return self.ask(scope, arguments)
+        return self.value(scope, arguments)
 
-    def ask(self, scope: Scope, arguments: list[Any]) -> Any:
+    def value(self, scope: Scope, arguments: list[Any]) -> Any:
         return scope.attribute(arguments[0], str(arguments[1]), arguments[2:])
 
 
 class GetAttrThenTraverse(GetAttr):
     """Attribute of another resource; a path is followed inside its value, the resource does not see it."""
 
-    def ask(self, scope: Scope, arguments: list[Any]) -> Any:
+    def value(self, scope: Scope, arguments: list[Any]) -> Any:
         value = scope.attribute(arguments[0], str(arguments[1]), ())
         return value if scope.unknown is not None and value is scope.unknown else traverse(value, arguments[2:])
 
@@ -144,7 +144,7 @@ class GetAttrOrAll(GetAttr):
             )
         self.check_steps(arguments)
 
-    def ask(self, scope: Scope, arguments: list[Any]) -> Any:
+    def value(self, scope: Scope, arguments: list[Any]) -> Any:
         if len(arguments) == 1:
             return scope.attributes(arguments[0])
         return scope.attribute(arguments[0], str(arguments[1]), arguments[2:])

@@ -1,0 +1,31 @@
+"""Names and addresses of records: access keys, ARNs, and the paths of signed addresses."""
+
+from itertools import pairwise
+
+from homeostat.store.builtin.records import Owner
+
+VERBS = {"PUT": "waitcondition", "POST": "signal", "GET": "metadata"}
+"""HTTP method of a signed address -> the beginning of its path."""
+
+
+def arn(owner: Owner) -> str:
+    """Return the ARN of a resource."""
+    return f"{stack_arn(owner.project, owner.stack_name, owner.stack_id)}/resources/{owner.name}"
+
+
+def stack_arn(project: str, name: str, stack_id: str) -> str:
+    """Return the ARN of a stack."""
+    return f"arn:openstack:heat::{project}:stacks/{name}/{stack_id}"
+
+
+def access_key(record_id: str) -> str:
+    """Return the access key of a record: its id without dashes."""
+    return record_id.replace("-", "")
+
+
+def id_of(access_key: str) -> str:
+    """Return the id of the record that an access key belongs to; "" for a text that is no such key."""
+    if len(access_key) != 32 or not access_key.isalnum():
+        return ""
+    places = (0, 8, 12, 16, 20, 32)
+    return "-".join(access_key[start:end] for start, end in pairwise(places))

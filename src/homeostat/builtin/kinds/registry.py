@@ -1,0 +1,30 @@
+"""All kinds of records by name, and observations of records."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from homeostat.builtin.kinds.access import AccessKeys, Users
+from homeostat.builtin.kinds.base import RecordKind
+from homeostat.builtin.kinds.configs import Configs
+from homeostat.builtin.kinds.deployed_servers import DeployedServers
+from homeostat.builtin.kinds.deployments import Deployments
+from homeostat.builtin.kinds.scaling_policies import Policies
+from homeostat.builtin.kinds.wait_conditions import Conditions, Handles
+from homeostat.model.observed import Observation, Presence
+from homeostat.store.builtin import records
+
+ALL = (Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies())
+RECORD_KINDS: Mapping[str, RecordKind] = {each.kind: each for each in ALL}
+
+
+def observed(tx: Connection, project: str, kind: str, ids: Sequence[str], now: float) -> list[Observation]:
+    """Return an observation of the record of each id, in order."""
+    found = {id: each for id, each in records.of_ids(tx, kind, ids).items() if each.project == project}
+    shown = RECORD_KINDS[kind].show(tx, list(found.values()))
+    return [
+        Observation(Presence.PRESENT, id, shown[id], now)
+        if id in shown
+        else Observation(Presence.ABSENT, id, seen_at=now, reason="it is not kept any more")
+        for id in ids
+    ]

@@ -1,0 +1,21 @@
+"""Scaling policies: so far only their addresses."""
+
+from homeostat.builtin.kinds.base import SIGNED_BY, RecordKind
+from homeostat.builtin.sessions import RecordSession
+from homeostat.clouds.port import Creation
+from homeostat.resources.families.scaling import POLICY_KIND
+from homeostat.resources.signals import Transport
+from homeostat.store.builtin.records import Owner, Record
+
+
+class Policies(RecordKind):
+    """Scaling policies: so far only their addresses."""
+
+    kind = POLICY_KIND
+
+    def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
+        secret = session.secret()
+        made = session.record(self.kind, intent.token, dict(intent.spec), secret=secret)
+        url = session.signed(made.id, secret, SIGNED_BY[Transport.CFN], owner)
+        made.object |= {"url": url, "endpoint": session.endpoint(owner)}
+        return [made]

@@ -1,0 +1,170 @@
+"""Transactions on the records of a project: ids, keys, signed addresses, and a bound on what one writes."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from sqlalchemy import Connection
+
+from homeostat.builtin.addresses import VERBS, access_key, arn
+from homeostat.clock import Entropy
+from homeostat.identity.stack_users import NEEDED, TRANSPORTS, StackUsers
+from homeostat.model.errors import Terminal
+from homeostat.resources import signing, user_data
+from homeostat.store.builtin import records
+from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Database
+from homeostat.templates.weights import weight
+
+Fields = dict[str, Any]
+
+LOAD_MAX = 256 * 1024
+"""Weight (`templates.weights`) of the records encoded in one write transaction; a heavier one has one to itself."""
+SECRET_BYTES = 24
+"""Random bytes of a key."""
+
+
+class WriteLoad:
+    """Weight of what one write transaction has encoded. On SQLite every other writer waits meanwhile, so it is bounded.
+
+    What is left over is done in another transaction.
+    """
+
+    def __init__(self) -> None:
+        self._weight = 0
+
+    @property
+    def full(self) -> bool:
+        return self._weight >= LOAD_MAX
+
+    def put(self, written: Sequence[Record]) -> None:
+        """Count records that are encoded in this transaction."""
+        try:
+            self._weight += weight([each.object for each in written], LOAD_MAX)
+        except ValueError:
+            self._weight = LOAD_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSession:
+    """One transaction on the records of a project.
+
+    Attributes:
+        db: The database.
+        tx: The transaction itself.
+        project: Project of the records.
+        now: Time of the transaction, seconds since the epoch.
+        url: Where servers reach the API, without its version.
+        entropy: Randomness for ids and keys.
+        users: Users of the identity service for servers; None where there can be none.
+        load: What the transaction has encoded.
+    """
+
+    db: Database
+    tx: Connection
+    project: str
+    now: float
+    url: str
+    entropy: Entropy
+    users: StackUsers | None = None
+    load: WriteLoad = field(default_factory=WriteLoad)
+
+    def add(self, made: Sequence[Record]) -> None:
+        """Store new records; one whose kind and token exist already is left out."""
+        records.add(self.db, self.tx, made)
+        self.load.put(made)
+
+    def keep(self, changed: Record) -> None:
+        """Store the new content of a record, which is locked."""
+        records.save(self.tx, changed, self.now)
+        self.load.put([changed])
+
+    def id(self) -> str:
+        """Return a new id."""
+        return self.entropy.stack_id()
+
+    def secret(self) -> Fields:
+        """Return `{"key", "host"}`: a new key that signs the addresses of a record, and the host that they are for."""
+        key = base64.urlsafe_b64encode(self.entropy.read(SECRET_BYTES)).decode()
+        return {"key": key, "host": urlsplit(self.url).netloc}
+
+    def record(self, kind: str, token: str, object: Fields, **options: Any) -> Record:
+        """Return a new record, not stored yet; `options` are further fields of it."""
+        return Record(
+            options.pop("id", None) or self.id(), kind, self.project, token, object, created_at=self.now, **options
+        )
+
+    def signed(self, record_id: str, secret: Fields, verb: str, owner: Owner, part: str = "") -> str:
+        """Return a signed address of a resource.
+
+        Args:
+            record_id: Record whose key signs the address.
+            secret: Secret of that record.
+            verb: HTTP method for which it is signed, a key of `VERBS`.
+            owner: The resource.
+            part: Access key form of a derived config: signals for an earlier one are recognised as late by it.
+        """
+        path = f"/v1/{VERBS[verb]}/{arn(owner)}"
+        return signing.signed_url(self.url, path, verb, access_key(record_id), secret["key"], part)
+
+    def collect_config(self, agent: Record, owner: Owner, transport: str, *, in_cloud: bool) -> Fields:
+        """Return the settings of a server's agent (os-collect-config).
+
+        Args:
+            agent: Record with the key of the server.
+            owner: Resource of the server.
+            transport: Way in which the agent gets its configs.
+            in_cloud: Whether the server is one of a cloud, which gets its settings at first boot.
+        """
+        secret = agent.secret or {}
+        here = {
+            "metadata_url": self.signed(agent.id, secret, "GET", owner),
+            "api_url": f"{self.url}/v1/",
+            "access_key": access_key(agent.id),
+            "secret": secret["key"],
+            "stack_name": owner.stack_name,
+            "resource": owner.name,
+        }
+        if transport in TRANSPORTS:
+            here |= self.login(agent.token) | {"stack_id": f"{owner.stack_name}/{owner.stack_id}"}
+        return user_data.collect_config(transport, here, in_cloud=in_cloud)
+
+    def login(self, token: str) -> dict[str, str]:
+        """Return what a server needs to log in as the user of its resource, found by the resource's token.
+
+        Raises:
+            Terminal: There can be no users, or there is none for this resource.
+        """
+        if self.users is None:
+            raise Terminal(NEEDED)
+        return self.users.login(self.tx, token)
+
+    def endpoint(self, owner: Owner, project: str = "") -> str:
+        """Return the address that takes authenticated signals for a resource.
+
+        `project` is the project of the users that signal, where that is not the stack's.
+        """
+        stack = (project or owner.project, "stacks", owner.stack_name, owner.stack_id)
+        parts = (*stack, "resources", owner.name, "signal")
+        return "/".join([f"{self.url}/v1", *(quote(part, safe="") for part in parts)])
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptingSession(RecordSession):
+    """A transaction that gives the first new record its old id and key, so that addresses handed out before still fit.
+
+    Attributes:
+        old: `{"id", "key"}`, as far as they are known and not used yet.
+    """
+
+    old: dict[str, str] = field(default_factory=dict)
+
+    def id(self) -> str:
+        return self.old.pop("id", "") or RecordSession.id(self)
+
+    def secret(self) -> Fields:
+        key = self.old.pop("key", "")
+        fresh = RecordSession.secret(self)
+        return {**fresh, "key": key} if key else fresh
