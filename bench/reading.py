@@ -17,7 +17,7 @@ from homeostat.api.services.validation import check
 from homeostat.model.desired import Identity
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import Frontier
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import compile_template, parse_template
 
 IDENTITY = Identity("00000000-0000-4000-8000-000000000001", "bench", "bench")

@@ -10,7 +10,8 @@ from homeostat.model.world import Resource, Seen
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks.stacks import EMPTY, NewStack, add
+from homeostat.store.stacks.action_begin import NewStack, add
+from homeostat.store.stacks.revisions import EMPTY
 
 BATCH = 500
 

@@ -11,7 +11,7 @@ from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.nested_stacks import group_revisions
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_begin, revisions, stacks
 from tests.component.running import Service, double, group, server, template
 
 
@@ -278,9 +278,9 @@ def test_dependants_do_not_lose_what_they_read_while_the_nested_stack_is_updated
     with service.db.write() as tx:
         row = stacks.for_update(service.db, tx, child.id)
         assert row is not None
-        desired = stacks.desired_of(tx, child.id, child.revision)
-        more = stacks.Desired("group", {**desired.template, "count": 3})
-        stacks.revise(service.db, tx, row, Action.UPDATE, more, service.clock.now(), 3600.0)
+        desired = revisions.desired_of(tx, child.id, child.revision)
+        more = revisions.Desired("group", {**desired.template, "count": 3})
+        action_begin.revise(service.db, tx, row, Action.UPDATE, more, service.clock.now(), 3600.0)
     service.update(stack_id, {"grp": group(2), "t": reader("refs"), "other": double()})
     assert service.row(stack_id, "t").properties["value"].startswith("server-1,server-2")
 

@@ -23,7 +23,7 @@ from homeostat.desired.graphs import (
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded, Terminal, Transient
 from homeostat.store.shards import shards
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from tests.component.running import PROJECT, Service, double, server, template, volume
 
 ME = Identity("s1", "web", PROJECT)

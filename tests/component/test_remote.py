@@ -10,7 +10,7 @@ from homeostat.desired.graphs import compile_desired, graph_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources.nested import FILES
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from tests.component.running import PROJECT, Service, double, template
 
 TEXT = "heat_template_version: wallaby\nresources: {}"

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_begin, stacks
 from tests.component.running import double, group, server, template, volume
 from tests.component.stack_snapshots import (
     SLOW,
@@ -151,7 +151,7 @@ def test_a_failed_restoration_goes_on_when_the_stack_is_converged() -> None:
     service.cloud.weather.faults.error = 0.0
     service.live(10.0)
     with service.db.write() as tx:
-        stacks.converge(service.db, tx, stacks.live(service.db, tx, stack_id), service.clock.now(), 3600.0)
+        action_begin.converge(service.db, tx, stacks.live(service.db, tx, stack_id), service.clock.now(), 3600.0)
     service.live(1.0)
     service.rest()
     assert object_of(service, stack_id, "disk")["backup_id"] == copy_of(service, stack_id, id, "disk")
@@ -196,7 +196,7 @@ def test_a_nested_stack_that_is_asked_for_something_else_fails_the_snapshot() ->
     inner = service.child().id
     with service.db.write() as tx:
         child = stacks.live(service.db, tx, inner)
-        stacks.converge(service.db, tx, child, service.clock.now(), 3600.0)
+        action_begin.converge(service.db, tx, child, service.clock.now(), 3600.0)
     service.rest()
     assert service.state(stack_id) == "SNAPSHOT_FAILED"
     assert "UPDATE came in between" in snapshot(service, stack_id, id).reason

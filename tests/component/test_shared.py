@@ -10,7 +10,7 @@ from homeostat.api.services.stacks import Quotas, StackRequest, StackService
 from homeostat.cli.shared_environments import read_shared
 from homeostat.clock import Entropy
 from homeostat.model.errors import Rejected
-from homeostat.store.stacks.stacks import Desired, desired_of
+from homeostat.store.stacks.revisions import Desired, desired_of
 from tests.component.running import PROJECT, Service, group, template
 
 INNER = "heat_template_version: rocky\nresources: {disk: {type: My::Disk, properties: {size: 1}}}"

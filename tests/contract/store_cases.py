@@ -14,8 +14,9 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
 from homeostat.store.shards.shards import Lease
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired, NewStack
+from homeostat.store.stacks import action_begin, action_end, stacks
+from homeostat.store.stacks.action_begin import NewStack
+from homeostat.store.stacks.revisions import Desired
 
 NOW = 1_800_000_000.0
 TIMEOUT_S = 3600.0
@@ -32,7 +33,7 @@ def add_stack(
     stack_id: str = more.pop("id", f"{project}-{name}")
     desired = Desired("template", TEMPLATE.template, shards=shard_count)
     with db.write() as tx:
-        stacks.add(db, tx, NewStack(stack_id, project, name, **more), desired, at, TIMEOUT_S)
+        action_begin.add(db, tx, NewStack(stack_id, project, name, **more), desired, at, TIMEOUT_S)
     return stack_id
 
 
@@ -40,7 +41,7 @@ def revise(
     db: Database, stack_id: str, desired: Desired = TEMPLATE, action: str = Action.UPDATE, at: float = NOW
 ) -> int:
     with db.write() as tx:
-        return stacks.revise(db, tx, locked(db, tx, stack_id), action, desired, at, TIMEOUT_S)
+        return action_begin.revise(db, tx, locked(db, tx, stack_id), action, desired, at, TIMEOUT_S)
 
 
 def locked(db: Database, tx: Connection, stack_id: str) -> Any:
@@ -73,11 +74,11 @@ def claim(
 
 
 def come_to_rest(db: Database, tx: Connection, stack_id: str, number: int, revision: int, at: float = NOW) -> Any:
-    """What the end of a pass does when all of the shard is as it should be; gives what `stacks.settle` gives."""
+    """What the end of a pass does when all of the shard is as it should be; gives what `action_end.settle` gives."""
     table = schema.shard
     mine = (table.c.stack_id == stack_id, table.c.number == number)
     tx.execute(update(table).where(*mine).values(settled_revision=revision, failures=0))
-    return stacks.settle(db, tx, stack_id, revision, at)
+    return action_end.settle(db, tx, stack_id, revision, at)
 
 
 def resource(key: str, stack_id: str, name: str = "a", shard: int = 0, **more: Any) -> Resource:

@@ -29,8 +29,8 @@ from homeostat.model.status import Action, Status
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import nested_status, stacks
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks import action_begin, action_end, nested_status, revisions, stacks
+from homeostat.store.stacks.revisions import Desired
 
 # -- the schema --------------------------------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ def test_how_stacks_stand_is_told_of_all_at_once(database: Database) -> None:
     group = Desired("group", {"resource_def": {}, "index_var": "%", "count": 2, "skip": ["0"]}, shards=2)
     web, db, gone = (add_stack(database, name) for name in ("web", "db", "gone"))
     revise(database, web, group)
-    revision = revise(database, gone, stacks.EMPTY, Action.DELETE)
+    revision = revise(database, gone, revisions.EMPTY, Action.DELETE)
     with database.write() as tx:
         come_to_rest(database, tx, gone, 0, revision)
         shards.count_failures(tx, web, 1, 3)
@@ -133,7 +133,7 @@ def test_more_stacks_are_asked_about_than_one_query_takes(database: Database, mo
 def test_a_name_is_free_in_other_projects_and_after_deletion(database: Database) -> None:
     add_stack(database, id="first")
     add_stack(database, id="other", project="q")
-    revision = revise(database, "first", stacks.EMPTY, Action.DELETE)
+    revision = revise(database, "first", revisions.EMPTY, Action.DELETE)
     with database.write() as tx:
         come_to_rest(database, tx, "first", 0, revision)
     assert stack_row(database, "first").deleted_at == NOW
@@ -169,8 +169,8 @@ def test_revisions_are_immutable_and_bring_their_files(database: Database) -> No
     revise(database, stack_id, second)
     revise(database, stack_id, Desired("template", {"a": 2}, files={"f": "other"}))
     with database.read() as tx:
-        assert stacks.desired_of(tx, stack_id, 2) == second
-        assert stacks.desired_of(tx, stack_id, 3).files == {"f": "other"}
+        assert revisions.desired_of(tx, stack_id, 2) == second
+        assert revisions.desired_of(tx, stack_id, 3).files == {"f": "other"}
         contents = tx.execute(select(schema.file.c.content).order_by("content")).scalars().all()
     assert contents == ["other", "text"]
 
@@ -178,7 +178,7 @@ def test_revisions_are_immutable_and_bring_their_files(database: Database) -> No
 def test_a_revision_that_does_not_exist_is_an_error(database: Database) -> None:
     stack_id = add_stack(database)
     with database.read() as tx, pytest.raises(LookupError, match="no revision 7"):
-        stacks.desired_of(tx, stack_id, 7)
+        revisions.desired_of(tx, stack_id, 7)
 
 
 def test_a_revision_may_need_more_shards_and_never_drops_one_with_rows(database: Database) -> None:
@@ -225,7 +225,7 @@ def test_settling_twice_tells_it_once(database: Database) -> None:
 def test_failure_of_the_newest_revision_fails_the_stack_and_wakes_its_shards(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        before = stacks.fail(database, tx, stack_id, 1, "Resource CREATE failed: no", NOW)
+        before = action_end.fail(database, tx, stack_id, 1, "Resource CREATE failed: no", NOW)
     assert before is not None
     row = stack_row(database, stack_id)
     assert (row.status, row.reason, row.complete_revision) == (Status.FAILED, "Resource CREATE failed: no", None)
@@ -236,7 +236,7 @@ def test_failure_of_an_old_revision_is_nobodys(database: Database) -> None:
     stack_id = add_stack(database)
     revise(database, stack_id)
     with database.write() as tx:
-        assert stacks.fail(database, tx, stack_id, 1, "too late", NOW) is None
+        assert action_end.fail(database, tx, stack_id, 1, "too late", NOW) is None
     assert stack_row(database, stack_id).status == Status.IN_PROGRESS
 
 
@@ -249,26 +249,26 @@ def test_rollback_goes_back_over_several_updates_to_the_last_complete_revision(d
     revise(database, stack_id, Desired("template", {"bad": 1}))
     revise(database, stack_id, Desired("template", {"bad": 2}))
     with database.write() as tx:
-        number = stacks.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+        number = action_begin.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
     row = stack_row(database, stack_id)
     assert (row.action, row.status, row.revision, row.rollback_to) == ("ROLLBACK", "IN_PROGRESS", 5, 2)
     with database.read() as tx:
-        assert stacks.desired_of(tx, stack_id, number) == good
+        assert revisions.desired_of(tx, stack_id, number) == good
 
 
 def test_rollback_of_a_stack_that_never_was_complete_goes_back_to_nothing(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        number = stacks.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+        number = action_begin.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
     with database.read() as tx:
-        assert stacks.desired_of(tx, stack_id, number) == stacks.EMPTY
+        assert revisions.desired_of(tx, stack_id, number) == revisions.EMPTY
     assert stack_row(database, stack_id).rollback_to == 0
 
 
 def test_an_update_after_a_rollback_is_no_rollback(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        stacks.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+        action_begin.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
     revise(database, stack_id)
     assert stack_row(database, stack_id).rollback_to is None
 

@@ -32,7 +32,7 @@ from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, observations, orphans, shard_state, shards
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_begin, action_end
 
 ROUNDS = 15
 LATER = NOW + 1000
@@ -203,9 +203,9 @@ def test_a_rollback_never_overtakes_a_newer_intent(database: Database) -> None:
 
     def fail_and_roll_back(stack_id: str) -> bool:
         with database.write() as tx:
-            before = stacks.fail(database, tx, stack_id, 1, "no", NOW)
+            before = action_end.fail(database, tx, stack_id, 1, "no", NOW)
             if before is not None:
-                stacks.roll_back(database, tx, before, NOW, TIMEOUT_S)
+                action_begin.roll_back(database, tx, before, NOW, TIMEOUT_S)
             return before is not None
 
     for number in range(ROUNDS):

@@ -8,8 +8,8 @@ from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, shard_
 from homeostat.model.status import Action
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import deletion, stacks
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks import action_begin, deletion, revisions
+from homeostat.store.stacks.revisions import Desired
 
 SAID = Desired("template", {"resources": {}}, files={"inner.yaml": "new"})
 
@@ -21,7 +21,9 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
     still = add_stack(database, "still", parent_id=root, parent_shard=0, root_id=root, depth=1)
     with database.write() as tx:
         for each in (root, going, below):
-            stacks.revise(database, tx, locked(database, tx, each), Action.DELETE, stacks.EMPTY, NOW, TIMEOUT_S)
+            action_begin.revise(
+                database, tx, locked(database, tx, each), Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S
+            )
         tx.execute(update(schema.shard).values(wake_at=None))
         assert deletion.newest_policies(tx, root, below) is None
         deletion.continue_deletion(database, tx, locked(database, tx, root), SAID, {"a": "Retain"}, NOW + 1, TIMEOUT_S)
@@ -40,5 +42,5 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
             database, tx, locked(database, tx, going), replace(SAID, files={}), {"a": "Delete"}, NOW + 2, TIMEOUT_S
         )
         assert [deletion.newest_policies(tx, root, each) for each in (going, below)] == [None, 3]
-        stacks.revise(database, tx, locked(database, tx, root), Action.UPDATE, SAID, NOW + 3, TIMEOUT_S)
+        action_begin.revise(database, tx, locked(database, tx, root), Action.UPDATE, SAID, NOW + 3, TIMEOUT_S)
         assert deletion.newest_policies(tx, root, below) is None

@@ -20,8 +20,9 @@ from homeostat.store.encryption.encrypted_cells import Keyring, Lost, Unreadable
 from homeostat.store.encryption.keyfile import KeyFile
 from homeostat.store.shards import observations, shard_state
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired, NewStack
+from homeostat.store.stacks import action_begin, revisions
+from homeostat.store.stacks.action_begin import NewStack
+from homeostat.store.stacks.revisions import Desired
 
 OLD, NEW = Keyring([b"o" * 64]), Keyring([b"n" * 64, b"o" * 64])
 SECRET = "correct horse battery staple"
@@ -42,7 +43,7 @@ def add(db: Database, name: str, *, secret: bool | None = None, value: str = SEC
     writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, row.handle, {"value": value}, NOW), 2))
     writes.properties.append((row, {"password": value}))
     with db.write() as tx:
-        stacks.add(db, tx, NewStack(name, "p", name), desired, NOW, TIMEOUT_S)
+        action_begin.add(db, tx, NewStack(name, "p", name), desired, NOW, TIMEOUT_S)
         shard_state.record(db, tx, name, writes, NOW, secret=secret)
         records.add(db, tx, [Record(f"r-{name}", "config", "p", f"t-{name}", {"o": value}, secret={"key": value})])
     return name
@@ -62,7 +63,7 @@ def read(db: Database, name: str) -> tuple[Desired, Resource, Seen, Record | Non
     with db.read() as tx:
         rows, seen = shard_state.load_rows(tx, name, 0)
         key = f"k-{name}"
-        return stacks.desired_of(tx, name, 1), rows[key], seen[key], records.get(tx, f"r-{name}")
+        return revisions.desired_of(tx, name, 1), rows[key], seen[key], records.get(tx, f"r-{name}")
 
 
 def counts(db: Database) -> dict[str, int]:
@@ -139,7 +140,7 @@ def test_a_lost_key_stops_only_who_needs_it(db: Database) -> None:
         with pytest.raises(Unreadable, match=f"key {key_id(b'o' * 64)}, which is not there"):
             ask()
     with db.read() as tx:
-        desired = stacks.desired_of(tx, "theirs", 1)
+        desired = revisions.desired_of(tx, "theirs", 1)
     assert desired.files == {"f": SECRET}  # somebody has given the same text again
     with pytest.raises(Unreadable):
         dict(desired.parameters)

@@ -10,7 +10,7 @@ from homeostat.store.builtin.records import Record
 from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
 from homeostat.store.builtin.stored_trusts import GONE, GOOD, LEAVING, REQUESTED, StoredTrust
 from homeostat.store.database import Database
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_begin, action_end, revisions, stacks
 
 
 def asked(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> StoredTrust:
@@ -94,11 +94,11 @@ def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(dat
         found = stacks.get(tx, stack_id)
         assert found is not None
         assert found.user_project == "there"
-        stacks.revise(database, tx, found, Action.DELETE, stacks.EMPTY, 2.0, 60.0)
+        action_begin.revise(database, tx, found, Action.DELETE, revisions.EMPTY, 2.0, 60.0)
     with database.write() as tx:
         ending = stacks.get(tx, stack_id)
         assert ending is not None
-        stacks.finish(database, tx, ending, 3.0)
+        action_end.finish(database, tx, ending, 3.0)
     assert states(database) == {"d1": LEAVING}
     assert kinds(database) == {DEPARTED_PROJECT, DEPARTED_USER, STACK_USER}
     with database.write() as tx:

@@ -12,8 +12,8 @@ from homeostat.store.database import Database
 from homeostat.store.shards import orphans, shard_state
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import NewStack
+from homeostat.store.stacks import action_begin, action_end
+from homeostat.store.stacks.action_begin import NewStack
 from homeostat.transfer import adoption
 
 
@@ -24,7 +24,7 @@ def adopt(db: Database, name: str, *handles: str, project: str = "p", type: str 
     rows = [resource(key, new.id, called, handle=each, type=type) for key, called, each in named]
     try:
         with db.write() as tx:
-            stacks.add(db, tx, new, TEMPLATE, NOW, TIMEOUT_S)
+            action_begin.add(db, tx, new, TEMPLATE, NOW, TIMEOUT_S)
             adoption.add(db, tx, project, adoption.write_out(db, rows, secret=False))
     except Terminal as error:
         return str(error)
@@ -38,9 +38,9 @@ def test_a_stack_is_abandoned_with_all_that_is_nested_in_it_for_good(database: D
 
     for _ in range(2):
         with database.write() as tx:
-            stacks.abandon(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
+            action_begin.abandon(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
     with database.write() as tx:
-        stacks.converge(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
+        action_begin.converge(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
 
     assert [stack_row(database, each).spares for each in (root, child, other)] == [Spares.ALL, Spares.ALL, None]
     assert stack_row(database, root).action == Action.DELETE
@@ -51,7 +51,7 @@ def test_what_is_being_adopted_is_spared_until_it_is_complete(database: Database
     assert stack_row(database, "p-web").spares == Spares.ADOPTED
 
     with database.write() as tx:
-        stacks.finish(database, tx, locked(database, tx, "p-web"), NOW)
+        action_end.finish(database, tx, locked(database, tx, "p-web"), NOW)
 
     assert stack_row(database, "p-web").spares is None
 

@@ -13,8 +13,9 @@ from homeostat.store.operation import purge
 from homeostat.store.operation.purge import PurgeCounts, Rules
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired, NewStack
+from homeostat.store.stacks import action_begin, revisions, stacks
+from homeostat.store.stacks.action_begin import NewStack
+from homeostat.store.stacks.revisions import Desired
 
 DAY_S = 86_400.0
 RULES = Rules(deleted_before=NOW - 30 * DAY_S, events_max=1000)
@@ -28,7 +29,7 @@ def delete(db: Database, stack_id: str, at: float) -> None:
 
 def with_files(db: Database, name: str, files: dict[str, str]) -> str:
     with db.write() as tx:
-        stacks.add(db, tx, NewStack(name, "p", name), Desired("template", files=files), NOW, TIMEOUT_S)
+        action_begin.add(db, tx, NewStack(name, "p", name), Desired("template", files=files), NOW, TIMEOUT_S)
     return name
 
 
@@ -117,7 +118,7 @@ def test_files_go_with_the_last_revision_that_names_them(database: Database) -> 
     assert purge.purge(database, RULES).files == 1
     assert contents(database) == {"shared", "own"}
     with database.read() as tx:
-        assert stacks.desired_of(tx, live, 1).files == {"c": "shared", "d": "own"}
+        assert revisions.desired_of(tx, live, 1).files == {"c": "shared", "d": "own"}
 
 
 def test_a_dry_run_tells_what_would_go_and_removes_nothing(database: Database) -> None:
@@ -136,13 +137,17 @@ def test_a_dry_run_tells_what_would_go_and_removes_nothing(database: Database) -
 def test_a_file_that_is_named_again_meanwhile_stays(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new stack may name a file that was nobody's when the purge looked for the first time."""
     with database.write() as tx:
-        stacks.add(database, tx, NewStack("old", "p", "old"), Desired("template", files={"a": "text"}), NOW, TIMEOUT_S)
+        action_begin.add(
+            database, tx, NewStack("old", "p", "old"), Desired("template", files={"a": "text"}), NOW, TIMEOUT_S
+        )
         tx.execute(schema.revision.delete())
     keep = purge._keep_files_from_writers
 
     def named_before(db: Database, tx: Any) -> None:
         if db.is_sqlite:  # its writers exclude one another: the new stack is added in this very transaction
-            stacks.add(db, tx, NewStack("new", "p", "new"), Desired("template", files={"b": "text"}), NOW, TIMEOUT_S)
+            action_begin.add(
+                db, tx, NewStack("new", "p", "new"), Desired("template", files={"b": "text"}), NOW, TIMEOUT_S
+            )
         else:
             with_files(db, "new", {"b": "text"})
         keep(db, tx)
@@ -179,8 +184,8 @@ def test_revisions_that_nothing_goes_back_to_go(database: Database) -> None:
         with database.write() as tx:
             row = stacks.for_update(database, tx, stack_id)
             assert row is not None
-            desired = stacks.EMPTY if number == 7 else Desired("template", files={"a.yaml": f"text {number}"})
-            stacks.revise(database, tx, row, "UPDATE", desired, long_ago, TIMEOUT_S)
+            desired = revisions.EMPTY if number == 7 else Desired("template", files={"a.yaml": f"text {number}"})
+            action_begin.revise(database, tx, row, "UPDATE", desired, long_ago, TIMEOUT_S)
     with database.write() as tx:
         tx.execute(update(schema.revision).values(created_at=long_ago))
         tx.execute(update(schema.stack).values(complete_revision=3))
@@ -197,7 +202,7 @@ def test_a_revision_that_was_just_replaced_stays(database: Database) -> None:
     with database.write() as tx:
         row = stacks.for_update(database, tx, stack_id)
         assert row is not None
-        stacks.revise(database, tx, row, "UPDATE", Desired("template"), NOW, TIMEOUT_S)
+        action_begin.revise(database, tx, row, "UPDATE", Desired("template"), NOW, TIMEOUT_S)
     assert purge.purge(database, Rules(NOW, 1000)).revisions == 0
 
 

@@ -13,8 +13,8 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks import action_begin, revisions, stacks
+from homeostat.store.stacks.revisions import Desired
 
 OLD, NEW = {"type": "T::Old"}, {"type": "T::New"}
 
@@ -33,7 +33,7 @@ def rolling(db: Database, **more: Any) -> str:
     parent = add_stack(db, "parent")
     stack_id = add_stack(db, "group", shard_count=3, parent_id=parent, parent_shard=0)
     with db.write() as tx:
-        stacks.revise(db, tx, locked(db, tx, stack_id), Action.UPDATE, group(2000, **more), NOW, TIMEOUT_S)
+        action_begin.revise(db, tx, locked(db, tx, stack_id), Action.UPDATE, group(2000, **more), NOW, TIMEOUT_S)
     return stack_id
 
 
@@ -55,7 +55,7 @@ def awake(db: Database, stack_id: str) -> list[int]:
     return [number for number in range(3) if shard_row(db, stack_id, number).wake_at is not None]
 
 
-def revisions(db: Database, stack_id: str) -> list[int]:
+def numbers(db: Database, stack_id: str) -> list[int]:
     table = schema.revision
     with db.read() as tx:
         return list(tx.execute(select(table.c.number).where(table.c.stack_id == stack_id).order_by("number")).scalars())
@@ -72,7 +72,7 @@ def test_the_last_shard_to_rest_makes_the_next_batch(database: Database) -> None
     assert after.deadline == deadline, "a batch gives no more time"
     assert awake(database, stack_id) == [1], "members 1000 to 1999 move"
     with database.read() as tx:
-        desired = stacks.desired_of(tx, stack_id, 3)
+        desired = revisions.desired_of(tx, stack_id, 3)
     assert desired.template["earlier"] == [{"resource_def": OLD, "numbers": [[0, 1000]]}]
     assert (desired.files, desired.intent) == ({"f": "text"}, "i")
     assert [shard_row(database, stack_id, number).settled_revision for number in range(3)] == [3, 2, 3]
@@ -84,7 +84,7 @@ def test_at_the_end_of_the_series_the_stack_is_complete(database: Database) -> N
         rest(database, stack_id, [0, 1, 2])
     after = stack_row(database, stack_id)
     assert (after.revision, after.status, after.complete_revision) == (4, Status.COMPLETE, 4)
-    assert revisions(database, stack_id) == [1, 4], "revisions in between are not kept"
+    assert numbers(database, stack_id) == [1, 4], "revisions in between are not kept"
 
 
 def test_a_pause_is_kept_in_the_row(database: Database) -> None:
@@ -102,7 +102,9 @@ def test_a_newer_revision_ends_the_pause(database: Database) -> None:
     stack_id = rolling(database, pause=60)
     rest(database, stack_id, [0, 1, 2])
     with database.write() as tx:
-        stacks.revise(database, tx, locked(database, tx, stack_id), Action.DELETE, stacks.EMPTY, NOW, TIMEOUT_S)
+        action_begin.revise(
+            database, tx, locked(database, tx, stack_id), Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S
+        )
     assert stack_row(database, stack_id).step_at is None
     with database.write() as tx:
         assert rollout.settle(database, tx, stack_id, 2, NOW + 60, None) is None, (
@@ -120,7 +122,7 @@ def test_shards_that_rest_in_the_same_instant_make_one_batch(database: Database)
 def test_a_check_does_not_go_on_with_the_series(database: Database) -> None:
     stack_id = rolling(database)
     with database.write() as tx:
-        stacks.check(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+        action_begin.check(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
     rest(database, stack_id, [0, 1, 2])
     after = stack_row(database, stack_id)
     assert (after.revision, after.status) == (3, Status.FAILED)

@@ -15,7 +15,7 @@ from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, shard_state, shards
 from homeostat.store.shards.look_schedule import TAKEN_S
 from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER
-from homeostat.store.stacks.stacks import EMPTY
+from homeostat.store.stacks.revisions import EMPTY
 
 LATER = NOW + LEASE_S + 1
 

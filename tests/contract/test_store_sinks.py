@@ -13,8 +13,9 @@ from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks
 from homeostat.store.builtin.event_sinks import TAKEN_S, EventHorizon, Sink
 from homeostat.store.database import Database
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired, NewStack
+from homeostat.store.stacks import action_begin, action_end, revisions
+from homeostat.store.stacks.action_begin import NewStack
+from homeostat.store.stacks.revisions import Desired
 
 ONE = {"type": "webhook", "url": "https://one.example.com/"}
 TWO = {"type": "webhook", "url": "https://two.example.com/"}
@@ -27,7 +28,7 @@ def desired(*wanted: dict[str, Any]) -> Desired:
 
 def add(db: Database, *wanted: dict[str, Any], name: str = "web") -> str:
     with db.write() as tx:
-        stacks.add(db, tx, NewStack(name, "p", name), desired(*wanted), NOW, TIMEOUT_S)
+        action_begin.add(db, tx, NewStack(name, "p", name), desired(*wanted), NOW, TIMEOUT_S)
     return name
 
 
@@ -138,7 +139,7 @@ def test_nested_stacks_are_told_with_their_root(database: Database) -> None:
     add(database, ONE)
     with database.write() as tx:
         nested = NewStack("in", "p", "web-in", parent_id="web", root_id="web", depth=1)
-        stacks.add(database, tx, nested, desired(ONE), NOW, TIMEOUT_S)
+        action_begin.add(database, tx, nested, desired(ONE), NOW, TIMEOUT_S)
     revise(database, "in", desired(TWO))
     happen(database, "in", "a")
     happen(database, "web", "b")
@@ -149,12 +150,12 @@ def test_nested_stacks_are_told_with_their_root(database: Database) -> None:
 
 def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_told(database: Database) -> None:
     add(database, ONE)
-    revise(database, "web", stacks.EMPTY, Action.DELETE)
+    revise(database, "web", revisions.EMPTY, Action.DELETE)
     (sink,) = take(database)
     assert told(database, sink) == ["web", "web"]
     assert len(kept(database)) == 1, "there is more to come"
     with database.write() as tx:
-        stacks.finish(database, tx, locked(database, tx, "web"), NOW)
+        action_end.finish(database, tx, locked(database, tx, "web"), NOW)
     (sink,) = take(database)
     assert told(database, sink) == ["web"]
     assert kept(database) == []

@@ -11,7 +11,7 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.operation import purge
 from homeostat.store.operation.purge import Rules
-from homeostat.store.stacks import snapshots, stacks
+from homeostat.store.stacks import action_begin, action_end, revisions, snapshots
 
 DAY_S = 86_400.0
 
@@ -21,7 +21,7 @@ def taken(db: Database, name: str = "web", id: str = "s1") -> str:
     stack_id = add_stack(db, name)
     with db.write() as tx:
         come_to_rest(db, tx, stack_id, 0, 1)
-        number = stacks.take_snapshot(db, tx, locked(db, tx, stack_id), {"id": id, "place": []}, NOW, TIMEOUT_S)
+        number = action_begin.take_snapshot(db, tx, locked(db, tx, stack_id), {"id": id, "place": []}, NOW, TIMEOUT_S)
         snapshots.add(tx, id, stack_id, number, "before", NOW)
     return stack_id
 
@@ -60,7 +60,7 @@ def test_what_ends_the_action_ends_the_snapshot(database: Database) -> None:
         stack_id = taken(database, f"web{number}", id)
         if end == "fail":
             with database.write() as tx:
-                stacks.fail(database, tx, stack_id, 2, "Timed out", NOW)
+                action_end.fail(database, tx, stack_id, 2, "Timed out", NOW)
         else:
             revise(database, stack_id)
         row = one(database, stack_id, id)
@@ -109,7 +109,7 @@ def test_all_go_with_their_stack(database: Database) -> None:
     keep(database, Part("a-r2", "a", "volume", "made-a"))
     other = taken(database, "other", "s2")
     with database.write() as tx:
-        stacks.revise(database, tx, locked(database, tx, stack_id), "DELETE", stacks.EMPTY, NOW, TIMEOUT_S)
+        action_begin.revise(database, tx, locked(database, tx, stack_id), "DELETE", revisions.EMPTY, NOW, TIMEOUT_S)
         come_to_rest(database, tx, stack_id, 0, 3)
     assert stack_row(database, stack_id).deleted_at is not None
     assert one(database, stack_id) is None
@@ -127,5 +127,5 @@ def test_a_purge_leaves_the_revision_that_a_snapshot_was_taken_of(database: Data
     table = schema.revision
     with database.read() as tx:
         left = set(tx.execute(select(table.c.number).where(table.c.stack_id == stack_id)).scalars())
-        assert stacks.desired_of(tx, stack_id, 2).kind == "template"
+        assert revisions.desired_of(tx, stack_id, 2).kind == "template"
     assert left == {2, 5}

@@ -8,7 +8,7 @@ from homeostat.model.world import Seen
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import stacks, views
+from homeostat.store.stacks import action_end, stacks, views
 
 SAID = "no room\0 for it \\u0000"
 
@@ -21,7 +21,7 @@ def test_a_nul_character_in_what_a_cloud_says(database: Database) -> None:
     writes.seen["k1"] = (row, Seen(Observation(Presence.PRESENT, "h", {"fault": SAID}, NOW, SAID), 1))
     with database.write() as tx:
         shard_state.record(database, tx, "p-web", writes, NOW)
-        stacks.fail(database, tx, "p-web", 1, SAID, NOW)
+        action_end.fail(database, tx, "p-web", 1, SAID, NOW)
     with database.read() as tx:
         rows, seen = views.resources(tx, "p-web")
         stack = stacks.get(tx, "p-web")

@@ -9,8 +9,9 @@ from tests.simulation.actors import VirtualClock
 
 from homeostat.convergence.nested_stacks.tree_size import UNSEEN_SHARE, TooLarge, TreeSizes
 from homeostat.store.database import Database
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired, NewStack
+from homeostat.store.stacks import action_begin, stacks
+from homeostat.store.stacks.action_begin import NewStack
+from homeostat.store.stacks.revisions import Desired
 
 QUOTA = 1000
 
@@ -30,7 +31,7 @@ def grow(db: Database, root_id: str, name: str, size: int, trees: TreeSizes) -> 
             trees.begin(db, tx, root, size)
             desired = trees.counted(tx, root, desired, size, 0)
             new = NewStack(name, "p", name, root_id=root_id, parent_id=root_id, parent_shard=0)
-            stacks.add(db, tx, new, desired, NOW, TIMEOUT_S)
+            action_begin.add(db, tx, new, desired, NOW, TIMEOUT_S)
     except TooLarge:
         return False
     return True

@@ -26,7 +26,7 @@ from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import types
 from homeostat.resources.schema import Property
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import parse_environment, parse_template
 from tests.docs.pages import DOCS, Command, commands, files, templates
 

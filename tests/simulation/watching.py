@@ -29,7 +29,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.delete import GONE, LET_GO
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import stacks, views
+from homeostat.store.stacks import revisions, stacks, views
 from tests.simulation.governing import HealingLaws, needs_consent
 
 BORN: State = (Action.INIT, Status.COMPLETE)
@@ -591,7 +591,7 @@ class Watcher:
         place = (stack.id, stack.revision, shard)
         if place not in self._graphs:
             with self._db.read() as tx:
-                desired = stacks.desired_of(tx, stack.id, stack.revision)
+                desired = revisions.desired_of(tx, stack.id, stack.revision)
             self._graphs[place] = compile_graph(desired, Identity(stack.id, stack.name, stack.project), shard)
         return self._graphs[place]
 

@@ -22,7 +22,7 @@ from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatu
 from homeostat.resources.groups import Group
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
-from homeostat.store.stacks import progress, stacks
+from homeostat.store.stacks import progress, revisions, stacks
 from homeostat.store.stacks.progress import Unseen
 
 ROWS_MAX = 1500
@@ -354,7 +354,7 @@ class Explainer:
         """Return what the newest revision of a group in progress says; {} for any other stack."""
         if stack.parent_id is None or stack.status != Status.IN_PROGRESS:
             return {}
-        return stacks.group_of(self._tx, stack.id, stack.revision) or {}
+        return revisions.group_of(self._tx, stack.id, stack.revision) or {}
 
     # -- how long ----------------------------------------------------------------------------------------------------
 

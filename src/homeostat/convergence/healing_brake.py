@@ -20,7 +20,7 @@ from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import POLICY, NestedStack
 from homeostat.resources.registry import is_outside, kind_of, of_kind, type_of, types
 from homeostat.store.shards import brakes
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import revisions
 
 COMPATIBLE = "AWS::EC2"
 """Prefix of types that stand for things of several services, so it says nothing about which service that is."""
@@ -46,7 +46,7 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
         return replace(calm, policy=_policy(tx, stack)) if gone else calm
     members, elsewhere = None, 0
     if stack.shards > 1:
-        group = stacks.group_of(tx, stack.id, stack.revision)
+        group = revisions.group_of(tx, stack.id, stack.revision)
         members = groups.size_of(group) if group is not None else None
         elsewhere = brakes.elsewhere(tx, stack.id, world.shard)
     return Brake(share, members, elsewhere, _members_in_service_min(tx, stack), _policy(tx, stack), _blind(tx, world))

@@ -17,7 +17,7 @@ from homeostat.model.errors import Superseded
 from homeostat.model.status import Status
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, World
 from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import snapshots, stacks
+from homeostat.store.stacks import revisions, snapshots, stacks
 from homeostat.templates import requires
 
 
@@ -68,7 +68,7 @@ def load(
         Identity(facts.id, facts.name, facts.project),
         facts.revision,
         number,
-        lambda: stacks.desired_of(tx, facts.id, facts.revision),
+        lambda: revisions.desired_of(tx, facts.id, facts.revision),
     )
     rows, seen = shard_state.load_rows(tx, facts.id, number)
     world = World(facts, number, graph, rows, seen, shard.settled_revision, shard.looked_at or 0.0, shard.blind)

@@ -40,7 +40,7 @@ from homeostat.store.shards.retained import Retained
 from homeostat.store.shards.shard_state import EncodedWrites, Writes
 from homeostat.store.shards.shards import Lease
 from homeostat.store.sql import lock_order
-from homeostat.store.stacks import locks, snapshots, stacks, status_at_rest
+from homeostat.store.stacks import action_begin, action_end, locks, snapshots, stack_state, stacks, status_at_rest
 
 LOG = logging.getLogger(__name__)
 ROUTINE = ("", outcome.CHANGED)
@@ -481,14 +481,14 @@ class Pass:
     def _fail(self, tx: Connection, now: float) -> None:
         """FAIL the stack, unless there is a newer revision; roll it back where that is wanted."""
         p, stack = self._p, self._world.stack
-        before = stacks.fail(p.db, tx, stack.id, stack.revision, self._failed, now)
+        before = action_end.fail(p.db, tx, stack.id, stack.revision, self._failed, now)
         if before is None:
             return
         # A check, a snapshot and the like repeat a revision that was complete: there is nothing to go back to.
         if before.complete_revision == before.revision:
             return
         if not before.disable_rollback and before.action in ROLLED_BACK_ON_FAILURE:
-            stacks.roll_back(p.db, tx, before, now, p.limits.stack_timeout_s)
+            action_begin.roll_back(p.db, tx, before, now, p.limits.stack_timeout_s)
 
     def _next_batch(self) -> Batch | None:
         """Return the next batch of a rolling update, where this shard of the group's stack has come to rest."""
@@ -523,7 +523,7 @@ class Pass:
         """Wake the parent of a nested stack that has changed while at rest; the end of an action wakes it anyway."""
         row = stacks.get(tx, self._world.stack.id) if self._world.stack.parent_id is not None else None
         if row is not None and row.status != Status.IN_PROGRESS:
-            stacks.wake_parent(tx, row, now)
+            stack_state.wake_parent(tx, row, now)
 
     def _wake_at(self, now: float) -> float | None:
         """Return when this shard needs its next pass if nothing wakes it before; `now` if there is more to do."""

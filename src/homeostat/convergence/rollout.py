@@ -12,13 +12,14 @@ from sqlalchemy import Connection
 
 from homeostat.convergence import snapshot_end
 from homeostat.desired.graphs import group_desired, touched_shards
+from homeostat.model.status import NON_CHANGING_ACTIONS
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update
 from homeostat.store.database import Database
 from homeostat.store.schema import Cell
 from homeostat.store.shards.shards import ShardChange
-from homeostat.store.stacks import snapshots, stacks
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks import action_begin, action_end, revisions, snapshots
+from homeostat.store.stacks.revisions import Desired
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Batch:
     Attributes:
         pause_s: Seconds to wait before it.
         desired: Its content, already encoded for the database.
-        touched: Shards that it changes, see `stacks.begin_batch`.
+        touched: Shards that it changes, see `action_begin.begin_batch`.
     """
 
     pause_s: float
@@ -38,17 +39,17 @@ class Batch:
 
 def next_batch(db: Database, tx: Connection, stack: StackFacts) -> Batch | None:
     """Return the batch after the newest revision of a stack; None where that is the last of its series, or in none."""
-    goes_on = stack.parent_id is not None and stack.action not in stacks.NON_CHANGING_ACTIONS
-    group = stacks.group_of(tx, stack.id, stack.revision) if goes_on else None
+    goes_on = stack.parent_id is not None and stack.action not in NON_CHANGING_ACTIONS
+    group = revisions.group_of(tx, stack.id, stack.revision) if goes_on else None
     following = rolling_update.next_revision(group) if group is not None else None
     if group is None or following is None:
         return None
     # The whole series is one act of the parent, so each batch carries its intent on. `again` copies the environment
     # and the files from the revision before instead of storing them once more.
-    intent = stacks.intent_of(tx, stack.id, stack.revision)
+    intent = revisions.intent_of(tx, stack.id, stack.revision)
     after = replace(group_desired(following), intent=intent, copied_from=stack.revision)
     touched = touched_shards(Desired("group", group), after)
-    return Batch(group["rollout"]["pause_time"], stacks.encode(db, after), touched)
+    return Batch(group["rollout"]["pause_time"], revisions.encode(db, after), touched)
 
 
 def settle(
@@ -72,21 +73,21 @@ def settle(
         description of a snapshot has still to be read. None where nothing is left to do.
     """
     # Locks the stack's row: of two shards that come to rest in the same instant the second sees the first at rest.
-    row = stacks.lock_settled(db, tx, stack_id, number)
+    row = action_end.lock_settled(db, tx, stack_id, number)
     if row is None:
         return None
     if batch is None:
         whole = snapshot_end.is_whole(row)
         if whole and taken is None:
             return now
-        stacks.finish(db, tx, row, now)
+        action_end.finish(db, tx, row, now)
         if whole and taken is not None:
             snapshots.complete(tx, row.snapshot["id"], taken, f"Stack {row.action} completed successfully")
         return None
     # Stored when the batch came to rest; a pass that comes by during the pause must not begin it anew.
     step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
     if step_at > now:
-        stacks.delay_batch(tx, row, step_at)
+        action_begin.delay_batch(tx, row, step_at)
         return step_at
-    stacks.begin_batch(db, tx, row, batch.desired, now, batch.touched)
+    action_begin.begin_batch(db, tx, row, batch.desired, now, batch.touched)
     return None

@@ -16,7 +16,7 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
 from homeostat.store.database import Database
 from homeostat.store.schema import Cell
-from homeostat.store.stacks import snapshots, stacks, views
+from homeostat.store.stacks import action_end, snapshots, stacks, views
 
 DATA_KEYS = {"server": "snapshot_image_id", "volume": "backup_id"}
 """Kind of a thing -> name, as in Heat, under which the id of its snapshot stands in `resource_data`."""
@@ -40,7 +40,7 @@ def is_whole(stack: StackFacts | Row[Any]) -> bool:
 def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
     """Return the description of a stack of which a snapshot was taken, encoded; None while a shard is not at rest."""
     row = stacks.get(tx, stack.id)
-    if row is None or stack.snapshot is None or not stacks.is_settled(tx, row, stack.revision):
+    if row is None or stack.snapshot is None or not action_end.is_settled(tx, row, stack.revision):
         return None
     parts = snapshots.parts(tx, stack.snapshot["id"])
     made_snapshots = {(tuple(each.place), each.name): (each.kind, each.made) for each in parts if each.made}

@@ -17,8 +17,8 @@ from homeostat.model.world import StackFacts
 from homeostat.resources.nested import FromTemplate
 from homeostat.resources.registry import type_of
 from homeostat.store.shards import brakes
-from homeostat.store.stacks import deletion, stacks, views
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks import deletion, revisions, views
+from homeostat.store.stacks.revisions import Desired
 
 
 def policies_of(desired: Desired, identity: Identity) -> dict[str, str]:
@@ -55,7 +55,7 @@ def inside(tx: Connection, stack: StackFacts, file: Callable[[str], str | None])
     text = file(source) if isinstance(source, str) else None
     if source is None or text is None:
         return {}
-    desired = stacks.desired_of(tx, stack.id, views.described_revision(tx, stack.id))
+    desired = revisions.desired_of(tx, stack.id, views.described_revision(tx, stack.id))
     template = template_of(source, {source: text})
     if template == desired.template:
         return {}

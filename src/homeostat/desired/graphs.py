@@ -16,7 +16,7 @@ from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, public_properties
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.store.shards.shards import ShardChange
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
     Compiled,
     DynamicMap,

@@ -13,8 +13,8 @@ from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.model.world import StackFacts
 from homeostat.resources.nested import public_properties
 from homeostat.resources.secrets import is_secret, secret_attributes
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks import revisions
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
 from homeostat.templates.environments import inherited
 from homeostat.templates.hidden_parameters import HiddenValues
@@ -155,7 +155,7 @@ class Redactions:
 
 def _made(tx: Connection, stack: StackFacts, number: int) -> Redaction:
     try:
-        desired = stacks.desired_of(tx, stack.id, number)
+        desired = revisions.desired_of(tx, stack.id, number)
     except LookupError:  # an old revision may have been deleted, and its values with it
         return Redaction()
     redaction = Redaction(inherited(desired.environment))

@@ -47,6 +47,11 @@ MAINTENANCE = frozenset({Action.SUSPEND, Action.RESUME, Action.LOCK, Action.UNLO
 LOCKING = frozenset({Action.LOCK, Action.UNLOCK})
 """The actions of maintenance in which every resource gets its turn, even after failures."""
 
+READ_ONLY_ACTIONS = frozenset({Action.CHECK, Action.SNAPSHOT})
+"""Actions that change no thing of a stack."""
+NON_CHANGING_ACTIONS = READ_ONLY_ACTIONS | MAINTENANCE
+"""Actions that leave the desired state as it is."""
+
 State = tuple[str, str]
 """Action and status."""
 

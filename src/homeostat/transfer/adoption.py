@@ -22,7 +22,7 @@ from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 
 NAMED = frozenset({"keypair", "container", "workflow", "cron_trigger", "queue"})
 """Kinds of things whose handles are names, which are unique only within a project."""

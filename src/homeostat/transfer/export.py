@@ -21,7 +21,7 @@ from homeostat.resources import builtin_kinds
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, shown_id, type_of
 from homeostat.store.builtin import records
-from homeostat.store.stacks import stacks, views
+from homeostat.store.stacks import revisions, stacks, views
 from homeostat.templates import environments
 
 Document = dict[str, Any]
@@ -36,7 +36,7 @@ def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs) -> Document
         graphs: Cache of compiled graphs.
     """
     revision = views.described_revision(tx, stack.id) or stack.revision
-    desired = stacks.desired_of(tx, stack.id, revision)
+    desired = revisions.desired_of(tx, stack.id, revision)
     identity = Identity(stack.id, stack.name, stack.project)
     graph: dict[str, Definition] = {}
     for number in range(stack.shards):

@@ -12,7 +12,7 @@ from homeostat.api.services.validation import Expansion, ExpansionLimits, check
 from homeostat.desired.graphs import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 
 LEAF = "OS::Heat::RandomString"
 ME = Identity("None", "stack", "project")

@@ -14,7 +14,7 @@ from template_cases import IDENTITY, Built
 
 from homeostat.api.services.validation import check
 from homeostat.model.errors import Rejected
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
     UNKNOWN,
     Compiled,

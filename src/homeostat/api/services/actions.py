@@ -23,7 +23,7 @@ from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, shards
-from homeostat.store.stacks import locks, nested_status, stacks, views
+from homeostat.store.stacks import action_begin, locks, nested_status, stacks, views
 from homeostat.templates.registry import HOOKS
 
 EXCEPTIONS_MAX = 1000
@@ -114,7 +114,7 @@ class StackActions:
                 return
             whole = stack if row is None else stacks.for_update(self._db, tx, row.handle)
             if whole is not None and whole.deleted_at is None:
-                stacks.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
+                action_begin.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
 
     def _converge_one(self, tx: Connection, stack: Row[Any], row: Resource) -> None:
         """Request convergence of one resource.
@@ -174,7 +174,7 @@ class StackActions:
             if stack.action == Action.DELETE:
                 message = f"Checking stack {stack.name} after its deletion has failed is not supported"
                 raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
-            stacks.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
+            action_begin.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
 
     def suspend(self, stack_id: str, accept: Accept = nobodys) -> None:
         """Suspend everything in the stack, dependents first. Idempotent.
@@ -214,7 +214,7 @@ class StackActions:
                 message = f"{action.title()} of stack {stack.name} after its deletion has failed is not supported"
                 raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
             accept(tx)
-            stacks.maintain(self._db, tx, stack, action, self._db.now_of(tx), self._timeout_s)
+            action_begin.maintain(self._db, tx, stack, action, self._db.now_of(tx), self._timeout_s)
 
     def lock(self, stack_id: str, wanted: locks.Lock, breaks: Callable[[locks.Lock], bool]) -> None:
         """Lock a stack. See `store.stacks.locks.lock`."""

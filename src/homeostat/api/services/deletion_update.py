@@ -8,7 +8,7 @@ from homeostat.desired.deletion_policies import policies_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import parse_template
 
 _POLICIES = ("deletion_policy", "DeletionPolicy")

@@ -10,8 +10,8 @@ from homeostat.desired.cache import Cache
 from homeostat.desired.graphs import MEMBERS_PER_SHARD, compile_desired, compile_graph, graph_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.resources import groups
-from homeostat.store.stacks import stacks, views
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks import revisions, views
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import Compiled
 
 CACHE_MAX = 20_000
@@ -69,7 +69,7 @@ class Graphs:
 
     def _get(self, tx: Connection, stack: Row[Any], number: int) -> Graph:
         def made() -> Graph:
-            return _graph(stacks.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
+            return _graph(revisions.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
 
         return self._cache.get((stack.id, number), made)
 

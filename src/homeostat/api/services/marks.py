@@ -26,7 +26,7 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import locks, stacks
+from homeostat.store.stacks import locks, revisions, stack_state, stacks
 
 DEFAULT_REASON = "state changed by resource_mark_unhealthy api"
 OPEN_ACTIONS = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.ROLLBACK, Action.RESTORE, Action.CHECK})
@@ -172,7 +172,7 @@ class Marks:
         for (id, number), more in failures.items():
             shards.count_failures(tx, id, number, more)
         for stack, _ in written.values():
-            stacks.wake_parent(tx, stack, now)
+            stack_state.wake_parent(tx, stack, now)
         return outcomes
 
 
@@ -220,7 +220,10 @@ def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Reject
         return None
     names = sorted({target.partition("/")[0] for target in targets.values()})
     made = {row.name for row in _rows(tx, stack_id, names)}
-    desired, identity = stacks.desired_of(tx, stack_id, stack.revision), Identity(stack.id, stack.name, stack.project)
+    desired, identity = (
+        revisions.desired_of(tx, stack_id, stack.revision),
+        Identity(stack.id, stack.name, stack.project),
+    )
     for name in names:
         if name not in made and name in compile_graph(desired, identity, shard_of(name, stack.shards)):
             message = f"The Resource ({name}) of Stack {stack.name} has not been made yet. Mark it after that."

@@ -39,8 +39,8 @@ from homeostat.resources.nested import FACADE, STACK, FromTemplate, NestedStack,
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks import revisions, stacks
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import Compiled, declared_in, environments, requires
 from homeostat.templates.tree import holds
 
@@ -125,11 +125,11 @@ class Previewer:
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Preview:
         """Preview the creation of a stack."""
         preview = Preview(UNBORN, name, project, (), Redaction().of(compiled), compiled)
-        return self._filled(preview, None, stacks.EMPTY, desired)
+        return self._filled(preview, None, revisions.EMPTY, desired)
 
     def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Preview:
         """Preview the update of a stack."""
-        before = stacks.desired_of(self._tx, stack.id, stack.revision)
+        before = revisions.desired_of(self._tx, stack.id, stack.revision)
         redaction = Redaction().of(compiled)
         if before.kind == "template":
             identity = Identity(stack.id, stack.name, stack.project)
@@ -150,7 +150,7 @@ class Previewer:
         """
         self._policies, self._files = {stack.id: policies}, after.files
         preview = Preview(stack.id, stack.name, stack.project, (), Redaction().of(compiled), compiled)
-        return self._filled(preview, stack, before, stacks.EMPTY)
+        return self._filled(preview, stack, before, revisions.EMPTY)
 
     # -- one stack ---------------------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class Previewer:
             return False
         if note.fate in (Fate.ADDED, Fate.REPLACED):
             child = None
-        before = stacks.desired_of(self._tx, child.id, child.revision) if child is not None else stacks.EMPTY
+        before = revisions.desired_of(self._tx, child.id, child.revision) if child is not None else revisions.EMPTY
         after = self._desired(note, parent, child, before)
         path = (*outer.path, note.name)
         if after is None or len(path) > self._horizon.depth_max:
@@ -261,9 +261,9 @@ class Previewer:
             return
         child = stacks.get(self._tx, row.handle)
         if child is not None:
-            before = stacks.desired_of(self._tx, child.id, child.revision)
+            before = revisions.desired_of(self._tx, child.id, child.revision)
             preview = Preview(child.id, child.name, child.project, (*outer.path, note.name), outer.redaction)
-            outer.gone[note.name] = self._filled(preview, child, before, stacks.EMPTY)
+            outer.gone[note.name] = self._filled(preview, child, before, revisions.EMPTY)
 
     def _still(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
         """Preview a nested stack that stays as it is."""
@@ -278,8 +278,8 @@ class Previewer:
                 note = ResourcePreview(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
                 preview.resources.append(note)
                 if kind_of(row.type) == STACK:
-                    self._inside(preview, note, stacks.EMPTY)
-        group = stacks.group_of(self._tx, stack.id, stack.revision)
+                    self._inside(preview, note, revisions.EMPTY)
+        group = revisions.group_of(self._tx, stack.id, stack.revision)
         others = int(group["count"]) - len(preview.resources) if group is not None else 0
         if others > 0:
             preview.more = {Fate.UNCHANGED: others}

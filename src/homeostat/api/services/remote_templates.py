@@ -9,7 +9,7 @@ from typing import Any
 
 from homeostat.desired.graphs import registry_of, template_of
 from homeostat.model.errors import Rejected
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import declared_in
 from homeostat.templates.environments import nested_environment
 from homeostat.templates.registry import is_template

@@ -11,7 +11,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Spares
 from homeostat.store.database import Database
-from homeostat.store.stacks import locks, snapshots, stacks
+from homeostat.store.stacks import action_begin, locks, revisions, snapshots, stacks
 
 
 def not_found(id: str) -> Rejected:
@@ -42,7 +42,7 @@ class Snapshots:
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             id, now = self._stack_service.entropy.stack_id(), self._db.now_of(tx)
-            number = stacks.take_snapshot(self._db, tx, stack, {"id": id, "place": []}, now, quotas.timeout_s)
+            number = action_begin.take_snapshot(self._db, tx, stack, {"id": id, "place": []}, now, quotas.timeout_s)
             snapshots.add(tx, id, stack_id, number, name, now)
             return self._get(tx, stack_id, id)
 
@@ -60,7 +60,7 @@ class Snapshots:
         with self._db.read() as tx:
             seen = stacks.get(tx, stack_id)
             snapshot = self._get(tx, stack_id, id)
-            desired = stacks.desired_of(tx, stack_id, snapshot.revision)
+            desired = revisions.desired_of(tx, stack_id, snapshot.revision)
         if seen is not None:
             _check_complete(snapshot)
             self._stack_service.compile(Identity(seen.id, seen.name, seen.project), desired, check_types)
@@ -75,8 +75,8 @@ class Snapshots:
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
             accept(tx)
-            desired = stacks.copy_of_revision(tx, stack, snapshot.revision)
-            stacks.revise(self._db, tx, stack, Action.RESTORE, desired, now, timeout_s, {"snapshot": going_back})
+            desired = revisions.copy_of_revision(tx, stack, snapshot.revision)
+            action_begin.revise(self._db, tx, stack, Action.RESTORE, desired, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:
         """Start deleting a snapshot, with everything that clouds keep for it.

@@ -29,14 +29,10 @@ from homeostat.observability import tracing
 from homeostat.resources.custom_constraints import Path
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store.database import Database
-from homeostat.store.stacks import cancellation, deletion, locks, revisions, stacks, views
-from homeostat.store.stacks.stacks import Desired, NewStack, encode
-from homeostat.templates import (
-    Compiled,
-    check_immutable,
-    declared_in,
-    parse_template,
-)
+from homeostat.store.stacks import action_begin, cancellation, deletion, locks, revisions, stacks, views
+from homeostat.store.stacks.action_begin import NewStack
+from homeostat.store.stacks.revisions import Desired, encode
+from homeostat.templates import Compiled, check_immutable, declared_in, parse_template
 from homeostat.templates.environments import user_sections
 from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.registry import without_nulls
@@ -290,7 +286,7 @@ class StackService:
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             now = self._db.now_of(tx)
-            stacks.add(self._db, tx, new, desired, now, self.quotas.timeout_s)
+            action_begin.add(self._db, tx, new, desired, now, self.quotas.timeout_s)
             try:
                 adoption.add(self._db, tx, project, adopted)
             except Terminal as error:
@@ -354,7 +350,7 @@ class StackService:
         if row.action != Action.DELETE:
             return None
         with self._db.read() as tx:
-            before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
+            before = revisions.desired_of(tx, row.id, views.described_revision(tx, row.id))
         return new_policies(row, before, desired)
 
     def _proposed(self, stack_id: str, intent: StackRequest, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
@@ -362,7 +358,7 @@ class StackService:
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             said = views.described_revision(tx, stack_id)
-            before = stacks.desired_of(tx, stack_id, said)
+            before = revisions.desired_of(tx, stack_id, said)
             base = before if intent.revision is None else revisions.desired(tx, stack_id, intent.revision)
         if row.spares == Spares.ALL:
             raise _abandoned(row.name)
@@ -397,7 +393,7 @@ class StackService:
         """Preview an update; that of a locked stack, as if it were unlocked. Raises like `update`."""
         row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
         with self._db.read() as tx:
-            before = stacks.desired_of(tx, row.id, views.described_revision(tx, row.id))
+            before = revisions.desired_of(tx, row.id, views.described_revision(tx, row.id))
             policies = new_policies(row, before, desired)
             previewer = self._previewer(tx, intent)
             if policies is not None:
@@ -423,7 +419,7 @@ class StackService:
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
             now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
-            stacks.revise(self._db, tx, row, Action.DELETE, stacks.EMPTY, now, timeout_s, stacks.UNHELD)
+            action_begin.revise(self._db, tx, row, Action.DELETE, revisions.EMPTY, now, timeout_s, action_begin.UNHELD)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop an action of the stack and all its nested stacks.
@@ -442,7 +438,7 @@ class StackService:
                 raise Rejected("NotSupported", f"Cancelling update when stack is {state} is not supported.")
             now = self._db.now_of(tx)
             if roll_back:
-                stacks.roll_back(self._db, tx, row, now, self.quotas.timeout_s)
+                action_begin.roll_back(self._db, tx, row, now, self.quotas.timeout_s)
             else:
                 cancellation.cancel(self._db, tx, row, now)
 
@@ -470,7 +466,7 @@ class StackService:
             if policies is not None:
                 timeout_s = self.quotas.timeout_s
                 return deletion.continue_deletion(self._db, tx, row, desired, policies, now, timeout_s, changes)
-            return stacks.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
+            return action_begin.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
 
     def _live(self, tx: Connection, stack_id: str) -> Row[Any]:
         row = stacks.get(tx, stack_id)

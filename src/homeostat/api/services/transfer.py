@@ -11,7 +11,7 @@ from homeostat.api.services.stacks import StackRequest, StackService
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store.database import Database
-from homeostat.store.stacks import locks, stacks
+from homeostat.store.stacks import action_begin, locks, stacks
 from homeostat.transfer.export import document
 
 
@@ -79,7 +79,7 @@ class StackTransfer:
             row = locks.removable(self._db, tx, stack_id)
             _check_whole(row)
             last = document(tx, row, graphs)
-            stacks.abandon(self._db, tx, row, self._db.now_of(tx), self._stack_service.quotas.timeout_s)
+            action_begin.abandon(self._db, tx, row, self._db.now_of(tx), self._stack_service.quotas.timeout_s)
             return last
 
 

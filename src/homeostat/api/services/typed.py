@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, or_, select
 
 from homeostat.store import schema
 from homeostat.store.schema import to_json
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import revisions, stacks
 
 ANY = "*"
 """Stands for all types of a service, at the end of a name."""
@@ -36,7 +36,7 @@ def found_in(tx: Connection, stack: Row[Any], wanted: Collection[str]) -> str | 
 def _texts(tx: Connection, stack: Row[Any]) -> Iterator[str]:
     root = stack if stack.parent_id is None else stacks.get(tx, stack.root_id)
     if root is not None:
-        desired = stacks.desired_of(tx, root.id, root.revision)
+        desired = revisions.desired_of(tx, root.id, root.revision)
         yield from (to_json(desired.template), to_json(desired.environment), *desired.files.values())
 
 

@@ -32,7 +32,7 @@ from homeostat.resources.nested import STACK, FromTemplate, TemplateResource, fa
 from homeostat.resources.registry import is_known, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.resources.secrets import holds_secrets, makes_secrets
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
     Compiled,
     Function,

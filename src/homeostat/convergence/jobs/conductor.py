@@ -22,7 +22,7 @@ from homeostat.observability.log_context import about
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
 from homeostat.store.shards.shards import Lease
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_end, stacks
 
 LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
@@ -140,7 +140,7 @@ def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float)
         stack = stacks.for_update(db, tx, lease.stack_id)  # before the shard (invariant 5)
         shards.set_aside(tx, lease, reason, now + for_s)
         if stack is not None and stack.deadline is not None and stack.deadline <= now:
-            stacks.fail(db, tx, stack.id, stack.revision, late, now)
+            action_end.fail(db, tx, stack.id, stack.revision, late, now)
 
 
 class Alarm(Timeout):  # type: ignore[misc]

@@ -16,7 +16,7 @@ from homeostat.planner.scope import UNREADABLE, RowScope, thing_of
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.shards import shard_state
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import revisions, stacks
 from homeostat.templates import Compiled, evaluate
 from homeostat.templates.weights import TooHeavy, weight
 
@@ -84,7 +84,7 @@ def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) 
         TooHeavy: They weigh more than `budget` has left.
     """
     facts = stacks.facts(nested)
-    desired = stacks.desired_of(tx, nested.id, nested.revision)
+    desired = revisions.desired_of(tx, nested.id, nested.revision)
     compiled = None
     if desired.kind == "template":
         compiled = compile_desired(desired, Identity(facts.id, facts.name, facts.project))

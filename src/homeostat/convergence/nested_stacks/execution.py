@@ -29,7 +29,7 @@ from homeostat.resources.registry import type_of
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import locks, stacks
+from homeostat.store.stacks import action_begin, locks, revisions, stacks
 from homeostat.transfer import adoption
 
 
@@ -42,13 +42,13 @@ class RevisionPlan:
         state: State of the nested stack (`_state`) for which this was prepared; None where there was none.
         desired: The revision, encoded for the database.
         least: Number of resources that the nested stack will have at least, see `tree_size.least_size`.
-        touched: Shards that the revision changes, see `stacks.revise`.
+        touched: Shards that the revision changes, see `action_begin.revise`.
         adopted: Rows that a new nested stack begins with, where it adopts existing things.
     """
 
     nested_id: str
     state: tuple[Any, ...] | None
-    desired: stacks.Desired
+    desired: revisions.Desired
     least: int
     touched: Mapping[int, shards.ShardChange] | None
     adopted: adoption.AdoptedRows
@@ -152,9 +152,9 @@ class NestedStacks:
                     return None
                 if world.stack.depth >= self._depth_max:
                     raise Terminal(too_deep(self._depth_max).detail)
-                nested_id, before = self._entropy.stack_id(), stacks.EMPTY
+                nested_id, before = self._entropy.stack_id(), revisions.EMPTY
             else:
-                nested_id, before = nested.id, stacks.desired_of(tx, nested.id, nested.revision)
+                nested_id, before = nested.id, revisions.desired_of(tx, nested.id, nested.revision)
             desired = self._revisions.next_revision(
                 tx, world, step, nested, nested_id, before, self._time_left(world, step, now)
             )
@@ -164,7 +164,7 @@ class NestedStacks:
         return RevisionPlan(
             nested_id,
             _state(nested),
-            stacks.encode(self._db, desired),
+            revisions.encode(self._db, desired),
             tree_size.least_size(desired),
             touched_shards(before, desired),
             adoption.write_out(self._db, rows, secret=world.stack.secret is not False),
@@ -175,10 +175,10 @@ class NestedStacks:
         world: World,
         row: Resource,
         nested_id: str,
-        desired: stacks.Desired,
+        desired: revisions.Desired,
         document: adoption.Document,
         now: float,
-    ) -> tuple[stacks.Desired, Sequence[Resource]]:
+    ) -> tuple[revisions.Desired, Sequence[Resource]]:
         """Return the first revision of a stack that adopts what a document names, and its rows.
 
         Raises:
@@ -222,12 +222,12 @@ class NestedStacks:
         under_way = nested.action == Action.DELETE and nested.status == Status.IN_PROGRESS
         if under_way and world.stack.spares in (None, nested.spares):
             return observe(tx, nested.id, now)
-        changes: dict[str, Any] = dict(stacks.UNHELD)
+        changes: dict[str, Any] = dict(action_begin.UNHELD)
         # An abandoned stack stays abandoned, even where its parent spares only what was adopted.
         if world.stack.spares is not None:
             changes["spares"] = Spares.ALL if nested.spares == Spares.ALL else world.stack.spares
-        desired, timeout_s = replace(stacks.EMPTY, secret=world.stack.secret), self._time_left(world, step, now)
-        stacks.revise(self._db, tx, nested, Action.DELETE, desired, now, timeout_s, changes)
+        desired, timeout_s = replace(revisions.EMPTY, secret=world.stack.secret), self._time_left(world, step, now)
+        action_begin.revise(self._db, tx, nested, Action.DELETE, desired, now, timeout_s, changes)
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
     def _update(
@@ -235,7 +235,7 @@ class NestedStacks:
     ) -> Answer:
         stack, action = world.stack, Action.UPDATE
         desired = self.trees.counted(tx, stack, plan.desired, plan.least, nested.size)
-        if stacks.intent_of(tx, nested.id, nested.revision) == desired.intent:
+        if revisions.intent_of(tx, nested.id, nested.revision) == desired.intent:
             return observe(tx, nested.id, now)
         changes: dict[str, Any] = {"suspended": False}
         # Where the parent converges (looks at everything, then mends it), so does the nested stack.
@@ -247,23 +247,25 @@ class NestedStacks:
         # These concern every shard of the nested stack, whatever its definition says: all are woken.
         all_shards = nested.suspended or changes.keys() & {"look_from", "snapshot"}
         desired, touched = replace(desired, secret=stack.secret), None if all_shards else plan.touched
-        stacks.revise(self._db, tx, nested, action, desired, now, self._time_left(world, step, now), changes, touched)
+        action_begin.revise(
+            self._db, tx, nested, action, desired, now, self._time_left(world, step, now), changes, touched
+        )
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
     def _pass_on(self, tx: Connection, world: World, step: Step, nested: Row[Any], now: float) -> Answer:
         """Begin the action of the parent (a check, a snapshot, maintenance) in the nested stack, once."""
         intent, timeout_s = intent_of(step.row), self._time_left(world, step, now)
-        if stacks.intent_of(tx, nested.id, nested.revision) == intent:
+        if revisions.intent_of(tx, nested.id, nested.revision) == intent:
             return observe(tx, nested.id, now)
         snapshot = world.stack.snapshot_inside(step.row.name)
         if step.operation == SNAPSHOT and snapshot is not None:
-            stacks.take_snapshot(self._db, tx, nested, snapshot, now, timeout_s, intent)
+            action_begin.take_snapshot(self._db, tx, nested, snapshot, now, timeout_s, intent)
         elif step.operation in (CHECK, CONVERGE):
-            begin = stacks.check if step.operation == CHECK else stacks.converge
+            begin = action_begin.check if step.operation == CHECK else action_begin.converge
             begin(self._db, tx, nested, now, timeout_s, intent)
         else:
             action, lock = step.operation.upper(), locks.stored_lock(world.stack.lock, nested)
-            stacks.maintain(self._db, tx, nested, action, now, timeout_s, lock=lock, intent=intent)
+            action_begin.maintain(self._db, tx, nested, action, now, timeout_s, lock=lock, intent=intent)
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
     def _time_left(self, world: World, step: Step, now: float) -> float:
@@ -289,7 +291,7 @@ class NestedStacks:
         ended = tree_size.ended(tx, stack)
         if ended:
             return Terminal(ended)
-        new = stacks.NewStack(
+        new = action_begin.NewStack(
             id=plan.nested_id,
             project=stack.project,
             name=_name_of(world, row),
@@ -308,7 +310,7 @@ class NestedStacks:
         desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
         if step.arguments.get("document") is not None:
             new = replace(new, action=Action.ADOPT)
-        stacks.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
+        action_begin.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
         adoption.add(self._db, tx, stack.project, plan.adopted)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 

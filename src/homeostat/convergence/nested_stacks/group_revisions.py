@@ -17,7 +17,7 @@ from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGro
 from homeostat.resources.nested import POLICY
 from homeostat.resources.registry import type_of
 from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import revisions
 from homeostat.templates.weights import TooHeavy, weight
 
 MEMBERS_MAX = 32 * 1024 * 1024
@@ -25,7 +25,7 @@ MEMBERS_MAX = 32 * 1024 * 1024
 
 
 def group_revision(
-    tx: Connection, world: World, row: Resource, nested: Row[Any] | None, nested_id: str, before: stacks.Desired
+    tx: Connection, world: World, row: Resource, nested: Row[Any] | None, nested_id: str, before: revisions.Desired
 ) -> groups.Group:
     """Return the next revision of a group's stack: the wanted one, or the first batch on the way to it.
 
@@ -62,7 +62,7 @@ def wanted_group(
     kind: ResourceType,
     values: Mapping[str, Any],
     nested: Row[Any] | None,
-    before: stacks.Desired,
+    before: revisions.Desired,
     launched: Launched,
     nested_id: str,
 ) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from homeostat.resources.composite import Composed
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, TemplateResource, parameters_of
 from homeostat.resources.registry import type_of
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import revisions
 from homeostat.templates import declared_in, environments
 
 
@@ -33,7 +33,7 @@ class NestedRevisions:
 
     def __init__(self) -> None:
         self._redactions = Redactions()
-        self._parent: tuple[tuple[str, int], stacks.Desired] = (("", 0), stacks.EMPTY)
+        self._parent: tuple[tuple[str, int], revisions.Desired] = (("", 0), revisions.EMPTY)
 
     def next_revision(
         self,
@@ -42,9 +42,9 @@ class NestedRevisions:
         step: Step,
         nested: Row[Any] | None,
         nested_id: str,
-        before: stacks.Desired,
+        before: revisions.Desired,
         time_left_s: float,
-    ) -> stacks.Desired:
+    ) -> revisions.Desired:
         """Return the next revision of the nested stack.
 
         Args:
@@ -53,7 +53,7 @@ class NestedRevisions:
             step: Creation or update of the resource.
             nested: Row of the nested stack, None while it is yet to be made.
             nested_id: Its id, or that of the new one.
-            before: Its newest revision, `stacks.EMPTY` where there is none.
+            before: Its newest revision, `revisions.EMPTY` where there is none.
             time_left_s: Seconds that an action of the nested stack may take.
 
         Raises:
@@ -69,7 +69,7 @@ class NestedRevisions:
             return replace(_from_template(row, parent, inside), intent=intent)
         if isinstance(kind, Composed):
             made = kind.template(kind.complete(row.properties))
-            return stacks.Desired("template", made, environment=inside, intent=intent)
+            return revisions.Desired("template", made, environment=inside, intent=intent)
         if contents == "chain":
             chain = chain_desired(kind.complete(row.properties))
             check_weight(row, chain.template["resource_properties"], len(chain.template["resources"]))
@@ -90,12 +90,12 @@ class NestedRevisions:
         texts = self._redactions.over(tx, world.stack).inside(row.name, row.properties, by_name=by_name).texts
         return {environments.INHERITED: sorted(texts)} if texts else {}
 
-    def _parent_of(self, tx: Connection, world: World) -> stacks.Desired:
+    def _parent_of(self, tx: Connection, world: World) -> revisions.Desired:
         """Return the parent's revision, read once for all its nested stacks that are made or changed in a row."""
         wanted = (world.stack.id, world.stack.revision)
         name, desired = self._parent
         if name != wanted:
-            desired = stacks.desired_of(tx, *wanted)
+            desired = revisions.desired_of(tx, *wanted)
             self._parent = (wanted, desired)
         return desired
 
@@ -105,7 +105,7 @@ def intent_of(row: Resource) -> str:
     return f"{row.token}/{row.revision}/{(row.intent or {}).get('stamp')}"
 
 
-def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str, Any]) -> stacks.Desired:
+def _from_template(row: Resource, parent: revisions.Desired, environment: dict[str, Any]) -> revisions.Desired:
     """Return the revision of the stack of a template resource.
 
     Raises:
@@ -117,13 +117,13 @@ def _from_template(row: Resource, parent: stacks.Desired, environment: dict[str,
     parameters = parameters_of(kind.stack_parameters(row.properties), declared_in(template, "parameters"))
     if FACADE in row.properties:
         environment = {**environment, environments.FACADE: row.properties[FACADE]}
-    desired = stacks.Desired("template", template, parameters, environment, parent.files)
+    desired = revisions.Desired("template", template, parameters, environment, parent.files)
     # Compiled only to be checked: what is wrong fails this resource before the nested stack exists.
     compile_desired(desired, Identity("", row.name, ""))
     return desired
 
 
-def environment_inside(parent: stacks.Desired, name: str, called: str) -> dict[str, Any]:
+def environment_inside(parent: revisions.Desired, name: str, called: str) -> dict[str, Any]:
     """Return the environment of the nested stack of a resource.
 
     Args:

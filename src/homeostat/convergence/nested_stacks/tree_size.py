@@ -24,7 +24,7 @@ from homeostat.resources.nested import FromTemplate, parameters_of
 from homeostat.resources.registry import type_of
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import cancellation, stacks
+from homeostat.store.stacks import action_begin, cancellation, revisions, stacks
 from homeostat.templates import declared_in
 from homeostat.templates.environments import nested_environment
 from homeostat.templates.tree import Allowance
@@ -77,8 +77,8 @@ class TreeSizes:
         return UNSEEN_SHARE * self.resources_max
 
     def counted(
-        self, tx: Connection, parent: StackFacts, desired: stacks.Desired, least: int, before: int
-    ) -> stacks.Desired:
+        self, tx: Connection, parent: StackFacts, desired: revisions.Desired, least: int, before: int
+    ) -> revisions.Desired:
         """Return the same revision of a nested stack with its number of resources, if the tree has room for it.
 
         The tree is counted anew only every few seconds, and when this worker has added much to it: counting it for each
@@ -120,7 +120,7 @@ class _Size:
     added: int = 0
 
 
-def least_size(desired: stacks.Desired) -> int:
+def least_size(desired: revisions.Desired) -> int:
     """Return how many resources a revision will have at least, with what is nested in the members of a large group."""
     size = size_of(desired)
     return GroupSize().size(desired) if desired.kind == "group" and size >= ESTIMATE_MIN else size
@@ -136,7 +136,7 @@ class GroupSize:
         self._allowance = Allowance()
         self._known: dict[str, int] = {}
 
-    def size(self, desired: stacks.Desired, levels: int = ESTIMATE_LEVELS) -> int:
+    def size(self, desired: revisions.Desired, levels: int = ESTIMATE_LEVELS) -> int:
         """Return how many resources a stack will have at least, nested ones included, down to `levels` levels."""
         if desired.kind == "group":
             return size_of(desired) * (1 + self._member(desired, levels))
@@ -144,7 +144,7 @@ class GroupSize:
         compiled = compile_desired(desired, identity, strict=False, allowance=self._allowance)
         return sum(1 + self._within(each, desired, levels) for each in compiled.definitions.values())
 
-    def _member(self, desired: stacks.Desired, levels: int) -> int:
+    def _member(self, desired: revisions.Desired, levels: int) -> int:
         """Return how many resources are nested in each member; 0 where members differ by the index in their text."""
         one, index_var = desired.template["resource_def"], desired.template["index_var"]
         member = groups.member_definition(one, "0", None)
@@ -153,7 +153,7 @@ class GroupSize:
         definition = Definition("0", member["type"], member["properties"], static=True)
         return self._within(registry_of(desired.environment).applied(definition), desired, levels)
 
-    def _within(self, each: Definition, around: stacks.Desired, levels: int) -> int:
+    def _within(self, each: Definition, around: revisions.Desired, levels: int) -> int:
         """Return how many resources are nested in one resource; `around` is the stack that it belongs to."""
         kind = type_of(each.type)
         if not levels or not isinstance(kind, FromTemplate | ResourceGroup):
@@ -165,7 +165,7 @@ class GroupSize:
             if not isinstance(count, int) or not isinstance(one, Mapping) or not isinstance(one.get("type"), str):
                 return 0
             group = {"resource_def": one, "index_var": each.properties.get("index_var"), "count": count, "skip": ()}
-            return self.size(stacks.Desired("group", group, environment=inside, files=around.files), levels - 1)
+            return self.size(revisions.Desired("group", group, environment=inside, files=around.files), levels - 1)
         return self._template(kind, each, inside, around.files, levels) if each.static else 0
 
     def _template(
@@ -186,7 +186,7 @@ class GroupSize:
             try:
                 template = template_of(source, files)
                 parameters = parameters_of(values, declared_in(template, "parameters"))
-                nested = stacks.Desired("template", template, parameters, environment, files)
+                nested = revisions.Desired("template", template, parameters, environment, files)
                 self._known[key] = self.size(nested, levels - 1)
             except Rejected:
                 self._known[key] = 0
@@ -213,7 +213,7 @@ def give_up(db: Database, world: World, reason: str, now: float, timeout_s: floa
             return  # a newer request has changed the tree before the stack was locked
         cancellation.cancel(db, tx, top, now, reason, cancellation.CREATING)
         if not top.disable_rollback and top.action in ROLLED_BACK_ON_FAILURE:
-            stacks.roll_back(db, tx, top, now, timeout_s)
+            action_begin.roll_back(db, tx, top, now, timeout_s)
 
 
 def _highest_busy(tx: Connection, stack: StackFacts) -> str:

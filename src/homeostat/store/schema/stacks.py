@@ -75,7 +75,7 @@ Columns:
     look_from: No resource counts as at rest before it was looked at after this time.
     step_at: The group does not start its next batch before this time.
     lock: While the stack is locked, `{"level": "all" | "stacks", "owner", "owner_id", "reason", "at", "expires_at",
-        "before"}`; times in seconds since the epoch; for before see `store.stacks.stacks.BEFORE`.
+        "before"}`; times in seconds since the epoch; for before see `store.stacks.stack_state.BEFORE`.
     suspended: The stack was suspended and has not been resumed since.
     user_project: The project, in the identity service, of the users that servers of the stack authenticate as.
     spares: Which of its things stay when the stack is deleted; see `model.world.Spares`.
@@ -108,8 +108,8 @@ Columns:
     kind: `template`, `group` (template holds the group's one definition and its members, see `resources.groups`),
         `chain` (template holds the types of its members) or `empty`.
     files: File name -> key of table `file`.
-    intent: The act of the parent that a revision of a nested stack comes from, see `store.stacks.stacks.Desired`; also
-        `store.stacks.deletion.POLICIES`; otherwise "".
+    intent: The act of the parent that a revision of a nested stack comes from, see `store.stacks.revisions.Desired`;
+        also `store.stacks.deletion.POLICIES`; otherwise "".
     action: The stack action that created the revision; "" in rows that are older than this column.
 """
 

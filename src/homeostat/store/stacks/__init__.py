@@ -1,6 +1,8 @@
 """Stacks and their desired state.
 
-- `stacks`: stacks and their current revision; `revisions`, `revision_text`, `files`: all revisions
+- `stacks`: the rows of stacks, found and locked; `stack_state`: the one writer of their action and status
+- `action_begin`, `action_end`: how an action of a stack begins and ends
+- `revisions`, `revision_text`, `files`: the desired state, stored and read
 - `cancellation`, `deletion`, `locks`, `snapshots`: requests that change a stack
 - `status_at_rest`, `nested_status`: the status that a stack reports, to users and to its parent
 - `views`, `progress`: the queries of the APIs

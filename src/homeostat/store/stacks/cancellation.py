@@ -10,7 +10,7 @@ from homeostat.model.status import Action, Status
 from homeostat.store import events, schema
 from homeostat.store.database import Database, row_lock
 from homeostat.store.shards import shards
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import stack_state, stacks
 
 CANCELLABLE = frozenset({Action.CREATE, Action.UPDATE})
 """Actions that a user can cancel; a deletion, for one, goes on."""
@@ -63,7 +63,7 @@ def _end(tx: Connection, found: Sequence[Row[Any]], action: str, now: float, rea
     for some in _chunks([each.id for each in found]):
         tx.execute(update(schema.stack).where(schema.stack.c.id.in_(some)).values(**ended))
     for each in found:
-        event = stacks.stack_event(each.id, each.name, action, Status.FAILED, reason)
+        event = stack_state.stack_event(each.id, each.name, action, Status.FAILED, reason)
         events.append(tx, each.id, [event], now)
 
 

@@ -10,7 +10,7 @@ from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_begin, revisions, stacks
 
 POLICIES = "policies"
 """The intent of a revision that only defines the policies with which its stack is deleted."""
@@ -20,7 +20,7 @@ def continue_deletion(
     db: Database,
     tx: Connection,
     stack: Row[Any],
-    desired: stacks.Desired,
+    desired: revisions.Desired,
     policies: Mapping[str, str],
     now: float,
     timeout_s: float,
@@ -42,13 +42,13 @@ def continue_deletion(
     """
     # Two revisions: one that is shown and defines the policies, and an empty one, which is what the shards converge to.
     number = int(stack.revision) + 1
-    stacks.store_revision(db, tx, stack.id, number, Action.DELETE, replace(desired, intent=POLICIES), now)
+    revisions.store_revision(db, tx, stack.id, number, Action.DELETE, replace(desired, intent=POLICIES), now)
     tx.execute(update(schema.stack).where(schema.stack.c.id == stack.id).values(revision=number))
     shown = stacks.for_update(db, tx, stack.id)
     assert shown is not None
     # Nested stacks first: their shards are deeper, so they are locked before this stack's own (ADR 0057).
     _wake_nested(tx, stack, now)
-    number = stacks.revise(db, tx, shown, Action.DELETE, stacks.EMPTY, now, timeout_s, changes)
+    number = action_begin.revise(db, tx, shown, Action.DELETE, revisions.EMPTY, now, timeout_s, changes)
     table = schema.resource
     for policy in sorted(set(policies.values())):
         names = [name for name, each in policies.items() if each == policy]
@@ -78,7 +78,7 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
         the nested stack itself.
     """
     table = schema.revision
-    with_content = (table.c.kind != stacks.EMPTY.kind,)
+    with_content = (table.c.kind != revisions.EMPTY.kind,)
     columns = select(table.c.number, table.c.intent, table.c.created_at)
     root = tx.execute(
         columns.where(table.c.stack_id == root_id, *with_content).order_by(table.c.number.desc()).limit(1)

@@ -15,7 +15,7 @@ from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import StackFacts
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_begin, stack_state, stacks
 
 Lock = Mapping[str, Any]
 """The column `lock` of `schema.stack`."""
@@ -91,7 +91,7 @@ def lock(
     stateful = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
     for each in list(tx.execute(select(table).where(table.c.id.in_(tree), stateful))):
         tx.execute(update(table).where(table.c.id == each.id).values(lock=stored_lock(wanted, each)))
-    stacks.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=stored_lock(wanted, stack))
+    action_begin.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=stored_lock(wanted, stack))
 
 
 def stored_lock(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
@@ -103,7 +103,7 @@ def stored_lock(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
     """
     if wanted is None:
         return None
-    before = (stack.lock or {}).get(stacks.BEFORE)
+    before = (stack.lock or {}).get(stack_state.BEFORE)
     stateful = stack.action not in (Action.LOCK, Action.UNLOCK) and (stack.status == Status.FAILED or stack.suspended)
     if before is None and stateful:
         # A suspended stack may have been checked since and say CHECK_COMPLETE: what must not be hidden is that it is
@@ -111,18 +111,18 @@ def stored_lock(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
         action = stack.action if stack.status == Status.FAILED else Action.SUSPEND
         reason = stack.reason if action == stack.action else f"Stack {action} completed successfully"
         before = {"action": action, "status": stack.status, "reason": reason}
-    return without_previous_state(wanted) if before is None else {**wanted, stacks.BEFORE: before}
+    return without_previous_state(wanted) if before is None else {**wanted, stack_state.BEFORE: before}
 
 
 def without_previous_state(lock: Lock | None) -> Lock | None:
     """Return a lock without the part that belongs to one stack."""
-    return None if lock is None else {name: value for name, value in lock.items() if name != stacks.BEFORE}
+    return None if lock is None else {name: value for name, value in lock.items() if name != stack_state.BEFORE}
 
 
 def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Lock], bool], timeout_s: float) -> None:
     """Begin to unlock a stack and all nested in it.
 
-    The columns keep the lock until the action has ended (see `stacks.finish`): nothing may change the stack before.
+    The columns keep the lock until the action has ended (see `action_end.finish`): nothing may change the stack before.
 
     Args:
         db: The database.
@@ -139,7 +139,7 @@ def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Loc
         raise Rejected("StackNotLocked", f"The stack {stack.name} is not locked.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
-    stacks.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
+    action_begin.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
 
 
 def _root(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
@@ -186,7 +186,7 @@ def unlock_expired(db: Database, tx: Connection, stack_id: str, now: float, time
     """
     row = stacks.for_update(db, tx, stack_id)
     if row is not None and row.deleted_at is None and is_over(stacks.facts(row), now):
-        stacks.maintain(db, tx, row, Action.UNLOCK, now, timeout_s, lock=row.lock)
+        action_begin.maintain(db, tx, row, Action.UNLOCK, now, timeout_s, lock=row.lock)
 
 
 def describe(lock: Lock) -> str:

@@ -1,13 +1,205 @@
-"""The history of a stack's revisions, as users read it: each stays readable until it is purged."""
+"""Revisions of stacks: the desired state, stored once and never changed."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Executable, Integer, Row, Select, Text, insert, select, type_coerce
 
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.stacks import Desired
+from homeostat.store.database import Database
+from homeostat.store.sql.prepared import prepared
+from homeostat.store.stacks import files, revision_text
+from homeostat.store.stacks.revision_text import EncodedRevision, Parts
+from homeostat.templates.environments import SINKS
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The content of one revision.
+
+    Attributes:
+        kind: `template`, `group`, `chain` or `empty`.
+        template: See `schema.revision`.
+        parameters: See `schema.revision`.
+        environment: See `schema.revision`.
+        files: File name -> text.
+        shards: How many shards it needs.
+        intent: For a nested stack, the act of its parent that the revision comes from. An act that is carried out
+            twice, as after a crash, is recognised by it and makes one revision only.
+        secret: Whether it, or anything in its tree of stacks, holds secrets; None if that was not determined.
+        size: How many resources it defines; None if as many as the revision before.
+        encoded: The same content, encoded; see `encode`.
+        copied_from: The number of an earlier revision of the same stack with this content: parts that are left out here
+            are copied from there.
+    """
+
+    kind: str = "empty"
+    template: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    shards: int = 1
+    intent: str = ""
+    secret: bool | None = None
+    size: int | None = field(default=None, compare=False)
+    encoded: EncodedRevision | None = field(default=None, compare=False, repr=False)
+    copied_from: int | None = field(default=None, compare=False)
+
+    @property
+    def parts(self) -> Parts:
+        return self.template, self.parameters, self.environment, self.files
+
+    @property
+    def sinks(self) -> Sequence[Mapping[str, Any]]:
+        """The settings of the event sinks; they apply if the stack is a root stack."""
+        return self.environment.get(SINKS) or ()
+
+
+EMPTY = Desired(size=0)
+
+
+def encode(db: Database, desired: Desired) -> Desired:
+    """Encode a revision's content, so that this takes no time in the transaction that stores it."""
+    return replace(desired, encoded=revision_text.encode(db.engine.dialect, desired.parts))
+
+
+def store_revision(
+    db: Database, tx: Connection, stack_id: str, number: int, action: str, desired: Desired, now: float
+) -> None:
+    """Store a revision, which never changes, with the action that it came with."""
+    # The same content as an earlier revision is copied inside the database, without decoding megabytes.
+    if desired.copied_from is not None and not desired.template:
+        _copy_revision(tx, stack_id, number, action, desired.copied_from, desired.intent, now, None, regroups=False)
+        return
+    encoded = desired.encoded
+    # What was encoded in advance may be outdated: `replace` keeps it when other parts are replaced.
+    if encoded is None or not encoded.encodes(desired.parts):
+        encoded = revision_text.encode(db.engine.dialect, desired.parts)
+    if desired.copied_from is not None:
+        _copy_revision(
+            tx, stack_id, number, action, desired.copied_from, desired.intent, now, encoded.template, regroups=True
+        )
+        return
+    files.store(db, tx, encoded.files)
+    texts = (encoded.template, encoded.parameters, encoded.environment, encoded.hashes)
+    _insert_revision(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now)
+
+
+@prepared
+def _insert_revision(
+    stack_id: str,
+    number: int,
+    action: str,
+    kind: str,
+    template: Any,
+    parameters: Any,
+    environment: Any,
+    files: Any,
+    intent: str,
+    created_at: float,
+) -> Executable:
+    return insert(schema.revision).values(
+        stack_id=stack_id,
+        number=number,
+        action=action,
+        kind=kind,
+        template=template,
+        parameters=parameters,
+        environment=environment,
+        files=files,
+        intent=intent,
+        created_at=created_at,
+    )
+
+
+@prepared
+def _copy_revision(
+    stack_id: str, number: int, action: str, source: int, intent: str, now: float, template: Any, *, regroups: bool
+) -> Executable:
+    """Build the copy of an earlier revision, with its cells as they are stored.
+
+    Args:
+        regroups: Store this template instead of the earlier one, as for the next batch of a group.
+    """
+    table = schema.revision
+    same = {column.name: column for column in table.c}
+    new: dict[str, Any] = {
+        "number": type_coerce(number, Integer),
+        "action": type_coerce(action, Text),
+        "intent": type_coerce(intent, Text),
+        "created_at": now,
+    }
+    if regroups:
+        new["template"] = type_coerce(template, table.c.template.type)
+    copied = select(*({**same, **new}.values())).where(table.c.stack_id == stack_id, table.c.number == source)
+    return insert(table).from_select(list(same), copied)
+
+
+def copy_of_revision(tx: Connection, stack: Row[Any], number: int) -> Desired:
+    """Return the content of a revision by reference, to be stored again as the newest one.
+
+    Nothing large is read, except the environment of a root stack, which names its event sinks.
+
+    Raises:
+        LookupError: There is no such revision.
+    """
+    row = _revision_kind(tx, stack.id, number).first()
+    if row is None:
+        raise LookupError(f"stack {stack.id} has no revision {number}")
+    return Desired(row.kind, environment=row.environment if stack.parent_id is None else {}, copied_from=number)
+
+
+@prepared
+def _revision_kind(stack_id: str, number: int) -> Select[Any]:
+    table = schema.revision
+    return select(table.c.kind, table.c.environment).where(table.c.stack_id == stack_id, table.c.number == number)
+
+
+def intent_of(tx: Connection, stack_id: str, number: int) -> str:
+    """Return the act of the parent that a revision of a nested stack comes from."""
+    return str(_intent(tx, stack_id, number).scalar_one())
+
+
+@prepared
+def _intent(stack_id: str, number: int) -> Select[Any]:
+    table = schema.revision
+    return select(table.c.intent).where(table.c.stack_id == stack_id, table.c.number == number)
+
+
+def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
+    """Return the content of one revision.
+
+    Raises:
+        LookupError: There is no such revision.
+    """
+    row = _of_number(tx, stack_id, number).first()
+    if row is None:
+        raise LookupError(f"stack {stack_id} has no revision {number}")
+    texts = files.load(tx, row.files)
+    return Desired(row.kind, row.template, row.parameters, row.environment, texts, intent=row.intent)
+
+
+@prepared
+def _of_number(stack_id: str, number: int) -> Select[Any]:
+    return select(schema.revision).where(schema.revision.c.stack_id == stack_id, schema.revision.c.number == number)
+
+
+def group_of(tx: Connection, stack_id: str, number: int) -> Mapping[str, Any] | None:
+    """Return the group that a revision defines (see `resources.groups`); None for a revision of another kind."""
+    return _group(tx, stack_id, number).scalar_one_or_none()
+
+
+@prepared
+def _group(stack_id: str, number: int) -> Select[Any]:
+    table = schema.revision
+    return select(table.c.template).where(
+        table.c.stack_id == stack_id, table.c.number == number, table.c.kind == "group"
+    )
+
+
+# -- the history, as users read it: each revision stays readable until it is purged ------------------------------------
 
 _revision = schema.revision
 
@@ -43,7 +235,7 @@ def desired(tx: Connection, stack_id: str, number: int) -> Desired:
         raise Rejected(
             "HTTPBadRequest", f"revision {number} wants nothing to exist: to have that again, delete the stack"
         )
-    return stacks.desired_of(tx, stack_id, number)
+    return desired_of(tx, stack_id, number)
 
 
 def not_found(stack_id: str, number: int) -> Rejected:

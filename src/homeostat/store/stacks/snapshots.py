@@ -17,6 +17,7 @@ from homeostat.store.shards import orphans
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.sql import notices
 from homeostat.store.sql.prepared import prepared
+from homeostat.store.stacks import snapshots
 
 AGAIN_S = 5.0
 """Time between two steps of the deletion of a snapshot."""
@@ -168,3 +169,13 @@ def remove_of_stack(
 def _leave_orphans(db: Database, tx: Connection, left: Sequence[tuple[Row[Any], str]], now: float) -> None:
     given_up = [Orphan(each.token, snapshots_of(each.kind), project) for each, project in left]
     orphans.add(db, tx, given_up, now)
+
+
+def interrupt(tx: Connection, stack: Row[Any], reason: str) -> None:
+    """Fail the snapshot that is being taken of a stack, since the action that takes it ends.
+
+    A nested stack (with a place) leaves it alone: the snapshot belongs to the stack that it was requested of.
+    """
+    taken = stack.snapshot if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS else None
+    if taken is not None and not taken["place"]:
+        snapshots.fail(tx, taken["id"], reason)

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, exists, or_, select
 
-from homeostat.model.status import WELL, Action, Status, stack_may
+from homeostat.model.status import NON_CHANGING_ACTIONS, WELL, Action, Status, stack_may
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_end, stack_state, stacks
 
 WELL_AGAIN = "Stack CHECK completed successfully: all its resources are well again"
 LATER_S = 1.0
@@ -66,15 +66,15 @@ def correct(
         return None
     if row.action == Action.DELETE:
         if not _is_left(tx, row) and not _busy_elsewhere(tx, row, number):
-            stacks.finish(db, tx, row, now)
+            action_end.finish(db, tx, row, now)
         return None
     if _parent_waits(tx, row):
         return now + LATER_S
-    reason = stacks.failed_resources(tx, row)
+    reason = action_end.failed_resources(tx, row)
     if reason and row.status == Status.COMPLETE:
-        stacks.change_status_at_rest(tx, row, Action.CHECK, Status.FAILED, reason, now)
+        stack_state.change_status_at_rest(tx, row, Action.CHECK, Status.FAILED, reason, now)
     elif not reason and row.status == Status.FAILED and not _busy_elsewhere(tx, row, number):
-        stacks.change_status_at_rest(tx, row, Action.CHECK, Status.COMPLETE, WELL_AGAIN, now)
+        stack_state.change_status_at_rest(tx, row, Action.CHECK, Status.COMPLETE, WELL_AGAIN, now)
     return None
 
 
@@ -89,7 +89,7 @@ def _is_left(tx: Connection, row: Row[Any]) -> bool:
 def _parent_waits(tx: Connection, row: Row[Any]) -> bool:
     """Return whether the parent is in an action that waits for the status of this stack and does not change it."""
     parent = stacks.get(tx, row.parent_id) if row.parent_id is not None else None
-    return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in stacks.NON_CHANGING_ACTIONS
+    return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in NON_CHANGING_ACTIONS
 
 
 def _busy_elsewhere(tx: Connection, row: Row[Any], number: int) -> bool:

@@ -1,0 +1,343 @@
+"""How an action of a stack begins: each is a new revision, whatever is in progress (invariant 8, CONTRIBUTING.md)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, update
+from sqlalchemy.exc import IntegrityError
+
+from homeostat.model.errors import Rejected
+from homeostat.model.status import READ_ONLY_ACTIONS, Action, Status
+from homeostat.model.world import Spares
+from homeostat.store import events, schema
+from homeostat.store.builtin import event_sinks
+from homeostat.store.database import Database
+from homeostat.store.shards import look_schedule, shards
+from homeostat.store.stacks import revisions, snapshots, stack_state, stacks
+from homeostat.store.stacks.revisions import EMPTY, Desired
+
+UNHELD: Mapping[str, Any] = {"suspended": False, "lock": None}
+"""Columns that a deletion resets: nothing holds the stack any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewStack:
+    """A stack that is about to be stored.
+
+    Attributes:
+        action: CREATE, or ADOPT if it takes over existing things.
+        parent_id: Of a nested stack, the stack of its parent resource; None for a root stack.
+        parent_name: The name of the parent resource.
+        parent_key: The key of the row of the parent resource.
+        parent_shard: The shard of that row.
+        root_id: The root of its tree of stacks; "" for a root stack.
+        depth: The level of nesting; 0 for a root stack.
+    """
+
+    id: str
+    project: str
+    name: str
+    owner: str | None = None
+    action: str = Action.CREATE
+    disable_rollback: bool = True
+    timeout_mins: int | None = None
+    tags: list[str] | None = None
+    converge: bool = True
+    observe_s: float | None = None
+    exceptions: Mapping[str, Mapping[str, Any]] | None = None
+    healing: Mapping[str, Any] | None = None
+    parent_id: str | None = None
+    parent_name: str | None = None
+    parent_key: str | None = None
+    parent_shard: int | None = None
+    root_id: str = ""
+    depth: int = 0
+    snapshot: Mapping[str, Any] | None = None
+    lock: Mapping[str, Any] | None = None
+
+
+NEW_COLUMNS = tuple(each.name for each in fields(NewStack) if each.name not in ("action", "root_id"))
+"""The fields of a new stack that are columns of its row as they are."""
+
+
+def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
+    """Store a stack with its first revision, and wake its shards.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        new: The stack.
+        desired: The content of its first revision.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+
+    Raises:
+        Rejected: StackExists, if the project has a live stack of that name.
+    """
+    values = {name: getattr(new, name) for name in NEW_COLUMNS}
+    values |= {
+        "root_id": new.root_id or new.id,
+        "revision": 1,
+        "action": new.action,
+        "status": Status.IN_PROGRESS,
+        "reason": f"Stack {new.action} started",
+        "spares": Spares.ADOPTED if new.action == Action.ADOPT else None,
+        "deadline": now + stacks.timeout_of(new.timeout_mins, timeout_s),
+        "shards": desired.shards,
+        "secret": desired.secret,
+        "size": desired.size or 0,
+        "created_at": now,
+    }
+    # The unique index decides: a check before would race with other requests.
+    try:
+        tx.execute(insert(schema.stack), values)
+    except IntegrityError as error:
+        raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
+    revisions.store_revision(db, tx, new.id, 1, new.action, desired, now)
+    shards.ensure(db, tx, new.id, new.project, desired.shards)
+    shards.wake(tx, new.id, now, shards.USER)
+    if new.parent_id is None and desired.sinks:
+        event_sinks.set_sinks(tx, new.id, desired.sinks)
+    events.append(tx, new.id, [stack_state.stack_event(new.id, new.name, new.action, Status.IN_PROGRESS)], now)
+
+
+def revise(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    desired: Desired,
+    now: float,
+    timeout_s: float,
+    changes: Mapping[str, Any] | None = None,
+    touched: Collection[int] | None = None,
+) -> int:
+    """Make `desired` the newest revision of a stack, whatever is in progress (invariant 8, CONTRIBUTING.md).
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked by `for_update` in this transaction.
+        action: The action of the stack that begins.
+        desired: The content of the revision.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        changes: Other columns of the stack to change.
+        touched: The shards whose part of the desired state differs from before; None for all. Others are not woken if
+            they are at rest, so that a small change of a large group costs little.
+
+    Returns:
+        The number of the revision.
+    """
+    number = int(stack.revision) + 1
+    revisions.store_revision(db, tx, stack.id, number, action, desired, now)
+    columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
+    timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
+    begun = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
+    times = {"deadline": now + stacks.timeout_of(timeout_mins, timeout_s), "updated_at": now}
+    # Whatever the revision before was waiting for has ended; `columns` may set some of it again.
+    ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
+    # A stack never has fewer shards than before: those beyond the new revision have rows to delete.
+    stack_state.change(
+        tx, stack.id, {**begun, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns}
+    )
+    # Only ever from False to True: rows that were written before may hold secrets of older revisions. The whole tree
+    # changes at once, since values flow between its stacks.
+    if desired.secret and stack.secret is False:
+        tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
+        tx.execute(update(schema.stack).where(*tree).values(secret=True))
+    _wake_changed(db, tx, stack, desired, number, now, touched)
+    # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
+    if desired.kind == EMPTY.kind and stack.shards > 1:
+        shards.settle_empty(tx, stack.id, number, now)
+    snapshots.interrupt(tx, stack, f"Stack {action} came in between")
+    if columns.get("look_from") is not None:
+        look_schedule.request_look(tx, [stack.id], columns["look_from"])
+    # An empty revision names no sinks; the present ones stay, so that they receive the events of the deletion.
+    if stack.parent_id is None and desired.kind != EMPTY.kind:
+        event_sinks.set_sinks(tx, stack.id, desired.sinks)
+    events.append(tx, stack.id, [stack_state.stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
+    return number
+
+
+def _wake_changed(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    desired: Desired,
+    number: int,
+    now: float,
+    touched: Collection[int] | None,
+    priority: int = shards.USER,
+) -> None:
+    """Create missing shards, and wake those that a new revision concerns; for `touched` see `revise`."""
+    shards.ensure(db, tx, stack.id, stack.project, desired.shards)
+    if touched is None:
+        shards.wake(tx, stack.id, now, priority, restart_at=number)
+    else:
+        shards.carry_over(tx, stack.id, number, touched)
+        shards.wake_unsettled(tx, stack.id, now, priority, number)
+
+
+def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
+    """Make the newest desired state a revision once more, with a look at everything first (CV9, ADR 0020).
+
+    An action in progress continues under its name.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        intent: See `Desired`.
+
+    Returns:
+        The number of the revision.
+    """
+    going_on = stack.status == Status.IN_PROGRESS and stack.action not in READ_ONLY_ACTIONS
+    action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
+    return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, {"suspended": False})
+
+
+def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
+    """Begin a check, which looks at every resource and reports whether it is as desired; return the new revision."""
+    return _revise_unchanged(db, tx, stack, Action.CHECK, now, timeout_s, intent)
+
+
+def take_snapshot(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    snapshot: Mapping[str, Any],
+    now: float,
+    timeout_s: float,
+    intent: str = "",
+) -> int:
+    """Begin a snapshot of the data of every resource; return the new revision.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked.
+        snapshot: The column of `schema.stack`.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        intent: See `Desired`.
+    """
+    changes = {"look_from": None, "snapshot": snapshot}
+    return _revise_unchanged(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
+
+
+def maintain(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    now: float,
+    timeout_s: float,
+    *,
+    lock: Mapping[str, Any] | None = None,
+    intent: str = "",
+) -> int:
+    """Begin to suspend, resume, lock or unlock a stack; return the new revision (ADR 0037).
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        stack: The stack's row, locked.
+        action: SUSPEND, RESUME, LOCK or UNLOCK.
+        now: The agreed time.
+        timeout_s: The service's default for the time that an action may take.
+        lock: The lock that the stack has from now on, if any (see `schema.stack`).
+        intent: See `Desired`.
+    """
+    suspended = stack.suspended if action in (Action.LOCK, Action.UNLOCK) else action == Action.SUSPEND
+    changes = {"lock": lock, "suspended": suspended}
+    # A lock of level `stacks` does not touch any thing, so there is no reason to look at them first. If it replaces
+    # another lock, things may have to be unlocked for it.
+    if action == Action.LOCK and lock is not None and lock["level"] == "stacks" and stack.action != Action.LOCK:
+        changes["look_from"] = None
+    return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, changes)
+
+
+def _revise_unchanged(
+    db: Database,
+    tx: Connection,
+    stack: Row[Any],
+    action: str,
+    now: float,
+    timeout_s: float,
+    intent: str,
+    changes: Mapping[str, Any] | None = None,
+) -> int:
+    """Make the same desired state another revision.
+
+    It counts as complete from the start if the one before was, so that its failure neither halts the stack nor rolls it
+    back. A stack that is being restored to a snapshot continues to be.
+    """
+    desired = replace(revisions.copy_of_revision(tx, stack, stack.revision), intent=intent)
+    goes_back = stack.snapshot if stacks.facts(stack).restoring else None
+    columns = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
+    if stack.complete_revision == stack.revision:
+        columns["complete_revision"] = stack.revision + 1
+    return revise(db, tx, stack, action, desired, now, timeout_s, columns)
+
+
+def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> int:
+    """Roll back to the last COMPLETE revision (CV11), or to nothing if there is none; return the new revision."""
+    goal = stack.complete_revision
+    desired = EMPTY if goal is None else revisions.copy_of_revision(tx, stack, goal)
+    return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
+
+
+def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> None:
+    """Delete a stack and all nested in it without touching any of their things, for good (ADR 0035)."""
+    table = schema.stack
+    tx.execute(update(table).where(table.c.id.in_(stacks.tree_of(stack.id))).values(spares=Spares.ALL))
+    if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
+        return
+    # A deletion in progress that touches things begins again: nested stacks may have failed in it, and the stacks
+    # around them may be about to learn of that.
+    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL, **UNHELD})
+
+
+def delay_batch(tx: Connection, row: Row[Any], until: float) -> None:
+    """Let the next batch of a group's members wait until a time."""
+    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
+
+
+def begin_batch(
+    db: Database,
+    tx: Connection,
+    row: Row[Any],
+    desired: Desired,
+    now: float,
+    touched: Mapping[int, shards.ShardChange] | None,
+) -> None:
+    """Make `desired` the next revision of the action in progress, as the next batch of a group (ADR 0014).
+
+    Action, deadline and intent stay as they are. The revision before is deleted, unless a rollback returns to it: a
+    series may have as many revisions as the group has members.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        row: The stack's row, locked.
+        desired: The content of the revision.
+        now: The agreed time.
+        touched: See `revise`; members of these shards that do not change count as done.
+    """
+    table, number = schema.stack, int(row.revision) + 1
+    revisions.store_revision(db, tx, row.id, number, row.action, desired, now)
+    tx.execute(
+        update(table)
+        .where(table.c.id == row.id)
+        .values(revision=number, shards=max(int(row.shards), desired.shards), step_at=None)
+    )
+    if row.revision != row.complete_revision:
+        old = schema.revision
+        tx.execute(delete(old).where(old.c.stack_id == row.id, old.c.number == row.revision))
+    _wake_changed(db, tx, row, desired, number, now, touched, shards.ROLLOUT)
+    shards.restart_progress(tx, row.id, touched or {})

@@ -1,0 +1,182 @@
+"""How an action of a stack ends, and which failed resources its reason names."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, or_, select, update
+
+from homeostat.model.status import LOCKING, MAINTENANCE, NON_CHANGING_ACTIONS, READ_ONLY_ACTIONS, Action, Status
+from homeostat.model.world import Spares
+from homeostat.store import events, schema
+from homeostat.store.builtin import stack_users, stored_trusts
+from homeostat.store.database import Database
+from homeostat.store.shards import shards
+from homeostat.store.sql.prepared import prepared
+from homeostat.store.stacks import snapshots, stack_state, stacks
+
+NEVER_COMPLETE = "Some resources were never created: the last update did not complete"
+
+
+NAMED_MAX = 10
+"""Maximum number of failed resources that the reason of a failed check names."""
+
+
+def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
+    """Return the stack's row, locked, if it is in progress and all its shards are at rest at `number`, its newest.
+
+    The lock makes the shards of a stack take turns here. Without it, two that come to rest in the same instant would
+    each see the other one unfinished, and the stack would stay IN_PROGRESS.
+    """
+    row = stacks.for_update(db, tx, stack_id)
+    if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
+        return None
+    return row if is_settled(tx, row, number) else None
+
+
+def is_settled(tx: Connection, stack: Row[Any], number: int) -> bool:
+    """Return whether all shards of a stack are at rest at revision `number`."""
+    # Actions that change nothing may end although resources failed before them; for all others a FAILED resource means
+    # that the revision has not been reached.
+    changing = stack.action not in NON_CHANGING_ACTIONS
+    return not _unfinished(tx, stack.id, number, stack.shards, changing=changing).scalar_one()
+
+
+@prepared
+def _unfinished(stack_id: str, number: int, count: int, *, changing: bool) -> Select[Any]:
+    shard = schema.shard
+    unfinished = shard.c.settled_revision < number
+    if changing:
+        unfinished = or_(unfinished, shard.c.failures > 0)
+    return select(exists().where(shard.c.stack_id == stack_id, shard.c.number < count, unfinished))
+
+
+def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
+    """Finish the action of a stack if all its shards are at rest at revision `number` and that is still the newest.
+
+    Returns:
+        The stack's row as it was before; None if nothing was finished.
+    """
+    row = lock_settled(db, tx, stack_id, number)
+    if row is not None:
+        finish(db, tx, row, now)
+    return row
+
+
+def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
+    """Fail the stack if `number` is still its newest revision and in progress; return its row as it was before.
+
+    The check happens under the lock: a user may have stored a newer revision since the pass has loaded the stack, and a
+    failure of the older one says nothing about it.
+    """
+    row = stacks.for_update(db, tx, stack_id)
+    if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
+        return None
+    _finish(tx, row, Status.FAILED, reason, now)
+    shards.wake(tx, stack_id, now, shards.USER)
+    snapshots.interrupt(tx, row, reason)
+    return row
+
+
+def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
+    """End the action of a stack that is settled (see `lock_settled`).
+
+    It is COMPLETE, except for a check that found something wrong, a lock that could not be set or removed everywhere,
+    and a snapshot of a stack whose desired state was never reached.
+    """
+    failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
+    if row.action in LOCKING:
+        table = schema.resource
+        failure = failed_resources(tx, row, table.c.action.in_(LOCKING), table.c.revision == row.revision)
+    if row.action == Action.SNAPSHOT and row.complete_revision != row.revision:
+        failure = NEVER_COMPLETE
+    if failure:
+        _finish(tx, row, Status.FAILED, failure, now)
+        snapshots.interrupt(tx, row, failure)
+    else:
+        _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
+    if row.action == Action.UNLOCK and row.parent_id is None and not failure:
+        _unlocked(tx, row, now)
+    elif row.action in READ_ONLY_ACTIONS or row.action in (Action.ADOPT, Action.RESUME):
+        # During these actions nothing is healed; what was found to differ may be mended now.
+        shards.wake(tx, row.id, now, shards.HEAL)
+    if row.action == Action.DELETE:
+        snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)
+
+
+def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: float) -> None:
+    values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
+    if status is Status.COMPLETE and row.action not in MAINTENANCE:
+        values["complete_revision"] = row.revision
+        if row.spares == Spares.ADOPTED:
+            values["spares"] = None
+        if row.action == Action.DELETE:
+            values["deleted_at"] = now
+            if row.parent_id is None:
+                stored_trusts.release(tx, row.id)
+                stack_users.mark_stack_departed(tx, row.id)
+    stack_state.change(tx, row.id, values)
+    events.append(tx, row.id, [stack_state.stack_event(row.id, row.name, row.action, status, reason)], now)
+    stack_state.wake_parent(tx, row, now)
+    # A locked stack has nothing else to do, so its first shard is woken when the lock expires: that pass unlocks it.
+    if row.action == Action.LOCK and row.parent_id is None and row.lock["expires_at"] is not None:
+        shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])
+
+
+def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
+    """Remove the lock from a stack and from all nested in it, and wake them, since they may be healed again.
+
+    The caller has locked the whole tree before its own shard (`lock_order.take_tree`): this changes rows of stacks and
+    shards above and below it.
+    """
+    table, tree = schema.stack, stacks.tree_of(row.id)
+    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))):
+        _restore_status(tx, each, now)
+    tx.execute(update(table).where(table.c.id.in_(tree)).values(lock=None))
+    shards.wake_all(tx, tree, now, shards.HEAL)
+
+
+def _restore_status(tx: Connection, row: Row[Any], now: float) -> None:
+    """Let an unlocked stack report the state that it had before it was locked."""
+    before = row.lock.get(stack_state.BEFORE)
+    if before is None or row.action != Action.UNLOCK:
+        return
+    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**before))
+    event = stack_state.stack_event(row.id, row.name, before["action"], before["status"], before["reason"])
+    events.append(tx, row.id, [event], now)
+
+
+def _failed_check(tx: Connection, stack: Row[Any]) -> str:
+    """Return what a check has found wrong; "" if nothing."""
+    never = NEVER_COMPLETE if stack.complete_revision != stack.revision else ""
+    return failed_resources(tx, stack) or never
+
+
+def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool]) -> str:
+    """Return which resources of a stack are FAILED, and why; "" if none is.
+
+    Args:
+        tx: The transaction.
+        stack: The stack's row.
+        *among: Conditions on the rows to consider.
+    """
+    # The counters of the shards are few rows; without a failure the resources need not be read.
+    if not shards.failures_of(tx, stack.id):
+        return ""
+    table = schema.resource
+    # A replaced row does not count any more, unless it could not be deleted.
+    hinders = or_(table.c.replaced_by.is_(None), table.c.action == Action.DELETE)
+    failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders, *among)
+    counted = func.count().over().label("failures")
+    chosen = select(table.c.name, table.c.reason, counted).where(*failed).order_by(table.c.name).limit(NAMED_MAX)
+    named = list(tx.execute(chosen))
+    if not named:
+        return ""
+    named_failures = "; ".join(_reason_with_name(each.name, each.reason) for each in named)
+    more = named[0].failures - NAMED_MAX
+    action = stack.action if among else Action.CHECK
+    return f"Resource {action} failed: {named_failures}" + (f"; and {more} more" if more > 0 else "")
+
+
+def _reason_with_name(name: str, reason: str) -> str:
+    """Return the reason of a failed resource, preceded by its name unless the reason names it already."""
+    named = any(f" resources.{name}{end}" in reason for end in ":.[")
+    return reason if named else f"{name}: {reason}"
