@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from homeostat.desired import graphs
-from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.encryption.encrypted_cells import Keyring
+from homeostat.store.schema import cells
 
 WRITTEN_MAX = 8_000
 """Characters that may be written out, or encrypted, in one turn: what is known only there is small."""
@@ -59,7 +59,7 @@ def watched(report: Callable[[str], None], written_max: int = WRITTEN_MAX) -> It
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Database, "write", write)
-        patch.setattr(schema, "orjson", _Shim(watching(orjson.dumps, writes=True)))
+        patch.setattr(cells, "orjson", _Shim(watching(orjson.dumps, writes=True)))
         patch.setattr(Keyring, "encrypt", watching(Keyring.encrypt, writes=True))
         for name in ("compile_template", "parse_template"):
             patch.setattr(graphs, name, watching(getattr(graphs, name), writes=False))

@@ -169,7 +169,7 @@ class DyingSinks(Sinks):
 def test_events_are_given_up_that_nobody_took_for_long(
     service: Service, listener: Listener, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "GIVEN_UP_S", 3600.0)
+    monkeypatch.setattr(delivery, "DROP_S", 3600.0)
     listener.fault = Transient("nobody is at home")
     stack_id = service.create({"a": double()}, environment=LISTENING)
     count = len(service.story(stack_id))

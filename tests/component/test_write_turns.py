@@ -134,7 +134,7 @@ def test_nothing_large_is_written_out_when_a_snapshot_is_taken(found: list[str])
 
 
 def test_a_snapshot_of_a_large_stack_names_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_end, "RESOURCES_TOLD", 4)
+    monkeypatch.setattr(snapshot_end, "RESOURCES_MAX", 4)
     service = Service()
     stack_id = service.create({"a": group(3, volume()), "b": group(2, volume())})
     service.rest()
