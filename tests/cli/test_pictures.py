@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from homeostat.cli.errors import Problem, Usage
-from homeostat.cli.explain import ATTEMPTS, WORDS, arranged, read, read_reason
+from homeostat.cli.explain import ATTEMPTS, arranged, read, read_reason
 from homeostat.cli.pictures import (
     Durations,
     StackPicture,
@@ -20,7 +20,8 @@ from homeostat.cli.pictures import (
 from homeostat.cli.stack_files import default_name, stack_body
 from homeostat.cli.tree import arrange
 from homeostat.cli.views import ResourceView, Snapshot, lasting, read_resource, stack_of
-from homeostat.model.plan import Verb, Why
+from homeostat.model.plan import Verb
+from homeostat.model.waiting import REASONS, Why
 from homeostat.planner.report.explain import COMPARE, LOOK
 
 NOW = 1000.0
@@ -279,7 +280,7 @@ class TestExplained:
         assert "it could not be observed since it was begun: connection refused" in drawn(snapshot(explanation=told))
 
     def test_every_reason_and_attempt_has_words(self) -> None:
-        assert {str(why) for why in Why} == set(WORDS)
+        assert {str(why) for why in Why} == set(REASONS)
         assert {str(verb) for verb in Verb} | {LOOK, COMPARE} == set(ATTEMPTS)
 
     def test_what_is_at_rest_waits_for_nothing(self) -> None:

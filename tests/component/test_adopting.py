@@ -9,8 +9,8 @@ from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.loader import load
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.model.plan import Why
 from homeostat.model.status import resource_may
+from homeostat.model.waiting import Why
 from homeostat.planner.report.explain import ShardStatus, explain
 from tests.component.adopted import CHILD, VALUE, document, entry, there
 from tests.component.running import Service, group, server, template, volume

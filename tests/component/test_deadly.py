@@ -9,7 +9,7 @@ from taskflow.exceptions import JobFailure
 
 from homeostat.convergence.jobs.conductor import DEADLY_PAUSE_S, run_pass
 from homeostat.model.errors import Transient
-from homeostat.model.plan import Why
+from homeostat.model.waiting import Why
 from homeostat.store.operation import health, workers
 from homeostat.store.shards import shards
 from tests.component.running import LIMITS, Service, volume

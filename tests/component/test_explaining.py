@@ -13,7 +13,7 @@ from homeostat.convergence import explainer
 from homeostat.convergence.explainer import ExplainedResource, Explainer, Place, StackProgress
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.model.plan import Why
+from homeostat.model.waiting import Why
 from homeostat.planner.report.estimate import Basis
 from homeostat.store import schema
 from homeostat.store.operation import workers

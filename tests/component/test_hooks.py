@@ -10,7 +10,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
-from homeostat.model.plan import Why
+from homeostat.model.waiting import Why
 from homeostat.store import schema
 from tests.component.running import Service, double, group, server, volume
 

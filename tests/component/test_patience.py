@@ -7,7 +7,7 @@ import pytest
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.model.plan import Why
+from homeostat.model.waiting import Why
 from tests.component.running import LIMITS, Service, double, group, server, volume
 from tests.component.test_explaining import told
 

@@ -20,7 +20,7 @@ from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
 from homeostat.desired.graphs import compile_desired
 from homeostat.model.desired import Identity
-from homeostat.model.plan import RELEASED_BY
+from homeostat.model.waiting import REASONS
 from homeostat.plugins import loading
 from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
@@ -206,8 +206,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_reason_to_wait_is_documented() -> None:
     page = (DOCS / "howto" / "why-is-my-stack-waiting.md").read_text(encoding="utf-8")
-    told = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page, re.MULTILINE)
-    assert dict(told) == {str(why): release for why, release in RELEASED_BY.items()}
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
+    assert rows == [(str(why), each.words, each.released_by) for why, each in REASONS.items()]
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 
 from homeostat.convergence.loader import Loaded, load
 from homeostat.desired.graphs import DesiredGraphs, Graph
-from homeostat.model.plan import Why
 from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.waiting import Why
 from homeostat.model.world import Resource, Seen
 from homeostat.planner import Frontier
 from homeostat.planner.current import current_row

@@ -6,35 +6,11 @@ from typing import Any
 
 from homeostat.cli.tree import branches
 from homeostat.cli.views import Key, last_part, lasting, seconds
+from homeostat.model.waiting import words as words_of
 
 Place = tuple[tuple[str, ...], bool]
 """Path of names, and whether it is a leftover."""
 
-WORDS = {
-    "requires": "it needs others first",
-    "building": "it is under way",
-    "backoff": "it will be tried again",
-    "brake": "others are healed first",
-    "blind": "a look found everything gone, which is not believed",
-    "asks": "it asks before it is made anew",
-    "unseen": "it could not be observed",
-    "halted": "the stack has failed",
-    "failed": "it failed",
-    "in_use": "others still use it",
-    "leaving": "what it replaces is on its way out",
-    "snapshot": "a snapshot of it is made first",
-    "answer": "the cloud has not answered",
-    "turn": "it has its turn",
-    "no_worker": "no worker is alive",
-    "set_aside": "an internal error",
-    "left_alone": "it is left as it is",
-    "pause": "a pause between batches",
-    "hook": "it stops at a hook",
-    "unhealthy": "it is marked unhealthy",
-    "locked": "the stack is locked",
-    "suspended": "the stack is suspended",
-}
-"""Words for `why` in the API's reasons."""
 ATTEMPTS = {
     "create": "to be created",
     "find": "a look whether its creation has begun",
@@ -97,7 +73,7 @@ class Reason:
         """A few words, for one line."""
         if self.waits_for:
             return f"for {', '.join(self.waits_for)}"
-        return self.reason or WORDS.get(self.why, self.why)
+        return self.reason or words_of(self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +130,7 @@ def _waiting(waiting: Mapping[str, Any] | None) -> str:
     if waiting is None:
         return ""
     until = f" until {waiting['due_at']}" if waiting["due_at"] else ""
-    return (
-        f"{WORDS.get(waiting['why'], waiting['why'])}{until}: {waiting['reason']}; released by {waiting['released_by']}"
-    )
+    return f"{words_of(waiting['why'])}{until}: {waiting['reason']}; released by {waiting['released_by']}"
 
 
 def _outlook(wire: Mapping[str, Any]) -> Outlook:
@@ -198,7 +172,7 @@ def read_reason(wire: Mapping[str, Any]) -> Reason:
 def _cause(cause: Mapping[str, Any] | None) -> str:
     if cause is None:
         return ""
-    words = WORDS.get(cause["why"], cause["why"])
+    words = words_of(cause["why"])
     reason = f", {cause['reason']}" if cause["reason"] else ""
     return f"{'.'.join(cause['path'])}: {words}{reason}"
 
@@ -227,7 +201,7 @@ def since(reason: Reason, now: float) -> str:
 
 def details(reason: Reason, now: float) -> list[tuple[str, str]]:
     """Return label and text of each line about one reason."""
-    words = WORDS.get(reason.why, reason.why)
+    words = words_of(reason.why)
     blocked = ", ".join(reason.blocks)
     if reason.blocks_count > len(reason.blocks):
         blocked += f" and {reason.blocks_count - len(reason.blocks)} more"

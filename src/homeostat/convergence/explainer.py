@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Row
 
 from homeostat.convergence.loader import load
 from homeostat.desired.graphs import DesiredGraphs, numbers_of, shard_of
-from homeostat.model.plan import Waiting
 from homeostat.model.status import Status
+from homeostat.model.waiting import Waiting
 from homeostat.model.world import HEAL_SHARE
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.report.estimate import Chain, Durations, Estimate, critical_path, medians, time_left

@@ -6,4 +6,5 @@
 - `observed`: observations and verdicts
 - `world`: everything that deciding needs
 - `plan`: decisions
+- `waiting`: reasons not to act yet
 """

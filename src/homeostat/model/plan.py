@@ -5,6 +5,7 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 from homeostat.model.observed import Observation
+from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
 
 
@@ -131,88 +132,6 @@ class Recorded:
     removed: bool = False
     orphan_token: str = ""
     whole: bool = False
-
-
-class Why(StrEnum):
-    """Named reasons not to act yet (CV19); `RELEASED_BY` says what ends each."""
-
-    REQUIRES = "requires"
-    BUILDING = "building"
-    BACKOFF = "backoff"
-    UNSEEN = "unseen"
-    HALTED = "halted"
-    FAILED = "failed"
-    IN_USE = "in_use"
-    LEAVING = "leaving"
-    SNAPSHOT = "snapshot"
-    ANSWER = "answer"
-    TURN = "turn"
-    NO_WORKER = "no_worker"
-    SET_ASIDE = "set_aside"
-    LEFT_ALONE = "left_alone"
-    PAUSE = "pause"
-    HOOK = "hook"
-    UNHEALTHY = "unhealthy"
-    LOCKED = "locked"
-    SUSPENDED = "suspended"
-    BRAKE = "brake"
-    BLIND = "blind"
-    NEEDS_CONSENT = "asks"
-
-
-RELEASED_BY = {
-    Why.REQUIRES: "the resources it requires becoming complete",
-    Why.BUILDING: "an observation that shows it ready, or the end of its time",
-    Why.BACKOFF: "the time of the next attempt",
-    Why.UNSEEN: "a look that the cloud answers",
-    Why.HALTED: "an update of the stack, since another resource failed",
-    Why.FAILED: "an update of the stack that changes or replaces it, or a change of what it requires",
-    Why.IN_USE: "the resources that use it letting go of it",
-    Why.LEAVING: "its predecessor being gone",
-    Why.SNAPSHOT: "its snapshot being complete, or an update that gives it another deletion policy",
-    Why.ANSWER: "an answer of the cloud",
-    Why.TURN: "a worker taking it up",
-    Why.NO_WORKER: "a worker being started",
-    Why.SET_ASIDE: "the next try of a worker that has the mistake mended, or an update of the stack",
-    Why.LEFT_ALONE: "convergence being switched on, or asked for",
-    Why.PAUSE: "the time of the next batch, or an update of the stack",
-    Why.UNHEALTHY: "an update of the stack, or converging it, which replaces it; or its mark being taken away",
-    Why.LOCKED: "the stack being unlocked",
-    Why.SUSPENDED: "the stack being resumed",
-    Why.BRAKE: "others being healed, which are looked at first",
-    Why.BLIND: "a look that finds any of them, somebody who says that they are gone (homeostat converge STACK), or "
-    "another thing of that service being seen ten minutes later",
-    Why.NEEDS_CONSENT: "somebody who agrees (homeostat converge STACK RESOURCE), or the thing coming back",
-    Why.HOOK: "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
-}
-"""Reason -> what would release it, for users."""
-
-
-@dataclass(slots=True)
-class Waiting:
-    """A resource that does not move: the reason, since when, and when time alone would move it.
-
-    Attributes:
-        on: Keys of the rows that it waits for; where it is shown to users, names of their resources.
-        reason: Details of `why`, for users.
-        since: When the waiting began; None where that is not known.
-        due_at: When time alone releases it; None if it never does.
-        key: Key of its row; "" where there is none yet.
-        ends_at: When it is examined again whatever was seen of it, since its time may be over.
-    """
-
-    name: str
-    why: Why
-    on: tuple[str, ...] = ()
-    reason: str = ""
-    since: float | None = None
-    due_at: float | None = None
-    key: str = ""
-    ends_at: float | None = None
-
-    @property
-    def released_by(self) -> str:
-        return RELEASED_BY[self.why]
 
 
 @dataclass(frozen=True, slots=True)

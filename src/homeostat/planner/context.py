@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from homeostat.model.desired import Definition
 from homeostat.model.errors import ResourceActionRestricted
 from homeostat.model.observed import Verdict
-from homeostat.model.plan import Decision, Step, Waiting, Why
+from homeostat.model.plan import Decision, Step
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions.restore import restoration

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from homeostat.model.desired import Definition
-from homeostat.model.plan import Decision, Step, Waiting, Why
+from homeostat.model.plan import Decision, Step
 from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner.actions import check, maintenance, snapshot
 from homeostat.planner.acts import IntendedActs

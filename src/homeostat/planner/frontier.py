@@ -9,8 +9,9 @@ does not cost a thousand loads of the shard.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from homeostat.model.plan import Recorded, Settled, Step, Verb, Waiting, Why
+from homeostat.model.plan import Recorded, Settled, Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions.maintenance import held

@@ -21,7 +21,8 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Recorded, Step, Verb, Waiting, Why
+from homeostat.model.plan import Recorded, Step, Verb
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
 from homeostat.resources.registry import resource_type

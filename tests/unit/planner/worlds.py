@@ -6,8 +6,9 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Decision, Settled, Step, Verb, Waiting
+from homeostat.model.plan import Decision, Settled, Step, Verb
 from homeostat.model.status import joined
+from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource, Seen, StackFacts, World
 from homeostat.planner import Frontier
 from homeostat.planner.decide import Decider

@@ -19,8 +19,8 @@ from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, is_deleted, link, stack_identity
 from homeostat.convergence.explainer import FIRST_RANK, Cause, ExplainedResource, Explainer, Page, Place, StackProgress
 from homeostat.model.errors import Rejected
-from homeostat.model.plan import Waiting
 from homeostat.model.status import joined
+from homeostat.model.waiting import Waiting
 from homeostat.planner.report.estimate import Chain
 from homeostat.planner.report.explain import LAST
 from homeostat.resources.registry import shown_id

@@ -4,8 +4,9 @@ A check tells whether each resource is as it should be, and changes nothing, as 
 """
 
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.policies import unhealthy

@@ -6,8 +6,9 @@ its type says. A stack that is suspended or locked is held: nothing of it is cha
 """
 
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Event, Settled, Step, Verb, Waiting, Why
+from homeostat.model.plan import SETTLED, Decision, Event, Settled, Step, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, StackFacts
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state

@@ -5,8 +5,9 @@ is done once an observation shows this snapshot complete. Nested stacks are aske
 """
 
 from homeostat.model.observed import Condition, Presence
-from homeostat.model.plan import SETTLED, Decision, Part, Settled, Step, Verb, Waiting, Why
+from homeostat.model.plan import SETTLED, Decision, Part, Settled, Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, snapshot_state

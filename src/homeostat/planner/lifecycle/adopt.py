@@ -7,8 +7,9 @@ from the document. What differs is healed once the whole stack is adopted, like 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Condition
-from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
+from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context

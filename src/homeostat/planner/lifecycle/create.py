@@ -2,8 +2,9 @@
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
-from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context

@@ -1,8 +1,9 @@
 """Deletion of resources that should not exist, as tsuccessor deletion policies say (CV12, CV14). Pure."""
 
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, DeletionPolicy, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state, snapshot_state

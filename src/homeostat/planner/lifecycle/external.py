@@ -7,8 +7,9 @@ policy is always Retain.
 from homeostat.model.desired import Definition
 from homeostat.model.errors import NotSupported, Rejected, Terminal
 from homeostat.model.observed import Condition
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, Waiting, Why
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check

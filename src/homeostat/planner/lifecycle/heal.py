@@ -2,8 +2,9 @@
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
+from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import CALM_S, Context

@@ -7,8 +7,9 @@ that comes, `{"leaving": [hooks]}`.
 
 from typing import Any
 
-from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.templates.registry import POST_CREATE, POST_DELETE, POST_UPDATE, PRE_CREATE, PRE_DELETE, PRE_UPDATE

@@ -3,8 +3,9 @@
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import SETTLED, Decision, Step, Verb, Waiting, Why
+from homeostat.model.plan import SETTLED, Decision, Step, Verb
 from homeostat.model.status import Action
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context

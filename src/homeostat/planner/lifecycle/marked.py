@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from homeostat.model.desired import Definition
-from homeostat.model.plan import Decision, Waiting, Why
+from homeostat.model.plan import Decision
 from homeostat.model.status import Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner.actions import check
 from homeostat.planner.context import Context

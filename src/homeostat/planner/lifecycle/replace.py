@@ -1,8 +1,9 @@
 """Replacement of a thing by another one: the new one first, or the old one deleted first. Pure."""
 
 from homeostat.model.desired import Definition
-from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context

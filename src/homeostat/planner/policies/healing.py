@@ -14,8 +14,9 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Decision, Step, Verb, Waiting, Why
+from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import ASK, Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context

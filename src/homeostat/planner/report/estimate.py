@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
-from homeostat.model.plan import Verb, Why
+from homeostat.model.plan import Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Why
 from homeostat.planner.frontier import Node
 from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.planner.report.explain import Explanation

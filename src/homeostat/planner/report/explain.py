@@ -11,8 +11,9 @@ from functools import cached_property
 from itertools import count
 from typing import NamedTuple
 
-from homeostat.model.plan import RELEASED_BY, Step, Verb, Waiting, Why
+from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
+from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state
@@ -127,7 +128,7 @@ class Explanation:
 
         A resource that could not be locked is released by unlocking: a lock refuses updates.
         """
-        return RELEASED_BY[Why.LOCKED if self.why == Why.FAILED and self.action == Action.LOCK else self.why]
+        return REASONS[Why.LOCKED if self.why == Why.FAILED and self.action == Action.LOCK else self.why].released_by
 
     @property
     def rank(self) -> int:

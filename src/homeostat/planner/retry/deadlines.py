@@ -7,8 +7,9 @@ counted from when the cloud accepted it (ADR 0058).
 
 from dataclasses import replace
 
-from homeostat.model.plan import Step, Verb, Waiting, Why
+from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Status
+from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.resources.registry import kind_of

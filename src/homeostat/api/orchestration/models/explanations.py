@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field
 
 from homeostat.api.orchestration.models.resources import Resource
 from homeostat.api.orchestration.models.stacks import Link
-from homeostat.model.plan import Why
+from homeostat.model.waiting import Why
 
 
 class Cause(BaseModel):

@@ -1,0 +1,122 @@
+"""Waiting reasons: the one table of why something is not acted on yet, what that is called, and what ends it (CV19)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Why(StrEnum):
+    """Named reasons not to act yet; `REASONS` says what each means."""
+
+    REQUIRES = "requires"
+    BUILDING = "building"
+    BACKOFF = "backoff"
+    UNSEEN = "unseen"
+    HALTED = "halted"
+    FAILED = "failed"
+    IN_USE = "in_use"
+    LEAVING = "leaving"
+    SNAPSHOT = "snapshot"
+    ANSWER = "answer"
+    TURN = "turn"
+    NO_WORKER = "no_worker"
+    SET_ASIDE = "set_aside"
+    LEFT_ALONE = "left_alone"
+    PAUSE = "pause"
+    HOOK = "hook"
+    UNHEALTHY = "unhealthy"
+    LOCKED = "locked"
+    SUSPENDED = "suspended"
+    BRAKE = "brake"
+    BLIND = "blind"
+    NEEDS_CONSENT = "asks"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Meaning of a waiting reason, for users.
+
+    Attributes:
+        words: A few words about the resource, for one line.
+        released_by: What ends the waiting.
+    """
+
+    words: str
+    released_by: str
+
+
+REASONS: Mapping[Why, Reason] = {
+    Why.REQUIRES: Reason("it needs others first", "the resources it requires becoming complete"),
+    Why.BUILDING: Reason("it is under way", "an observation that shows it ready, or the end of its time"),
+    Why.BACKOFF: Reason("it will be tried again", "the time of the next attempt"),
+    Why.UNSEEN: Reason("it could not be observed", "an observation that the cloud answers"),
+    Why.HALTED: Reason("the stack has failed", "an update of the stack, since another resource failed"),
+    Why.FAILED: Reason(
+        "it failed", "an update of the stack that changes or replaces it, or a change of what it requires"
+    ),
+    Why.IN_USE: Reason("others still use it", "the resources that use it releasing it"),
+    Why.LEAVING: Reason("what it replaces is being deleted", "the end of its predecessor's deletion"),
+    Why.SNAPSHOT: Reason(
+        "a snapshot of it is made first",
+        "its snapshot being complete, or an update that gives it another deletion policy",
+    ),
+    Why.ANSWER: Reason("the cloud has not answered", "an answer of the cloud"),
+    Why.TURN: Reason("a worker will take it up", "a worker taking it up"),
+    Why.NO_WORKER: Reason("no worker is alive", "a worker being started"),
+    Why.SET_ASIDE: Reason("an internal error", "the next try of a worker without the bug, or an update of the stack"),
+    Why.LEFT_ALONE: Reason("it is left as it is", "convergence being switched on, or requested"),
+    Why.PAUSE: Reason("a pause between batches", "the time of the next batch, or an update of the stack"),
+    Why.HOOK: Reason(
+        "it stops at a hook",
+        "its hook being cleared (openstack stack hook clear), or a newer update or deletion of the stack",
+    ),
+    Why.UNHEALTHY: Reason(
+        "it is marked unhealthy",
+        "an update of the stack, or converging it, which replaces it; or the removal of its mark",
+    ),
+    Why.LOCKED: Reason("the stack is locked", "the stack being unlocked"),
+    Why.SUSPENDED: Reason("the stack is suspended", "the stack being resumed"),
+    Why.BRAKE: Reason("others are healed first", "the healing of others, which comes first"),
+    Why.BLIND: Reason(
+        "everything of its kind seems to be gone, which is doubted",
+        "an observation that finds any of them, a user who runs homeostat converge STACK since they are gone, or an "
+        "observation of another thing of that service ten minutes later",
+    ),
+    Why.NEEDS_CONSENT: Reason(
+        "it needs your consent to be replaced",
+        "a user who runs homeostat converge STACK RESOURCE, or the thing coming back",
+    ),
+}
+"""The API shows `released_by`, the `homeostat` command shows both, and a page of the documentation lists all."""
+
+
+def words(why: str) -> str:
+    """Return the words for a reason; the reason itself where it is not known, as that of a newer service."""
+    return REASONS[Why(why)].words if why in REASONS else why
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A resource that does not move: the reason, since when, and when time alone would move it.
+
+    Attributes:
+        on: Keys of the rows that it waits for; where it is shown to users, names of their resources.
+        reason: Details of `why`, for users.
+        since: When the waiting began; None where that is not known.
+        due_at: When time alone releases it; None if it never does.
+        key: Key of its row; "" where there is none yet.
+        ends_at: When it is examined again whatever was seen of it, since its time may be over.
+    """
+
+    name: str
+    why: Why
+    on: tuple[str, ...] = ()
+    reason: str = ""
+    since: float | None = None
+    due_at: float | None = None
+    key: str = ""
+    ends_at: float | None = None
+
+    @property
+    def released_by(self) -> str:
+        return REASONS[self.why].released_by
