@@ -7,8 +7,8 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
-HOMEOSTAT_SEEDS ?= 60
-export HOMEOSTAT_SEEDS
+# Tests start hundreds of processes: none may have to compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 # Many tests wait for processes of theirs: so two more at a time than there are cores.
 TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 2 : 4 )))
 PYTEST = $(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal
@@ -21,6 +21,7 @@ FIRST ?= $(shell date +%s)0000
 MINUTES ?= 1e9
 CORPUS ?= ../shared/corpus
 ONLY ?=
+COSTS ?= $(CURDIR)/.pytest_cache/costs.jsonl
 
 .PHONY: help
 help: ## show this list
@@ -37,6 +38,12 @@ test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histor
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
 	$(BIN)/python -m pytest --numprocesses 2 $(addprefix tests/unit/,model planner templates resources) $(ARGS)
+
+.PHONY: test-costs
+test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
+	rm -f $(COSTS)
+	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS)) $(ARGS) || true
+	$(BIN)/python -m tests.costs $(COSTS)
 
 .PHONY: storm
 storm: servers ## run the slow tests: workers and servers are killed, users attack
@@ -59,7 +66,7 @@ fuzz-requests: .venv/installed ## send many malformed requests and see that the 
 		$(BIN)/python -m pytest tests/wire/test_malformed.py --timeout=0 --capture=no --show-capture=no $(ARGS)
 
 .PHONY: seeds
-seeds: .venv/installed-dev ## play many simulated histories on all cores; SEEDS=1000 FIRST=20000000 MINUTES=30
+seeds: .venv/installed ## play many simulated histories on all cores; SEEDS=1000 FIRST=20000000 MINUTES=30
 	$(BIN)/python -m tests.simulation.playing --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES) $(ARGS)
 
 .PHONY: lint
