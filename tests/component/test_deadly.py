@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure
 
-from homeostat.convergence.jobs.conductor import DEADLY_PAUSE_S, run_pass
+from homeostat.convergence.jobs.conductor import DEADLY_RETRY, run_pass
 from homeostat.model.errors import Transient
 from homeostat.model.waiting import Why
 from homeostat.store.operation import health, workers
@@ -151,12 +151,12 @@ def test_news_from_elsewhere_do_not_wake_it() -> None:
 
 def test_it_is_tried_again_later_and_later() -> None:
     service, stack_id = deadly()
-    service.clock.time += DEADLY_PAUSE_S
+    service.clock.time += DEADLY_RETRY.first_s
     crash(service)
     run_pass(service.reconciler, service.claim())
-    service.clock.time += 1.5 * DEADLY_PAUSE_S
+    service.clock.time += 1.5 * DEADLY_RETRY.first_s
     assert service.board.job_count == 0
-    service.clock.time += DEADLY_PAUSE_S
+    service.clock.time += DEADLY_RETRY.first_s
     service.work()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert aside(service) == []

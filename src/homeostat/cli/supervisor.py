@@ -18,12 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from homeostat.cli.errors import USAGE, Problem
+from homeostat.model.retry import RetryPolicy
 
 LOG = logging.getLogger(__name__)
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-STEADY_S = 10.0
-"""A child that has lived this long is restarted at once when it dies; one that has not, with growing delays."""
-DELAY_S_MAX = 10.0
+RESTART = RetryPolicy(first_s=0.4, longest_s=10.0, calm_s=10.0)
+"""A child that has lived for `calm_s` is restarted at once when it dies; one that has not, with growing delays."""
 GRACE_S = 15.0
 """Time that children get to stop before they are killed."""
 _LOOK_S = 0.02
@@ -192,9 +192,9 @@ class Supervisor:
             child.running = None
             if code == USAGE:
                 raise Problem(f"{child.name} cannot run with these settings; its message is above")
-            steady = time.monotonic() - child.started_at >= STEADY_S
+            steady = RESTART.is_calm(time.monotonic() - child.started_at)
             child.deaths = 0 if steady else child.deaths + 1
-            delay_s = min(DELAY_S_MAX, 0.1 * 2**child.deaths) if child.deaths > 1 else 0.0
+            delay_s = RESTART.delay_after_s(child.deaths)
             child.due_at = time.monotonic() + delay_s
             LOG.warning("%s (process %s) %s; it starts again in %.1f s", child.name, pid, _ended(code), delay_s)
 

@@ -6,5 +6,6 @@
 - `observed`: observations and verdicts
 - `world`: everything that deciding needs
 - `plan`: decisions
+- `retry`: retry policies
 - `waiting`: reasons not to act yet
 """

@@ -19,7 +19,7 @@ from homeostat.model.errors import HomeostatError
 from homeostat.notifications.sinks import Sinks, body_of
 from homeostat.observability import metrics
 from homeostat.observability.log_context import about
-from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.retry.policy import RETRY
 from homeostat.store.builtin import event_sinks
 from homeostat.store.builtin.event_sinks import TAKEN_S, EventHorizon, Sink
 from homeostat.store.database import Database
@@ -139,7 +139,7 @@ class Deliverer:
                 after = replace(
                     sink,
                     cursor=max(sink.cursor, last),
-                    due_at=now + delay_s(sink.failures + 1),
+                    due_at=now + RETRY.delay_s(sink.failures + 1),
                     failures=sink.failures + 1,
                     failing_since=now if sink.failing_since is None else sink.failing_since,
                     reason=reason,

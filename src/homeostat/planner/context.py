@@ -23,9 +23,6 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import kind_of, resource_type
 from homeostat.templates import evaluate
 
-CALM_S = 60.0
-"""Seconds after which a resource that is well has its failed attempts forgotten."""
-
 
 @dataclass(slots=True)
 class ResolvedResource:

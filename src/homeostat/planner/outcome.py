@@ -10,7 +10,7 @@ from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.lifecycle import adoption_data
-from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import HEALING, thing_of
 from homeostat.resources import builtin_kinds
 from homeostat.resources.registry import is_outside, kind_of, type_of
@@ -174,7 +174,7 @@ def fail(world: World, row: Resource, reason: str, now: float) -> Recorded:
 def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Recorded:
     row.retries += 1
     row.acted_at = None
-    row.due_at = now + delay_s(row.retries, error.retry_after_s if isinstance(error, Transient) else None)
+    row.due_at = now + RETRY.delay_s(row.retries, error.retry_after_s if isinstance(error, Transient) else None)
     row.reason = str(error)
     return Recorded(row)
 
@@ -235,7 +235,7 @@ def _looked_once_more(world: World, row: Resource, answer: Observation | Homeost
     """
     if isinstance(answer, HomeostatError) or answer.presence is Presence.UNKNOWN:
         row.retries += 1
-        row.due_at = now + delay_s(row.retries, answer.retry_after_s if isinstance(answer, Transient) else None)
+        row.due_at = now + RETRY.delay_s(row.retries, answer.retry_after_s if isinstance(answer, Transient) else None)
         return Recorded(row)
     # An act without an answer (`acted_at` is None) goes on counting its own retries.
     row.retries, row.due_at = 0 if row.acted_at is not None else row.retries, None

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from homeostat.model.errors import Superseded, Transient
+from homeostat.model.retry import RetryPolicy
 from homeostat.plugins import exception
 from homeostat.plugins.properties import Properties
 from homeostat.plugins.resource import Context, Definition, Resource, Stack, TemplateDiff
@@ -23,7 +24,7 @@ from homeostat.store.schema import as_stored
 LOG = logging.getLogger(__name__)
 LATER = (Transient, ConnectionError, TimeoutError, exception.UpdateInProgress)
 """Errors that time mends, so that the call is retried."""
-RETRY_S, RETRY_MAX_S = 2.0, 60.0
+RETRY = RetryPolicy(first_s=2.0, longest_s=60.0)
 CHECK = "CHECK"
 FAULT_MAX = 1000
 """Maximum number of characters that are kept of the error of an attribute."""
@@ -225,7 +226,7 @@ class Handlers:
         # Polls and deletions can be repeated. A creation or update whose handler failed half-way cannot: nothing tells
         # how far it came.
         if again or (isinstance(error, LATER) and (phase == POLLED or action == "DELETE")):
-            due_at = turn.things.now() + min(RETRY_S * 2**inner.tries, RETRY_MAX_S)
+            due_at = turn.things.now() + RETRY.delay_s(inner.tries + 1)
             turn.finish(lambda made: _later(made, due_at))
             return
         status = _status_after(error, action)

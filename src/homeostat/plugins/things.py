@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
+from homeostat.model.retry import RetryPolicy
 from homeostat.plugins.types import WORKING
 from homeostat.store import events
 from homeostat.store.builtin import plugin_records, records
@@ -36,8 +37,8 @@ created: its creation was interrupted, and the thread that had begun it may only
 """
 SIGNAL = "SIGNAL"
 """The action of events that report signals."""
-SWEEP_S, SWEEP_MAX_S = 5.0, 120.0
-"""Time between deletions of a buried thing; it doubles from the first to the second."""
+SWEEP = RetryPolicy(first_s=5.0, longest_s=120.0)
+"""Deletions of a buried thing."""
 BEGUN, POLLED, DONE = "begun", "polled", "done"
 """Phases of an action: its handler was called and has not returned; it is polled for completion; it has ended."""
 
@@ -432,7 +433,7 @@ class Things:
             inner.buried_until, inner.tries = now + orphans.PATIENCE_S, 0
             orphans.add(self.db, tx, [Orphan(made.token, made.kind, self.project)], now)
         inner.phase, inner.progress, inner.held_until = DONE, None, 0.0
-        inner.due_at = now + min(SWEEP_S * 2**inner.tries, SWEEP_MAX_S)
+        inner.due_at = now + SWEEP.delay_s(inner.tries + 1)
         inner.tries += 1
         made.seen["id"] = None
         made.set_status(BURIED, "it was deleted")

@@ -7,7 +7,7 @@ from tests.unit.planner.worlds import row, world
 
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.names import NAME_LIMIT, physical_name, token
-from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.retry.policy import RETRY
 
 CURRENT: dict[str, Any] = {
     "nothing is there": ([], {}, None),
@@ -73,7 +73,7 @@ def test_which_row_is_the_resource(reason: str) -> None:
     ids=["first", "doubles", "still grows", "has a limit", "for ever", "as the cloud asks", "but never at once"],
 )
 def test_delay(attempt: int, asked_s: float | None, expected: float) -> None:
-    assert delay_s(attempt, asked_s) == expected
+    assert RETRY.delay_s(attempt, asked_s) == expected
 
 
 def test_physical_names() -> None:

@@ -17,6 +17,7 @@ from taskflow.types.timing import Timeout
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob, give_back
 from homeostat.convergence.reconciler import Reconciler
 from homeostat.model.errors import Superseded, Transient
+from homeostat.model.retry import RetryPolicy
 from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about
 from homeostat.store.database import Database
@@ -27,10 +28,10 @@ from homeostat.store.stacks import action_end, stacks
 LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
 """Seconds after which the jobs are listed whatever the board says about the next one's due time."""
-SET_ASIDE_S, SET_ASIDE_MAX_S = 30.0, 3600.0
-"""Seconds for which a shard is set aside after an internal error, and at most, for either reason."""
-DEADLY_PAUSE_S = 10.0
-"""Seconds for which a shard is set aside when its passes have killed their workers for the first time.
+SET_ASIDE_S = 30.0
+"""Seconds for which a shard is set aside after an internal error."""
+DEADLY_RETRY = RetryPolicy(first_s=10.0, longest_s=3600.0)
+"""How long a shard is set aside when its passes have killed their workers.
 
 Doubled with each further crash, the time is hardly longer than the crashes went on for: after a storm of kills from
 outside, work soon goes on.
@@ -120,7 +121,7 @@ def set_aside_deadly(db: Database, lease: Lease) -> None:
     It is tried again later and later. A new revision is tried at once, so the stack can always be deleted.
     """
     times = (lease.crashes - shards.CRASHES_MAX) // shards.CRASH
-    _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", min(DEADLY_PAUSE_S * 2.0**times, SET_ASIDE_MAX_S))
+    _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", DEADLY_RETRY.delay_s(times + 1))
 
 
 def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float) -> None:

@@ -13,7 +13,7 @@ from homeostat.planner import outcome
 from homeostat.planner.actions import check, snapshot_state
 from homeostat.planner.lifecycle import adoption_data
 from homeostat.planner.lifecycle.names import physical_name, snapshot_token
-from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
 from homeostat.resources.registry import is_known, kind_of, type_of
 
@@ -97,7 +97,7 @@ def _being_made(world: World, row: Resource, now: float) -> Decision:
     # The snapshot was lost after the cloud had accepted the request, or the cloud lists late. To ask again is
     # idempotent.
     if mine is None:
-        due_at = (row.acted_at or now) + world.listing_lag_s + delay_s(row.attempts)
+        due_at = (row.acted_at or now) + world.listing_lag_s + RETRY.delay_s(row.attempts)
         if due_at <= now:
             return _ask(world, row)
         return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)

@@ -13,7 +13,7 @@ from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.policies.healing import is_lost
 from homeostat.planner.retry import conditions
-from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import LOCKED, NEVER_SEEN, thing_of
 from homeostat.resources import builtin_kinds
 from homeostat.resources.missing import unknown
@@ -309,7 +309,7 @@ def _look_once_more(context: Context, row: Resource, now: float) -> Step | Waiti
 
 def _repeat_snapshot(context: Context, row: Resource, now: float) -> Step | Waiting:
     """Request a snapshot again of which nothing is seen: it was lost, or the cloud lists late."""
-    due_at = (row.acted_at or now) + context.world.listing_lag_s + delay_s(row.attempts)
+    due_at = (row.acted_at or now) + context.world.listing_lag_s + RETRY.delay_s(row.attempts)
     if due_at > now:
         return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
     return _request_snapshot(context, row, now)

@@ -7,14 +7,11 @@ from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
-from homeostat.planner.context import CALM_S, Context
+from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import intents
 from homeostat.planner.policies import healing
-from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.retry.policy import RETRY
 from homeostat.resources.registry import type_of
-
-ATTEMPTS_MAX = 5
-"""Creations tried for one resource before it is FAILED and left to the user."""
 
 
 def bring_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
@@ -43,11 +40,11 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     if required is not None:
         return required
     # Only a creation gives up: what was well once is healed for as long as it takes.
-    if row.attempts >= ATTEMPTS_MAX and row.action == Action.CREATE and row.busy:
+    if RETRY.is_final(row.attempts) and row.action == Action.CREATE and row.busy:
         return context.acts.fail(row, verdict.reason, now)
     # A thing that was well for a while breaks for a new reason: the attempts before count no more.
-    calm = row.status == Status.COMPLETE and now - row.updated_at >= CALM_S
-    due_at = row.updated_at if calm or row.attempts <= 1 else row.updated_at + delay_s(row.attempts - 1)
+    calm = row.status == Status.COMPLETE and RETRY.is_calm(now - row.updated_at)
+    due_at = row.updated_at + RETRY.delay_after_s(0 if calm else row.attempts)
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
     gone = verdict.condition is Condition.ABSENT
@@ -103,9 +100,9 @@ def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Dec
 
 def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
     """Intend an act that brings a thing back; from the third in a row on, at growing intervals."""
-    calm = now - row.updated_at >= CALM_S
-    attempts = 1 if calm else row.attempts + 1
-    due_at = row.updated_at + delay_s(attempts - 2) if attempts > 2 else now
+    before = 0 if RETRY.is_calm(now - row.updated_at) else row.attempts
+    delay_s = RETRY.delay_after_s(before)
+    due_at = row.updated_at + delay_s if delay_s else now
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
     stopped = healing.held_back(context, row, verdict.reason, now, destroys=False)
@@ -122,7 +119,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     changed = {"changed": list(step.changed)}
     row.intent = {"operation": step.operation} if step.verb is Verb.OPERATE else changed
     row.acted_at = row.due_at = row.asked_at = None
-    row.retries, row.attempts, row.updated_at = 0, attempts, now
+    row.retries, row.attempts, row.updated_at = 0, before + 1, now
     if not never_well:
         healing.begin_healing(context, step)
     return step

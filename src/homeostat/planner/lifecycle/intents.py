@@ -9,9 +9,10 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions.restore import marked
-from homeostat.planner.context import CALM_S, Context, ResolvedResource
+from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.lifecycle import hooks
 from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import HEALING
 from homeostat.resources.base import MaintenanceMethod, ResourceType
 from homeostat.resources.registry import type_of
@@ -37,7 +38,7 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
         replaces.replaced_by = row.key
         # A replacement inherits the count of attempts, or a thing that breaks again and again would be replaced
         # without delay.
-        calm = replaces.status == Status.COMPLETE and now - replaces.updated_at >= CALM_S
+        calm = replaces.status == Status.COMPLETE and RETRY.is_calm(now - replaces.updated_at)
         row.attempts = 0 if calm else replaces.attempts
         _inherit_healing(context, row, replaces)
     return row

@@ -7,7 +7,7 @@ from homeostat.model.observed import Condition, Presence, Remedy, Verdict
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, StackFacts, World
 from homeostat.planner.actions import check
-from homeostat.planner.retry.backoff import delay_s
+from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
 
@@ -42,7 +42,7 @@ def is_at_rest(stack: StackFacts) -> bool:
 
 def due_at(row: Resource) -> float:
     """Return the time of the next try: the first is due at once, later ones at growing intervals."""
-    return row.updated_at + (delay_s(row.attempts - 1) if row.attempts > 1 else 0.0)
+    return row.updated_at + RETRY.delay_after_s(row.attempts)
 
 
 def is_gone(world: World, row: Resource) -> bool:
