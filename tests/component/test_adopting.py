@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import Weather
-from homeostat.convergence.loader import load
+from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.status import resource_may
 from homeostat.model.waiting import Why
@@ -362,7 +362,7 @@ def test_it_is_told_what_comes_next() -> None:
     stack_id = service.adopt(document(resources, entries))
 
     with service.db.read() as tx:
-        world = load(tx, DesiredGraphs(), stack_id, 0, service.clock.now()).world
+        world = load_world(tx, DesiredGraphs(), stack_id, 0, service.clock.now()).world
     now = service.clock.now()
     told = {each.name: (each.why, each.next) for each in explain(world, ShardStatus(now), now)}
 

@@ -10,7 +10,7 @@ from homeostat.api.services.marks import DEFAULT_REASON, MarkRequest, Marks
 from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.loader import load
+from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.status import resource_may
 from homeostat.planner.report.explain import ShardStatus, explain
@@ -205,15 +205,15 @@ def test_a_pass_that_has_the_row_in_hand_begins_anew() -> None:
     (old,) = service.servers()
     service.stack_service.update(stack_id, StackRequest(template({**PAIR, "srv": server(metadata={"k": "v"})})))
     job = service.claim()
-    load_now, outcomes = service.reconciler._run, []
+    converge, outcomes = service.reconciler.converge, []
 
-    def run(under_way: Any) -> None:
+    def mark_first(loaded: Any) -> None:
         outcomes.extend(Marks(service.db).mark(stack_id, UNHEALTHY, {"": "srv"}))
-        load_now(under_way)
+        converge(loaded)
 
-    service.reconciler._run = run  # type: ignore[method-assign]
+    service.reconciler.converge = mark_first  # type: ignore[method-assign]
     run_pass(service.reconciler, job)
-    service.reconciler._run = load_now  # type: ignore[method-assign]
+    service.reconciler.converge = converge  # type: ignore[method-assign]
     assert outcomes
     service.rest()
     service.live(60.0)
@@ -254,7 +254,7 @@ def test_who_asks_why_it_does_not_move_is_told() -> None:
     mark(service, stack_id, "srv", MarkRequest(True, "it smells", "ann", "nose", 600.0))
     with service.db.read() as tx:
         now = service.clock.now()
-        world = load(tx, DesiredGraphs(), stack_id, 0, now).world
+        world = load_world(tx, DesiredGraphs(), stack_id, 0, now).world
         told = {each.name: each for each in explain(world, ShardStatus(now), now)}
     srv = told["srv"]
     assert (srv.why, srv.reason, srv.rank) == ("unhealthy", "it smells", 0)

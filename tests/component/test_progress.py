@@ -7,7 +7,6 @@ from sqlalchemy import select
 from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.reconciler import Pass
 from homeostat.store import schema
 from tests.component.running import Service, double, group, server, template
 
@@ -60,9 +59,9 @@ def test_the_count_of_an_older_revision_is_not_written_over_the_newer_one() -> N
     stack_id = service.begin({"a": double()})
     lease = service.claim().lease
     assert lease is not None
-    running = Pass(service.reconciler, lease)
+    running = service.reconciler.load(lease)
     service.stack_service.update(stack_id, wanted({"a": double(), "b": double()}))
-    running.run()
+    service.reconciler.converge(running)
     assert reached(service, stack_id) == [(0, 0)]
     service.work()
     assert reached(service, stack_id) == [(2, 2)]

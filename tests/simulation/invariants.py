@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from sqlalchemy import func, select
 
-from homeostat.convergence.loader import Loaded, load
+from homeostat.convergence.stages.loading import Loaded, load_world
 from homeostat.desired.graphs import DesiredGraphs, Graph
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.waiting import Why
@@ -87,7 +87,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     with world.db.read() as tx:
         now = world.db.now_of(tx)
         _, stored = shard_state.load_rows(tx, stack.id, number)
-        loaded, again = (load(tx, DesiredGraphs(), stack.id, number, now) for _ in range(2))
+        loaded, again = (load_world(tx, DesiredGraphs(), stack.id, number, now) for _ in range(2))
     shard, graph = loaded.shard, loaded.world.definitions
     assert not _news(loaded, stored), (
         f"{place} has not noticed what became of its child stacks: {_news(loaded, stored)}"

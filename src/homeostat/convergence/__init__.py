@@ -1,7 +1,7 @@
 """The reconciliation loop, and the only package with threads of its own. Read `reconciler` first.
 
-- `reconciler`: one pass over a shard: load, decide, store intents, act, record; `loader` reads its state
-- `ownership`: who may act in the name of a shard
+- `reconciler`: runs a pass over a shard: its `stages` one after the other
+- `ownership`: who may act in the name of a shard; `redactor`: hides secrets in what a pass stores
 - `executor`: turns steps into calls of a cloud
 - `nested_stacks`: nested stacks as the things behind resources
 - `observer`: looks at the clouds in bulk
@@ -9,7 +9,7 @@
 - `healing_brake`: the facts that hold healing back
 - `explainer`: explains why a stack does not move
 - `engine`: puts these parts together; `limits`: time limits and sizes
-- `jobs`: which worker works on which shard
+- `jobs`: which worker works on which shard; `lost_shards`: shards whose owner lost sight of the database
 - `periodic`: work beside the passes; `snapshot_end` and `snapshot_gc` complete and delete snapshots
 - `worker`: all of it in one process
 """

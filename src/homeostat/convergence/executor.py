@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
 from homeostat.convergence.nested_stacks.execution import NestedStacks
-from homeostat.convergence.ownership import ShardGuard
+from homeostat.convergence.ownership import ShardOwnership
 from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
@@ -52,21 +52,21 @@ class StepExecutor:
         self._pool = pool
 
     def execute(
-        self, world: World, steps: Sequence[Step], guard: ShardGuard, redact: Redact = str
+        self, world: World, steps: Sequence[Step], ownership: ShardOwnership, redact: Redact = str
     ) -> list[tuple[Step, Answer]]:
         """Execute steps: one call for all steps of the same verb and kind of thing.
 
         Args:
             world: World of the shard that the steps belong to.
             steps: Steps whose intents are stored, where they need that.
-            guard: Ownership of the shard, checked right before each call that acts.
+            ownership: Ownership of the shard, checked right before each call that acts.
             redact: Redacts the text of an error.
 
         Returns:
             Each step with its answer, in the order of the batches. Errors of a cloud are answers; they are not raised.
 
         Raises:
-            Superseded: The guard found a newer owner.
+            Superseded: A newer owner has the shard.
         """
         if not steps:
             return []
@@ -82,7 +82,7 @@ class StepExecutor:
             (verb, kind), members = batch
             started = self._clock.monotonic()
             with about(**here), tracing.span("perform", trace, verb=verb, kind=kind, count=len(members)):
-                answers = self._answers(world, verb, kind, members, guard, redact)
+                answers = self._answers(world, verb, kind, members, ownership, redact)
                 tracing.answered(answers)
             metrics.acted(verb, kind, answers, self._clock.monotonic() - started, healing=healing)
             return list(zip(members, answers, strict=True))
@@ -92,15 +92,15 @@ class StepExecutor:
         return [each for batch in results for each in batch]
 
     def _answers(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, redact: Redact
+        self, world: World, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership, redact: Redact
     ) -> Sequence[Answer]:
         try:
             if kind == "":
                 return [self._execute_builtin(world, verb, step) for step in steps]
             if kind == STACK:
-                return [self._execute_nested(world, step, guard, redact) for step in steps]
+                return [self._execute_nested(world, step, ownership, redact) for step in steps]
             with tracing.span("call", verb=verb, kind=kind, count=len(steps), project=world.stack.project):
-                return self._call_redacted(world, verb, kind, steps, guard, redact)
+                return self._call_redacted(world, verb, kind, steps, ownership, redact)
         except Superseded:
             raise
         except HomeostatError as error:
@@ -133,21 +133,21 @@ class StepExecutor:
             return refusal
         return look if look.present else Uncertain(str(refusal))
 
-    def _execute_nested(self, world: World, step: Step, guard: ShardGuard, redact: Redact) -> Answer:
+    def _execute_nested(self, world: World, step: Step, ownership: ShardOwnership, redact: Redact) -> Answer:
         """Execute a step on one nested stack; its error is the answer, and does not spoil the rest of the batch."""
         try:
-            return self._nested_stacks.execute(world, step, guard)
+            return self._nested_stacks.execute(world, step, ownership)
         except Superseded:
             raise
         except HomeostatError as error:
             return _redacted(error, redact)
 
     def _call_redacted(
-        self, world: World, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard, redact: Redact
+        self, world: World, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership, redact: Redact
     ) -> Sequence[Answer]:
         """Return the cloud's answers, redacted; an error that the call raises is redacted as well."""
         try:
-            answers = self._call(self._clouds(world.stack.project), verb, kind, steps, guard)
+            answers = self._call(self._clouds(world.stack.project), verb, kind, steps, ownership)
         except Exception as error:
             shown = redacted(error, redact)
             if shown is error:
@@ -178,13 +178,15 @@ class StepExecutor:
         body |= {name: value for name, value in step.arguments.get("data", {}).items() if name in body}
         return Observation(Presence.PRESENT, step.arguments.get("id") or row.handle or row.key, body, now)
 
-    def _call(self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], guard: ShardGuard) -> Sequence[Answer]:
+    def _call(
+        self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership
+    ) -> Sequence[Answer]:
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.OBSERVE:
             return _looked_at_both_ways(cloud, kind, [step.row for step in steps])
         # Everything above only looks, which does no harm even where another worker owns the shard by now.
-        guard.check()
+        ownership.check()
         if verb is Verb.CREATE:
             return cloud.create(kind, [Creation(step.row.token, step.spec) for step in steps])
         if verb is Verb.UPDATE:

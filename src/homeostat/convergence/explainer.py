@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.loader import load
+from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs, numbers_of, shard_of
 from homeostat.model.status import Status
 from homeostat.model.waiting import Waiting
@@ -125,8 +125,8 @@ class Explainer:
             tx: A consistent read.
             definitions: Cache of compiled graphs.
             now: The time.
-            share: As in `loader.load`.
-            timeout_s: As in `loader.load`.
+            share: As in `loading.load_world`.
+            timeout_s: As in `loading.load_world`.
         """
         self._share = share
         self._timeout_s = timeout_s
@@ -198,7 +198,7 @@ class Explainer:
     def _shard(self, stack: Row[Any], number: int) -> list[Explanation]:
         key = (stack.id, number)
         if key not in self._explanations:
-            loaded = load(self._tx, self._definitions, stack.id, number, self._now, self._share, self._timeout_s)
+            loaded = load_world(self._tx, self._definitions, stack.id, number, self._now, self._share, self._timeout_s)
             world = loaded.world
             self._rows_left -= max(len(world.rows), len(world.definitions), 1)
             self._explanations[key] = explain(world, self._shard_status(stack, loaded.shard), self._now)

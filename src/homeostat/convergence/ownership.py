@@ -1,23 +1,78 @@
-"""Ownership of a shard: who may act in its name, and until when."""
+"""Ownership of a shard: a pass may act as long as its lease holds and no newer owner has the shard (invariant 4)."""
 
-from typing import Protocol
+from collections.abc import Callable
 
 from sqlalchemy import Connection
 
+from homeostat.clock import Clock
+from homeostat.store.database import Database
+from homeostat.store.shards import shards
+from homeostat.store.shards.shards import Lease
 
-class ShardGuard(Protocol):
-    """Ownership of the shard in whose name steps are executed (invariant 4, CONTRIBUTING.md)."""
+
+class ShardOwnership:
+    """What one pass knows of its lease.
+
+    Attributes:
+        lease: The lease as it was claimed.
+        wakes: The shard's count of wake-ups when the pass last stored something.
+    """
+
+    def __init__(
+        self, db: Database, clock: Clock, lease: Lease, lease_s: float, on_progress: Callable[[], None] = lambda: None
+    ) -> None:
+        """Take over a claimed shard.
+
+        Args:
+            db: The database.
+            clock: This worker's own clock.
+            lease: The lease.
+            lease_s: Seconds for which it is renewed.
+            on_progress: Called whenever the lease was renewed.
+        """
+        self.lease = lease
+        self.wakes = lease.wakes
+        self._db = db
+        self._clock = clock
+        self._lease_s = lease_s
+        self._on_progress = on_progress
+        self._valid_until = 0.0
+
+    @property
+    def woken(self) -> bool:
+        """Whether the shard was woken since it was claimed."""
+        return self.wakes != self.lease.wakes
 
     def check(self) -> None:
-        """Make sure that this worker may still act, as far as it can tell by its own clock.
+        """Make sure that this worker still owns the shard, right before a call that acts on a cloud.
+
+        A worker that was frozen after its last write must not act: another one may have taken over. While the lease
+        lasts by this worker's own clock, no query is needed.
 
         Raises:
             Superseded: A newer owner has the shard.
         """
+        if self._clock.monotonic() >= self._valid_until:
+            with self._db.write() as tx:
+                self.fence(tx)
 
-    def fence(self, tx: Connection) -> int:
-        """Check the ownership within a transaction that is itself the act; return the shard's count of wake-ups.
+    def fence(self, tx: Connection, *, stores: bool = True) -> int:
+        """Check the epoch in the database, and renew the lease.
+
+        Args:
+            tx: A transaction of this pass. It holds the shard's row from now on.
+            stores: Whether the transaction stores anything. A pass that stored something has come further than the
+                one before, which matters when crashes of its owners are counted (`shards.CRASHES_MAX`).
+
+        Returns:
+            The shard's count of wake-ups.
 
         Raises:
             Superseded: A newer owner has the shard.
         """
+        # Read before the query, so that this worker believes in its lease for no longer than the database.
+        queried_at = self._clock.monotonic()
+        wakes = shards.renew(tx, self.lease, self._db.now_of(tx), self._lease_s, stores=stores)
+        self._valid_until = queried_at + self._lease_s
+        self._on_progress()
+        return wakes

@@ -20,8 +20,8 @@ from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Cloud, Clouds
 from homeostat.convergence.engine import Engine, build_engine
 from homeostat.convergence.jobs.conductor import ShardConductor
-from homeostat.convergence.jobs.lost_shards import LostShards
 from homeostat.convergence.limits import Limits
+from homeostat.convergence.lost_shards import LostShards
 from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices
 from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
 from homeostat.model.errors import Transient

@@ -2,5 +2,4 @@
 
 - `board`: the job board in the database; `redis_board`: claims in Redis
 - `conductor`: claims jobs and runs a pass for each
-- `lost_shards`: shards whose owner lost sight of the database
 """

@@ -13,7 +13,7 @@ from sqlalchemy import Row
 from taskflow import exceptions, states
 from taskflow.jobs import base
 
-from homeostat.convergence.jobs.lost_shards import LostShards
+from homeostat.convergence.lost_shards import LostShards
 from homeostat.model.errors import Transient
 from homeostat.observability import metrics
 from homeostat.store.database import Database

@@ -12,7 +12,7 @@ from homeostat.convergence.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
 from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.observation import observe
 from homeostat.convergence.nested_stacks.revisions import NestedRevisions, intent_of
-from homeostat.convergence.ownership import ShardGuard
+from homeostat.convergence.ownership import ShardOwnership
 from homeostat.desired.graphs import touched_shards
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Terminal, Transient
@@ -110,7 +110,7 @@ class NestedStacks:
         self._timeout_s = timeout_s
         self._revisions = NestedRevisions()
 
-    def execute(self, world: World, step: Step, guard: ShardGuard) -> Answer:
+    def execute(self, world: World, step: Step, ownership: ShardOwnership) -> Answer:
         """Execute one step on the nested stack of a resource.
 
         Raises:
@@ -126,13 +126,13 @@ class NestedStacks:
                     answer = self._execute(tx, world, step, plan)
                     # Locks the parent's shard, so it comes last: shards are locked from the deepest stack up (ADR
                     # 0057). Should it fail, the transaction is rolled back.
-                    guard.fence(tx)
+                    ownership.fence(tx)
                     return answer
             except _PlanOutdated:
                 continue
             except tree_size.TooLarge as error:
                 # The whole tree fails at once. That is another transaction, since this one was rolled back.
-                guard.check()
+                ownership.check()
                 reason = f"Resource {step.row.action} failed: {step.row.name} of stack {world.stack.name}: {error}"
                 tree_size.give_up(self._db, world, reason, self._clock.now(), self._timeout_s)
                 raise

@@ -36,7 +36,7 @@ class Loaded:
     looks: Sequence[tuple[Resource, Seen]]
 
 
-def load(
+def load_world(
     tx: Connection,
     definitions: DesiredGraphs,
     stack_id: str,

@@ -1,0 +1,44 @@
+"""Redaction of what a pass stores and logs: reasons and errors may quote values of hidden parameters."""
+
+from dataclasses import replace
+
+from homeostat.desired.redaction import Redaction, Redactions
+from homeostat.model.plan import Event
+from homeostat.model.world import World
+from homeostat.planner import outcome
+from homeostat.store.database import Database
+
+ROUTINE = ("", outcome.CHANGED)
+"""Reasons that quote no value, and so need no redaction."""
+
+
+class Redactor:
+    """Remover of the hidden values of one stack from texts, those of earlier revisions included."""
+
+    def __init__(self, db: Database, redactions: Redactions, world: World) -> None:
+        self._db = db
+        self._redactions = redactions
+        self._world = world
+        self._redaction: Redaction | None = None
+
+    @property
+    def needed(self) -> bool:
+        """Whether the stack has anything to hide."""
+        return self._world.stack.secret is not False
+
+    def text(self, text: str) -> str:
+        """Return a reason or an error without hidden values."""
+        stack, rows = self._world.stack, self._world.rows.values()
+        if not self.needed or text in ROUTINE:
+            return text
+        # Built only when a text has to be checked: most passes have none. Rows still carry values of the revisions at
+        # which they were last acted on, and an error may quote those.
+        if self._redaction is None:
+            numbers = {stack.revision - 1, stack.complete_revision, stack.rollback_to, *(row.revision for row in rows)}
+            with self._db.read() as tx:
+                self._redaction = self._redactions.over(tx, stack, numbers)
+        return self._redaction.text(text)
+
+    def events(self, events: list[Event]) -> list[Event]:
+        """Return events with redacted reasons."""
+        return [each if each.reason in ROUTINE else replace(each, reason=self.text(each.reason)) for each in events]

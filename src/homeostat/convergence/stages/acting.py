@@ -1,0 +1,28 @@
+"""The stage that acts: steps become calls of clouds, or changes of nested stacks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from homeostat.clouds.port import Answer
+from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.stages.passing import Pass
+from homeostat.model.plan import Step, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """Steps that were executed, each with its answer, in the order of the batches."""
+
+    answers: Sequence[tuple[Step, Answer]]
+
+
+def act(current: Pass, executor: StepExecutor, steps: Sequence[Step]) -> Acted:
+    """Execute steps.
+
+    Raises:
+        Superseded: A newer owner has the shard.
+    """
+    # Noted before the requests are sent: should this pass turn out to be superseded, `hand_over` has to know of every
+    # creation that may have been sent and is not stored.
+    current.unconfirmed += [step for step in steps if step.verb is Verb.CREATE]
+    return Acted(executor.execute(current.world, steps, current.ownership, current.redactor.text))

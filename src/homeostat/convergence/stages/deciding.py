@@ -1,0 +1,88 @@
+"""The stage that decides: which steps are taken now, and what becomes of the stack if its time is over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from homeostat.convergence.stages.passing import Pass
+from homeostat.model.plan import Recorded, Step, Verb
+from homeostat.model.status import Status
+from homeostat.resources.registry import is_outside, kind_of
+from homeostat.store.shards.retained import Retained
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What is to be done now; the intents are among the writes of the pass.
+
+    Attributes:
+        steps: All steps, those included that only record something and are applied already.
+        inside: Steps on resources that live in the service alone.
+        outside: Steps on clouds and nested stacks.
+    """
+
+    steps: Sequence[Step]
+    inside: Sequence[Step]
+    outside: Sequence[Step]
+
+    @property
+    def observes(self) -> bool:
+        """Whether a cloud is observed, and so more is to be decided afterwards."""
+        return any(step.verb is Verb.OBSERVE for step in self.outside)
+
+
+def decide(current: Pass, now: float) -> Decided:
+    """Return the steps that may be taken now; none where nothing is left to do, or everything waits."""
+    steps = current.frontier.steps(now, current.limits.batch)
+    acts = [step for step in steps if step.verb is not Verb.RECORD]
+    decided = Decided(
+        steps,
+        [step for step in acts if not kind_of(step.row.type)],
+        [step for step in acts if kind_of(step.row.type)],
+    )
+    _collect(current, steps)
+    return decided
+
+
+def time_out(current: Pass) -> None:
+    """Fail the stack where the time limit of its action is over."""
+    stack = current.world.stack
+    if stack.abandoned:
+        return  # its shards merely let go of their rows: no cloud can delay that
+    now = current.clock.now()
+    if stack.status == Status.IN_PROGRESS and stack.deadline is not None and now >= stack.deadline:
+        _collect(current, current.frontier.time_out(now))
+        current.failure = "Timed out"
+
+
+def _collect(current: Pass, steps: Sequence[Step]) -> None:
+    """Put the intents of steps into the next transaction; a step that only records is applied at once."""
+    writes = current.writes
+    for step in steps:
+        if step.fails:
+            current.fail(step)
+            continue
+        writes.events.extend(step.events)
+        if step.removed:
+            writes.remove(step.row)
+        elif step.inserted:
+            writes.insert(step.row)
+        else:
+            writes.intend(step.row)
+        for row in step.also:
+            writes.intend(row)
+        if step.orphan_token:
+            writes.orphans += current.orphans_of(step.row, step.orphan_token)
+        if step.spared:
+            writes.spared.append(step.spared)
+        if step.retained and is_outside(step.row.type):
+            writes.retained.append(_retained(current, step))
+        if step.part is not None:
+            writes.parts.append(step.part)
+        if step.verb is Verb.RECORD:
+            current.note_failure(step.row)
+            current.frontier.apply(step, Recorded(step.row, removed=step.removed))
+
+
+def _retained(current: Pass, step: Step) -> Retained:
+    row, stack = step.row, current.world.stack
+    return Retained(stack.project, kind_of(row.type), step.retained, stack.id, stack.name, row.name, step.reason)

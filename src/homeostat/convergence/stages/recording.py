@@ -1,0 +1,38 @@
+"""The stage that records: each answer changes its row, and moves the frontier."""
+
+from homeostat.convergence.stages.acting import Acted
+from homeostat.convergence.stages.passing import Pass
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.scope import thing_of
+from homeostat.resources.registry import type_of
+
+
+def record(current: Pass, acted: Acted) -> None:
+    """Put the outcomes of executed steps into the next transaction."""
+    writes = current.writes
+    for step, answer in acted.answers:
+        recorded = outcome.conclude(current.world, step, answer, current.clock.now())
+        writes.events.extend(recorded.events)
+        if recorded.removed:
+            writes.remove(recorded.row)
+        else:
+            # `conclude` stores only the columns that an outcome usually changes; the token is not among them.
+            if recorded.whole or recorded.orphan_token:
+                writes.intend(recorded.row)
+            else:
+                writes.conclude(recorded.row)
+            if recorded.observation is not None:
+                _store_observation(current, recorded.row)
+            current.note_failure(recorded.row)
+        if recorded.orphan_token:
+            writes.orphans += current.orphans_of(recorded.row, recorded.orphan_token)
+        current.frontier.apply(step, recorded)
+
+
+def _store_observation(current: Pass, row: Resource) -> None:
+    kind = type_of(row.type)
+    current.writes.seen[row.key] = (row, current.world.seen[row.key])
+    properties = kind.observed_properties(thing_of(current.world, row, kind))
+    if properties:
+        current.writes.properties.append((row, properties))

@@ -1,0 +1,217 @@
+"""The last stage: the end of the stack's action where it is due, and the shard is given back."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from homeostat.convergence import rollout, snapshot_end
+from homeostat.convergence.rollout import Batch
+from homeostat.convergence.stages.passing import Pass
+from homeostat.convergence.stages.storing import encode, write
+from homeostat.model.plan import Event
+from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Action, Status
+from homeostat.model.world import Spares, look_interval
+from homeostat.planner.actions.check import look_first
+from homeostat.planner.priority import urgency
+from homeostat.resources.registry import is_outside
+from homeostat.store.schema import Cell
+from homeostat.store.shards import look_schedule, orphans, shards
+from homeostat.store.shards.shard_state import EncodedWrites
+from homeostat.store.sql import lock_order
+from homeostat.store.stacks import action_begin, action_end, stack_state, stacks, status_at_rest
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """What the last transaction of a pass needs, read and encoded before it.
+
+    Whether the stack is really at rest is decided inside the transaction, with its row locked: a batch or a description
+    that proves premature is not used.
+
+    Attributes:
+        now: The time.
+        encoded: What is left to be stored.
+        failure_events: Events to store if the stack fails with them.
+        batch: The next batch of a rolling update.
+        snapshot: Description of a stack of which a snapshot was taken.
+        failures: Number of failed resources.
+        corrects: Whether the status of a stack at rest may be wrong.
+        ends: Whether the stack's action may end.
+    """
+
+    now: float
+    encoded: EncodedWrites
+    failure_events: list[Event]
+    batch: Batch | None
+    snapshot: Cell | None
+    failures: int
+    corrects: bool
+    ends: bool
+
+
+def release(current: Pass) -> None:
+    """Store what is left, end the stack's action where that is due, and give the shard back, in one transaction."""
+    ending = _prepare(current)
+    stack, lease, now = current.world.stack, current.ownership.lease, ending.now
+    with current.db.write() as tx:
+        _lock(current, tx, ending)
+        failed_more = ending.failures - current.failures_before
+        # A pass that changed nothing must not count as one that got further (`shards.CRASHES_MAX`), nor look like a
+        # change to the parent of a nested stack.
+        same = ending.encoded.writes.empty and not failed_more and not (ending.ends or ending.corrects)
+        write(current, tx, ending.encoded, changes=not same)
+        # Counted before the stack is judged, which reads the counts of all its shards.
+        if failed_more:
+            shards.count_failures(tx, stack.id, lease.number, failed_more)
+        wake_at = _end_action(current, tx, ending)
+        if current.frontier.at_rest or failed_more:
+            _notify_parent(current, tx, now)
+        times = (_wake_at(current, now), wake_at)
+        wake_at = min((at for at in times if at is not None), default=None)
+        look_schedule.schedule_look(tx, stack.id, lease.number, _observe_at(current, now))
+        shards.release(tx, lease, lease.wakes, wake_at, _progress(current))
+
+
+def hand_over(current: Pass) -> None:
+    """Leave the shard to its new owner: have everything watched that was created and not stored (ADR 0012).
+
+    The new owner looks for each stored intent by its token. But a request of this worker may arrive after that look;
+    then the thing belongs to no row. Observers remove what turns up under these tokens, unless a row has the token
+    after all.
+    """
+    given_up = [each for step in current.unconfirmed for each in current.orphans_of(step.row, step.row.token)]
+    if given_up:
+        with current.db.write() as tx:
+            stack = stacks.for_update(current.db, tx, current.world.stack.id)
+            # Nothing of an abandoned stack is deleted, whenever it was made.
+            if stack is not None and stack.spares != Spares.ALL:
+                orphans.add(current.db, tx, given_up, current.db.now_of(tx))
+
+
+def _prepare(current: Pass) -> _Ending:
+    frontier, stack, now = current.frontier, current.world.stack, current.clock.now()
+    encoded, failure_events = encode(current, now), current.redactor.events(current.failure_events)
+    batch, snapshot = _next_batch(current), _snapshot(current)
+    failures = sum(row.fails_stack for row in current.world.rows.values())
+    corrects = status_at_rest.may_be_wrong(stack, failures, at_rest=frontier.at_rest)
+    ends = stack.status == Status.IN_PROGRESS and bool(current.failure or frontier.at_rest)
+    return _Ending(now, encoded, failure_events, batch, snapshot, failures, corrects, ends)
+
+
+def _lock(current: Pass, tx: Connection, ending: _Ending) -> None:
+    """Lock what the transaction needs besides the shard, in the common order."""
+    stack = current.world.stack
+    if ending.corrects or current.heals_more or ending.ends:
+        # The stack's row is locked before the shard's (invariant 5). It also makes two shards that come to rest in the
+        # same instant take turns, so that one of them sees that it is the last.
+        locked = stacks.for_update(current.db, tx, stack.id)
+        if locked is not None and locked.revision == stack.revision:
+            ending.encoded.writes.events.extend(ending.failure_events)
+    if ending.ends and stack.action == Action.UNLOCK and stack.parent_id is None:
+        # Should this be the last shard to come to rest, the end of unlocking changes every stack of the tree and wakes
+        # all their shards: all are locked here, in the common order, before this pass's own shard.
+        lock_order.take_tree(tx, stacks.tree_of(stack.id))
+
+
+def _end_action(current: Pass, tx: Connection, ending: _Ending) -> float | None:
+    """FAIL the stack, or complete it with its last shard; return when its status at rest is to be looked at again."""
+    if current.failure:
+        _fail(current, tx, ending.now)
+    elif current.frontier.at_rest:
+        _settle(current, tx, ending)
+    if not ending.corrects:
+        return None
+    stack, number, at_rest = current.world.stack, current.ownership.lease.number, current.frontier.at_rest
+    return status_at_rest.correct(current.db, tx, stack.id, number, ending.failures, ending.now, at_rest=at_rest)
+
+
+def _fail(current: Pass, tx: Connection, now: float) -> None:
+    """FAIL the stack, unless there is a newer revision; roll it back where that is wanted."""
+    stack = current.world.stack
+    before = action_end.fail(current.db, tx, stack.id, stack.revision, current.failure, now)
+    if before is None:
+        return
+    # A check, a snapshot and the like repeat a revision that was complete: there is nothing to go back to.
+    if before.complete_revision == before.revision:
+        return
+    if not before.disable_rollback and before.action in ROLLED_BACK_ON_FAILURE:
+        action_begin.roll_back(current.db, tx, before, now, current.limits.stack_timeout_s)
+
+
+def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
+    """Record that the shard is at rest; the last shard of the stack ends its action, or begins the next batch."""
+    stack, number = current.world.stack, current.ownership.lease.number
+    if current.world.settled_revision < stack.revision:
+        shards.settle(tx, stack.id, number, stack.revision)
+    if stack.status == Status.IN_PROGRESS:
+        stack.step_at = rollout.settle(
+            current.db, tx, stack.id, stack.revision, ending.now, ending.batch, ending.snapshot
+        )
+
+
+def _next_batch(current: Pass) -> Batch | None:
+    """Return the next batch of a rolling update, where this shard of the group's stack has come to rest."""
+    stack = current.world.stack
+    ends = not current.failure and current.frontier.at_rest and stack.status == Status.IN_PROGRESS
+    if not ends or stack.parent_id is None:
+        return None
+    with current.db.read() as tx:
+        return rollout.next_batch(current.db, tx, stack)
+
+
+def _snapshot(current: Pass) -> Cell | None:
+    """Return the description of a stack whose snapshot is complete, encoded; None while anything is left to do.
+
+    It can be long, so it is made only by a pass that finds this shard at rest already (`settled`). The pass that brings
+    the last shard to rest gets None, and `rollout.settle` requests another one at once.
+    """
+    stack, settled = current.world.stack, current.world.settled_revision
+    ends = stack.status == Status.IN_PROGRESS and current.frontier.at_rest and settled == stack.revision
+    if current.failure or not ends or not snapshot_end.is_whole(stack):
+        return None
+    with current.db.read() as tx:
+        return snapshot_end.described(current.db, tx, stack)
+
+
+def _notify_parent(current: Pass, tx: Connection, now: float) -> None:
+    """Wake the parent of a nested stack that has changed while at rest; the end of an action wakes it anyway."""
+    stack = current.world.stack
+    row = stacks.get(tx, stack.id) if stack.parent_id is not None else None
+    if row is not None and row.status != Status.IN_PROGRESS:
+        stack_state.wake_parent(tx, row, now)
+
+
+def _progress(current: Pass) -> shards.PassProgress:
+    frontier, world = current.frontier, current.world
+    return shards.PassProgress(
+        world.stack.revision, frontier.size, frontier.unfinished, len(world.definitions), urgency(world)
+    )
+
+
+def _wake_at(current: Pass, now: float) -> float | None:
+    """Return when this shard needs its next pass if nothing wakes it before; `now` if there is more to do."""
+    frontier, stack = current.frontier, current.world.stack
+    # After a failure there is still work: what runs is judged, and what was made for nothing is rolled back.
+    if current.failure or not frontier.exhausted:
+        return now
+    times = [frontier.due_at()]
+    if stack.status == Status.IN_PROGRESS and not frontier.at_rest:
+        times.append(None if stack.abandoned else stack.deadline)
+    elif stack.step_at is not None:
+        times += [stack.step_at, stack.deadline]
+    # The first shard takes an expired lock away (`storing.unlock_expired`), once maintenance of the stack has ended.
+    if current.ownership.lease.number == 0 and not stack.maintained:
+        times.append(stack.lock_ends_at)
+    return min((at for at in times if at is not None), default=None)
+
+
+def _observe_at(current: Pass, now: float) -> float | None:
+    """Return when observers look at this shard's things next: `now` if a decision waits for it, None for never."""
+    limits, stack = current.limits, current.world.stack
+    rows = [row for row in current.world.rows.values() if row.handle and is_outside(row.type)]
+    if any(look_first(current.world, row) is not None for row in rows):
+        return now
+    if any(row.busy for row in rows):
+        return now + limits.look_busy_s
+    interval = look_interval(stack.observe_s, stack.exceptions, limits.look_steady_s)
+    return now + interval if rows and interval is not None else None

@@ -1,0 +1,120 @@
+"""The stage that stores: intents and outcomes, in one transaction that checks the ownership of the shard."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from homeostat.convergence.stages.passing import Pass
+from homeostat.model.errors import Superseded
+from homeostat.model.world import Spares
+from homeostat.store.shards import brakes, shard_state
+from homeostat.store.shards.shard_state import EncodedWrites, Writes
+from homeostat.store.stacks import locks, snapshots, stacks
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a transaction of a pass found out.
+
+    Attributes:
+        abandoned: Whether the stack has been abandoned since it was loaded: then nothing of it may be touched any more.
+    """
+
+    abandoned: bool = False
+
+
+def store(current: Pass, now: float) -> Stored:
+    """Store everything that was decided and recorded since the last transaction.
+
+    Raises:
+        Superseded: A newer owner has the shard, or a row was changed meanwhile.
+    """
+    encoded = encode(current, now)
+    with current.db.write() as tx:
+        if current.heals_more:
+            # Shards of one stack that heal more take turns, see `_count_healing`. A stack is locked before its shards
+            # (invariant 5), and `write` locks the shard.
+            stacks.for_update(current.db, tx, current.world.stack.id)
+        write(current, tx, encoded)
+        # Abandoning a stack wakes its shards, so nothing has to be read unless the shard was woken.
+        stored = Stored(current.ownership.woken and _is_abandoned(current, tx))
+    # The outcomes of these creations are stored now: the next owner knows of them.
+    current.unconfirmed.clear()
+    return stored
+
+
+def unlock_expired(current: Pass) -> None:
+    """Unlock a stack whose lock has expired (LK7)."""
+    stack, now = current.world.stack, current.clock.now()
+    # Only the first shard does it, so that the shards of a large stack do not compete for its row.
+    if not locks.is_over(stack, now) or current.ownership.lease.number != 0:
+        return
+    with current.db.write() as tx:
+        # The row of the stack is locked before that of the shard (invariant 5). Unlocking is a new revision, whose
+        # wake-up `fence` counts already: the pass ends after its first round.
+        locks.unlock_expired(current.db, tx, stack.id, now, current.limits.stack_timeout_s)
+        current.ownership.wakes = current.ownership.fence(tx)
+
+
+def encode(current: Pass, now: float) -> EncodedWrites:
+    """Return the collected writes encoded for the database; encoding takes time, so it precedes the transaction."""
+    _redact(current)
+    writes, current.writes = current.writes, Writes()
+    stack = current.world.stack
+    return shard_state.prepare(current.db, stack.id, writes, now, secret=stack.secret)
+
+
+def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: bool = True) -> None:
+    """Write what was encoded, within a transaction.
+
+    Args:
+        current: The pass.
+        tx: The transaction. Where more is healed than before, it holds the stack's row.
+        encoded: What to write.
+        changes: Whether the transaction stores anything, see `ShardOwnership.fence`.
+
+    Raises:
+        Superseded: A newer owner has the shard, or other shards heal more meanwhile.
+    """
+    # First of all, so that a stale owner finds out before it writes, and the shard is locked before its rows.
+    current.ownership.wakes = current.ownership.fence(tx, stores=changes)
+    stack, parts = current.world.stack, encoded.writes.parts
+    _count_healing(current, tx)
+    shard_state.store(current.db, tx, encoded)
+    if parts and stack.snapshot is not None:
+        place = stack.snapshot["place"]
+        snapshots.save_parts(current.db, tx, stack.snapshot["id"], stack.project, place, parts, encoded.now)
+
+
+def _redact(current: Pass) -> None:
+    """Redact every reason that is about to be stored: whatever is stored is shown to users."""
+    redactor = current.redactor
+    if not redactor.needed:
+        return
+    for row in current.writes.rows():
+        row.reason = redactor.text(row.reason)
+    current.writes.events = redactor.events(current.writes.events)
+    current.failure = redactor.text(current.failure)
+
+
+def _is_abandoned(current: Pass, tx: Connection) -> bool:
+    stack = current.world.stack
+    row = None if stack.abandoned else stacks.get(tx, stack.id)
+    return row is not None and row.spares == Spares.ALL
+
+
+def _count_healing(current: Pass, tx: Connection) -> None:
+    """Store how many resources this shard heals, for the healing brake of the other shards (ADR 0046).
+
+    Raises:
+        Superseded: Another shard began to heal more meanwhile, so together it may be too many. Nothing is stored, and
+            the next pass decides with the new sum.
+    """
+    healing, world = current.frontier.healing, current.world
+    if world.stack.shards == 1 or healing == current.healing_before:
+        return
+    # Healing less needs no check. Healing more does: the caller has locked the stack, so the sum is exact.
+    if current.heals_more and brakes.elsewhere(tx, world.stack.id, world.shard) > world.brake.elsewhere:
+        raise Superseded("others of the stack are being healed by now")
+    brakes.count(tx, world.stack.id, world.shard, healing)
+    current.healing_before = healing
