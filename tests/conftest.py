@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from sqlalchemy import make_url
 from homeostat.store.database import Database, sqlite_url
 from tests import chromium, postgresql, redis_server
 from tests.chromium import Browser
+from tests.databases import migrate, migrated_sqlite
 from tests.redis_server import RedisServer
 from tests.waiting import PATIENCE_S
 
@@ -96,21 +96,8 @@ def _postgresql_database(server_url: str, template: str = "template1") -> Iterat
 def postgresql_template(postgresql_url: str) -> Iterator[str]:
     """Name of a migrated database that is copied faster than another one is migrated."""
     with _postgresql_database(postgresql_url) as url:
-        _migrate(url)
+        migrate(url)
         yield str(make_url(url).database)
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a file."""
-    path = tmp_path_factory.mktemp("template") / "homeostat.sqlite"
-    _migrate(sqlite_url(path))
-    return path
-
-
-def _migrate(url: str) -> None:
-    with contextlib.closing(Database(url, time.time)) as database:
-        database.migrate()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
@@ -126,8 +113,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     """A migrated database, once of each kind that the service runs on."""
     with contextlib.ExitStack() as stack:
         if request.param == "sqlite":
-            copied = shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "homeostat.sqlite")
-            url = sqlite_url(Path(copied))
+            url = migrated_sqlite(tmp_path / "homeostat.sqlite")
         else:
             server, template = map(request.getfixturevalue, ("postgresql_url", "postgresql_template"))
             url = stack.enter_context(_postgresql_database(server, template))

@@ -24,7 +24,8 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks
-from homeostat.store.database import Database, sqlite_url
+from homeostat.store.database import Database
+from tests.databases import migrated_sqlite
 from tests.waiting import until
 
 
@@ -66,8 +67,8 @@ def serving(
 
 @contextlib.contextmanager
 def database(directory: Path) -> Iterator[Database]:
-    with contextlib.closing(Database(sqlite_url(directory / "homeostat.db"), time.time)) as db:
-        db.migrate()
+    """Migrated, in this directory."""
+    with contextlib.closing(Database(migrated_sqlite(directory / "homeostat.db"), time.time)) as db:
         yield db
 
 
