@@ -67,7 +67,7 @@ def _policy(tx: Connection, stack: StackFacts) -> str | None:
         # A policy that differs from the one above was set for this stack, not copied.
         if switched or policy != above:
             return policy
-        in_template = healing_policy.said_in(outer.metadata)
+        in_template = healing_policy.policy_in(outer.metadata)
         if in_template is not None:
             return in_template
         key = outer.parent_key

@@ -116,7 +116,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Recorded:
+class StepOutcome:
     """Outcome of a step, ready to be stored: the row is already changed in memory.
 
     Attributes:

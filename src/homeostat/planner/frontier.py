@@ -9,7 +9,7 @@ does not cost a thousand loads of the shard.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 
-from homeostat.model.plan import Recorded, Settled, Step, Verb
+from homeostat.model.plan import Settled, Step, StepOutcome, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -230,7 +230,7 @@ class Frontier:
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
-    def apply(self, step: Step, record: Recorded) -> None:
+    def apply(self, step: Step, record: StepOutcome) -> None:
         """Move the frontier by a step that was carried out and whose outcome is in its row."""
         row = record.row
         node = leftover_node(row.key) if row.key in self.leftovers else row.name

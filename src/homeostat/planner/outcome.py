@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
-from homeostat.model.plan import Event, Recorded, Step, Verb
+from homeostat.model.plan import Event, Step, StepOutcome, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.actions import maintenance_state, snapshot_state
@@ -28,7 +28,7 @@ def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event
     return Event(row.name, action or row.action, status, reason, row.shown_type, row.key, row.handle)
 
 
-TOLD_MAX = 4000
+ERROR_MAX = 4000
 """Characters of an error that are kept."""
 
 
@@ -51,7 +51,7 @@ def failure_text(row: Resource, error: Exception | str) -> str:
 
 def _cut(text: str) -> str:
     """Shorten an error: it may quote a value, and many rows may repeat it."""
-    return text if len(text) <= TOLD_MAX else f"{text[:TOLD_MAX]}…"
+    return text if len(text) <= ERROR_MAX else f"{text[:ERROR_MAX]}…"
 
 
 def stack_failure(world: World, row: Resource) -> str:
@@ -62,28 +62,28 @@ def stack_failure(world: World, row: Resource) -> str:
     return f"Resource {row.action} failed: {row.reason}"
 
 
-def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> Recorded:
+def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> StepOutcome:
     """Change the row of a performed step by the answer, and return what is to be stored."""
     row = step.row
-    taking = row.external_id is not None or (row.action == Action.ADOPT and row.busy)
+    is_look = row.external_id is not None or (row.action == Action.ADOPT and row.busy)
     # The owner's second look is no act: it must not touch `updated_at`, from which intervals are counted.
-    if step.verb is Verb.OBSERVE and not taking:
-        return _looked_once_more(world, row, answer, now)
+    if step.verb is Verb.OBSERVE and not is_look:
+        return _second_look(world, row, answer, now)
     row.updated_at = now
     if isinstance(answer, Transient | Uncertain):
         return _try_again(row, answer, now)
     if isinstance(answer, HomeostatError):
-        way_out = f". {snapshot_state.WAY_OUT}" if snapshot_state.asked(row) else ""
+        way_out = f". {snapshot_state.WAY_OUT}" if snapshot_state.deletion_token(row) else ""
         return fail(world, row, failure_text(row, answer) + way_out, now)
     # The order matters from here on: what the row is about comes before the verb, which may serve several purposes.
     if row.action == Action.ADOPT and step.verb is not Verb.FIND:
-        return _seen_there(world, row, answer, now)
-    if snapshot_state.asked(row) or snapshot_state.taken(row):
-        return _snapshot_asked(world, row, answer, now)
+        return _adopted_answer(world, row, answer, now)
+    if snapshot_state.deletion_token(row) or snapshot_state.is_stack_snapshot(row):
+        return _snapshot_requested(world, row, answer, now)
     if maintenance_state.unlocking(row):
         return _unlocked(world, row, answer, now)
     if step.verb is Verb.OBSERVE:
-        return _taken(world, row, answer, now)
+        return _observed_external(world, row, answer, now)
     if step.verb is Verb.DELETE:
         return _deleted(world, row, answer, now)
     if step.verb is Verb.FIND:
@@ -117,7 +117,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
     row.judged = world.seen[row.key].number if ready else UNJUDGED
 
 
-def judged(world: World, row: Resource, now: float) -> Recorded:
+def judged(world: World, row: Resource, now: float) -> StepOutcome:
     """Complete or fail a row in progress if its newest observation says so; otherwise it stays in progress."""
     verdict = maintenance_state.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
@@ -128,10 +128,10 @@ def judged(world: World, row: Resource, now: float) -> Recorded:
     # Anything else that is broken is left to the next decision, which knows the remedy.
     row.reason = verdict.reason
     row.due_at = verdict.due_at
-    return Recorded(row)
+    return StepOutcome(row)
 
 
-def complete(world: World, row: Resource, now: float) -> Recorded:
+def complete(world: World, row: Resource, now: float) -> StepOutcome:
     """Complete a row: it is as desired, and its dependants may read it now."""
     row.status = Status.COMPLETE
     row.reason = CHANGED
@@ -142,7 +142,7 @@ def complete(world: World, row: Resource, now: float) -> Recorded:
     undone = row.action in maintenance_state.UNDOES and row.marks is not None
     if undone:
         row.marks = maintenance_state.without_mark(row, row.action)
-    return Recorded(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row) or undone)
+    return StepOutcome(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row) or undone)
 
 
 def no_longer_healed(row: Resource) -> bool:
@@ -159,27 +159,27 @@ def is_being_healed(row: Resource) -> bool:
     return marked and not row.deleting and (row.busy or row.action == Action.INIT)
 
 
-def fail(world: World, row: Resource, reason: str, now: float) -> Recorded:
+def fail(world: World, row: Resource, reason: str, now: float) -> StepOutcome:
     """Fail a row: it is left alone until a newer revision changes the desired state."""
-    reason = snapshot_state.farewell(row, reason)
+    reason = snapshot_state.end_reason(row, reason)
     row.status = Status.FAILED
     # It has failed for this revision, even where it was acted on for an earlier one: only a newer revision retries it.
     row.revision = world.stack.revision
     row.reason = reason
     row.due_at = row.asked_at = None
     row.updated_at = now
-    return Recorded(row, [event_of(row, Status.FAILED, reason)], whole=no_longer_healed(row))
+    return StepOutcome(row, [event_of(row, Status.FAILED, reason)], whole=no_longer_healed(row))
 
 
-def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> Recorded:
+def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> StepOutcome:
     row.retries += 1
     row.acted_at = None
     row.due_at = now + RETRY.delay_s(row.retries, error.retry_after_s if isinstance(error, Transient) else None)
     row.reason = str(error)
-    return Recorded(row)
+    return StepOutcome(row)
 
 
-def _taken(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
+def _observed_external(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude a look at a thing that is not managed here (`external_id`)."""
     if answer.presence is Presence.UNKNOWN:
         return _try_again(row, Transient(answer.reason or "nobody can tell whether it is there"), now)
@@ -218,7 +218,7 @@ def is_unchanged(row: Resource) -> bool:
     return row.acted_at is None and row.handle != "" and bool((row.intent or {}).get("changed"))
 
 
-def _missed(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
+def _missed(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude an update that did not find its thing; it is repeated when the thing is seen again."""
     record = _try_again(row, Transient(answer.reason or "it is gone"), now)
     look(world, row, answer)
@@ -228,7 +228,7 @@ def _missed(world: World, row: Resource, answer: Observation, now: float) -> Rec
     return record
 
 
-def _looked_once_more(world: World, row: Resource, answer: Observation | HomeostatError, now: float) -> Recorded:
+def _second_look(world: World, row: Resource, answer: Observation | HomeostatError, now: float) -> StepOutcome:
     """Conclude the owner's look for a thing that was not found: it is judged like any other look.
 
     Nothing else of the row changes.
@@ -236,7 +236,7 @@ def _looked_once_more(world: World, row: Resource, answer: Observation | Homeost
     if isinstance(answer, HomeostatError) or answer.presence is Presence.UNKNOWN:
         row.retries += 1
         row.due_at = now + RETRY.delay_s(row.retries, answer.retry_after_s if isinstance(answer, Transient) else None)
-        return Recorded(row)
+        return StepOutcome(row)
     # An act without an answer (`acted_at` is None) goes on counting its own retries.
     row.retries, row.due_at = 0 if row.acted_at is not None else row.retries, None
     before = world.seen.get(row.key)
@@ -250,10 +250,10 @@ def _looked_once_more(world: World, row: Resource, answer: Observation | Homeost
         answer = replace(answer, properties=known, seen_at=since)
     world.seen[row.key] = Seen(answer, next_own_look(before.number if before is not None else 0))
     world.looked.add(row.key)
-    return Recorded(row, observation=answer)
+    return StepOutcome(row, observation=answer)
 
 
-def _seen_there(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
+def _adopted_answer(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude an answer about a thing to take over.
 
     If it does not exist, the row fails and what it was given is forgotten: the next try creates it.
@@ -274,7 +274,7 @@ def _seen_there(world: World, row: Resource, answer: Observation, now: float) ->
     if once:
         answer = replace(answer, properties={**answer.properties, **once})
     look(world, row, answer)
-    record = taken_over(world, row, kind.judge(thing_of(world, row, kind), now), now)
+    record = adopted(world, row, kind.judge(thing_of(world, row, kind), now), now)
     record.observation = answer
     return record
 
@@ -283,7 +283,7 @@ TO_BE_MADE = "Update the stack, or ask it to converge, to have it made; abandon 
 """What a user can do about a thing that was to be adopted and does not exist."""
 
 
-def _not_there(world: World, row: Resource, reason: str, now: float) -> Recorded:
+def _not_there(world: World, row: Resource, reason: str, now: float) -> StepOutcome:
     row.handle = row.token = ""
     adoption_data.forget(row)
     record = fail(world, row, reason, now)
@@ -291,7 +291,7 @@ def _not_there(world: World, row: Resource, reason: str, now: float) -> Recorded
     return record
 
 
-def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Recorded:
+def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOutcome:
     """Complete a row whose thing exists, whatever its state: drift and damage in a cloud are mended later.
 
     What the service has made anew itself fails if it is of no use. What is not settled yet stays in progress.
@@ -308,15 +308,15 @@ def taken_over(world: World, row: Resource, verdict: Verdict, now: float) -> Rec
         record = complete(world, row, now)
     else:
         row.reason, row.due_at = verdict.reason, verdict.due_at
-        record = Recorded(row)
+        record = StepOutcome(row)
     record.whole = True
     return record
 
 
-def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
+def _deleted(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     if answer.presence is Presence.ABSENT:
         doubted = answer.not_found and is_looked_for(row)
-        record = removed(world, row, snapshot_state.farewell(row, CHANGED))
+        record = removed(world, row, snapshot_state.end_reason(row, CHANGED))
         # The cloud may be wrong: if the thing turns up again it is deleted, even while its row lingers at a hook.
         if doubted:
             record.orphan_token, row.token = row.token, ""
@@ -325,10 +325,10 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> Re
     row.acted_at = now
     row.due_at = None
     look(world, row, answer)
-    return Recorded(row, observation=answer)
+    return StepOutcome(row, observation=answer)
 
 
-def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
+def _snapshot_requested(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude a request for a snapshot; the row goes on once the snapshot is seen complete."""
     if answer.presence is Presence.ABSENT and row.deleting:
         return removed(world, row, snapshot_state.TOO_LATE)
@@ -336,10 +336,10 @@ def _snapshot_asked(world: World, row: Resource, answer: Observation, now: float
     row.due_at = None
     row.retries = 0
     look(world, row, answer)
-    return Recorded(row, observation=answer)
+    return StepOutcome(row, observation=answer)
 
 
-def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
+def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude the unlocking that comes before a deletion."""
     if answer.presence is Presence.ABSENT:
         return removed(world, row)
@@ -347,20 +347,20 @@ def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> R
     row.due_at = None
     row.retries = 0
     look(world, row, answer)
-    return Recorded(row, observation=answer)
+    return StepOutcome(row, observation=answer)
 
 
-def removed(world: World, row: Resource, reason: str = CHANGED) -> Recorded:
+def removed(world: World, row: Resource, reason: str = CHANGED) -> StepOutcome:
     """Remove the row of a thing that is gone or let go of, unless its deletion stops at a last hook."""
     events = [event_of(row, Status.COMPLETE, reason, Action.DELETE)]
-    if not _lingers(world, row):
-        return Recorded(row, events, removed=True)
+    if not _stops_at_last_hook(world, row):
+        return StepOutcome(row, events, removed=True)
     row.action, row.status, row.reason, row.handle = Action.DELETE, Status.COMPLETE, reason, ""
     row.due_at = None
-    return Recorded(row, events)
+    return StepOutcome(row, events)
 
 
-def _lingers(world: World, row: Resource) -> bool:
+def _stops_at_last_hook(world: World, row: Resource) -> bool:
     """Return whether there is a hook at the end of the row's deletion (see `planner.lifecycle.hooks`).
 
     A row whose thing was never made has none.
@@ -371,7 +371,7 @@ def _lingers(world: World, row: Resource) -> bool:
     return deleting and POST_DELETE in (row.hooks or {}).get("leaving", ())
 
 
-def _found(world: World, row: Resource, answer: Observation, now: float) -> Recorded:
+def _found(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude the search for what a creation without an answer has made.
 
     The thing is taken on; if none is found, the creation is given up, and its token with it.
@@ -380,12 +380,12 @@ def _found(world: World, row: Resource, answer: Observation, now: float) -> Reco
         # The request may still arrive: what turns up with this token is deleted. The next creation has a token of its
         # own.
         given_up, row.token = row.token, ""
-        return Recorded(row, orphan_token=given_up)
+        return StepOutcome(row, orphan_token=given_up)
     row.handle = answer.handle
     row.acted_at = now
     row.due_at = None
     look(world, row, answer)
-    return Recorded(row, observation=answer)
+    return StepOutcome(row, observation=answer)
 
 
 def unfit(verdict: Verdict) -> bool:

@@ -25,7 +25,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
-from homeostat.model.plan import Recorded, Step, Verb
+from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.actions.check import pass_on
@@ -43,7 +43,7 @@ def until_an_act(of: World) -> list[str]:
         found.append(f"{steps[0].row.key}: {told(steps[0])}")
         if steps[0].verb is not Verb.RECORD:
             break
-        frontier.apply(steps[0], Recorded(steps[0].row, removed=steps[0].removed))
+        frontier.apply(steps[0], StepOutcome(steps[0].row, removed=steps[0].removed))
     return found
 
 

@@ -190,7 +190,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     ),
     "our own mistake": (
         world([wanted("a")]),
-        ShardStatus(BEGUN, wake_at=NOW + 20, aside="KeyError('x')"),
+        ShardStatus(BEGUN, wake_at=NOW + 20, set_aside_for="KeyError('x')"),
         ("a", Why.SET_ASIDE, (), "KeyError('x')", 60.0, 20.0, "create", 20.0),
     ),
     "it stops before its creation": (

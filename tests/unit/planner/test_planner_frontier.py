@@ -21,7 +21,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Recorded, Step, Verb
+from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
@@ -32,7 +32,7 @@ DELETING: dict[str, Any] = {"revision": 2, "action": "DELETE", "settled_revision
 READY_WORD = {"server": "active", "volume": "available", "": None}
 
 
-def perform(of: World, step: Step, answers: dict[str, HomeostatError]) -> Recorded:
+def perform(of: World, step: Step, answers: dict[str, HomeostatError]) -> StepOutcome:
     """What an obliging cloud does; `answers` — of resources for which it is not."""
     mine = step.row
     refused = answers.get(mine.name)
@@ -53,7 +53,7 @@ def play(of: World, answers: dict[str, HomeostatError] | None = None) -> tuple[F
     while steps := frontier.steps(NOW, 1):
         step = steps[0]
         if step.verb is Verb.RECORD:
-            record = Recorded(step.row, removed=step.removed)
+            record = StepOutcome(step.row, removed=step.removed)
         else:
             story.append(f"{step.verb} {step.row.key}")
             record = perform(of, step, answers or {})

@@ -13,7 +13,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain, invalid
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Recorded, Step, Verb
+from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.status import joined
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[Verb, Resource, Observation | HomeostatError, str]] = {
 }
 
 
-def told(record: Recorded) -> str:
+def told(record: StepOutcome) -> str:
     if record.removed:
         return "removed"
     mine = record.row

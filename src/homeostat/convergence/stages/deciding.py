@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from homeostat.convergence.stages.passing import Pass
-from homeostat.model.plan import Recorded, Step, Verb
+from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.status import Status
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store.shards.retained import Retained
@@ -80,7 +80,7 @@ def _collect(current: Pass, steps: Sequence[Step]) -> None:
             writes.parts.append(step.part)
         if step.verb is Verb.RECORD:
             current.note_failure(step.row)
-            current.frontier.apply(step, Recorded(step.row, removed=step.removed))
+            current.frontier.apply(step, StepOutcome(step.row, removed=step.removed))
 
 
 def _retained(current: Pass, step: Step) -> Retained:

@@ -116,10 +116,10 @@ def check(world: World, row: Resource | None, now: float) -> Decision:
     operation = passed_on(world, row)
     if operation:
         return pass_on(world, row, operation, now)
-    return look_first(world, row) or _told(world, row, now)
+    return look_first(world, row) or _judged(world, row, now)
 
 
-def _told(world: World, row: Resource, now: float) -> Decision:
+def _judged(world: World, row: Resource, now: float) -> Decision:
     if not is_outside(row.type):
         return _checked(world, row, Status.COMPLETE, f"CHECK not supported for {row.type}", now)
     verdict = type_of(row.type).judge(thing_of(world, row), now)

@@ -27,8 +27,8 @@ def held(stack: StackFacts, name: str, key: str = "", since: float | None = None
     if stack.lock is None:
         return Waiting(name, Why.SUSPENDED, (), "the stack is suspended", since, key=key)
     owner, reason = stack.lock.get("owner"), stack.lock.get("reason")
-    told = f"the stack is locked{f' by {owner}' if owner else ''}{f': {reason}' if reason else ''}"
-    return Waiting(name, Why.LOCKED, (), told, since, stack.lock_ends_at, key)
+    text = f"the stack is locked{f' by {owner}' if owner else ''}{f': {reason}' if reason else ''}"
+    return Waiting(name, Why.LOCKED, (), text, since, stack.lock_ends_at, key)
 
 
 def asked_of(stack: StackFacts, row: Resource) -> str:
@@ -63,10 +63,10 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
         return _refuse_suspension(context, row) if action == Action.SUSPEND else SETTLED
     if kind_of(row.type) == "stack":
         return check.pass_on(context.world, row, action.lower(), now)
-    treatment = maintenance_state.treatment_of(context.world, row, action)
-    if treatment is None:
+    method = maintenance_state.method_of(context.world, row, action)
+    if method is None:
         return _record_done(context, row, action, now)
-    return check.look_first(context.world, row) or _apply(context, row, action, treatment, now)
+    return check.look_first(context.world, row) or _apply(context, row, action, method, now)
 
 
 def _refuse_suspension(context: Context, row: Resource) -> Settled:
@@ -76,7 +76,7 @@ def _refuse_suspension(context: Context, row: Resource) -> Settled:
     return Settled(Step(Verb.RECORD, row))
 
 
-def _apply(context: Context, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Decision:
+def _apply(context: Context, row: Resource, action: str, method: MaintenanceMethod, now: float) -> Decision:
     thing = thing_of(context.world, row)
     verdict = type_of(row.type).judge(thing, now)
     if verdict.condition is Condition.UNKNOWN:
@@ -91,12 +91,12 @@ def _apply(context: Context, row: Resource, action: str, treatment: MaintenanceM
         return _record_done(context, row, action, now)
     # After a failure the field proves nothing for a gradual treatment: a stack in another region shows the action
     # SUSPEND also when that has failed. So it is requested again.
-    if treatment.is_done(thing.seen.properties) and not (row.failed and treatment.gradual):
+    if method.is_done(thing.seen.properties) and not (row.failed and method.gradual):
         # Whatever has suspended it before: it is resumed together with its stack.
         if action == Action.SUSPEND:
             row.marks = maintenance_state.with_mark(row, action, now)
         return _record_done(context, row, action, now)
-    return _begin(context, row, action, treatment, now)
+    return _begin(context, row, action, method, now)
 
 
 def _record_missing(context: Context, row: Resource, action: str, verdict: Verdict, now: float) -> Decision:
@@ -129,12 +129,12 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
     return Step(Verb.RECORD, row, events=events)
 
 
-def _begin(context: Context, row: Resource, action: str, treatment: MaintenanceMethod, now: float) -> Step:
+def _begin(context: Context, row: Resource, action: str, method: MaintenanceMethod, now: float) -> Step:
     """Intend a treatment.
 
     The mark is stored before the act, so that whatever may have been done to the thing is undone later.
     """
-    step = intents.maintenance_step(context, row, treatment)
+    step = intents.maintenance_step(context, row, method)
     step.events = _begin_event(row, action)
     row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
     row.revision = context.world.stack.revision
@@ -187,7 +187,7 @@ def _repeat(context: Context, row: Resource, now: float) -> Decision:
     """Repeat a request of which it is not known whether it has reached the thing."""
     if row.due_at is not None and row.due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-    treatment = maintenance_state.treatment_of(context.world, row, row.action)
-    if treatment is None:
+    method = maintenance_state.method_of(context.world, row, row.action)
+    if method is None:
         return Step(Verb.OPERATE, row, row.reason, operation=row.action.lower())
-    return intents.maintenance_step(context, row, treatment)
+    return intents.maintenance_step(context, row, method)

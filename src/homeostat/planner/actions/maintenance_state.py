@@ -29,15 +29,15 @@ def verdict(world: World, row: Resource, now: float) -> Verdict:
     found = kind.judge(thing, now)
     if not (row.busy and row.action in MAINTENANCE):
         return found
-    treatment = kind.maintenance_method(thing, row.action)
-    if treatment is None or found.condition in (Condition.ABSENT, Condition.UNKNOWN):
+    method = kind.maintenance_method(thing, row.action)
+    if method is None or found.condition in (Condition.ABSENT, Condition.UNKNOWN):
         return found
     # Before the field is read: it may show the new value while the treatment is under way, or has failed.
-    if treatment.gradual and _under_way_or_broken(found):
+    if method.gradual and _under_way_or_broken(found):
         return found
-    if treatment.is_done(thing.seen.properties):
+    if method.is_done(thing.seen.properties):
         return READY
-    return Verdict(Condition.PENDING, f"its {treatment.shown} is {thing.seen.properties.get(treatment.shown)}")
+    return Verdict(Condition.PENDING, f"its {method.shown} is {thing.seen.properties.get(method.shown)}")
 
 
 def _under_way_or_broken(found: Verdict) -> bool:
@@ -49,7 +49,7 @@ def _under_way_or_broken(found: Verdict) -> bool:
     return broken or found.condition is Condition.PENDING
 
 
-def treatment_of(world: World, row: Resource, action: str) -> MaintenanceMethod | None:
+def method_of(world: World, row: Resource, action: str) -> MaintenanceMethod | None:
     """Return how an action is carried out on a resource's thing; None to leave it alone.
 
     A thing that is not managed here (`external_id`) is always left alone.

@@ -1,7 +1,7 @@
 """Restoring a snapshot of a stack: resources get their data back from it. Pure.
 
-The template still says what it said. A mark on the row remembers that, and with which values it was replaced: as long
-as the template says the same, what was restored stays (ADR 0033).
+The template is unchanged. A mark on the row has the values of the template that were replaced: as long
+as the template has these values, what was restored stays (ADR 0033).
 """
 
 from collections.abc import Mapping
@@ -30,28 +30,32 @@ class Restoration:
     renewed: frozenset[str] = field(default_factory=frozenset)
 
 
-def restoration(world: World, name: str, kind: ResourceType, said: dict[str, Any], row: Resource | None) -> Restoration:
-    """Return the properties that a resource should have, given those in its template.
+def restoration(
+    world: World, name: str, kind: ResourceType, template_values: dict[str, Any], row: Resource | None
+) -> Restoration:
+    """Return the properties that a resource should have, from those in its template.
 
     Args:
-        said: Properties as the template says them.
+        template_values: Properties as the template has them.
         row: The row that should have them; None for a new one.
     """
     mark = (row.marks or {}).get(RESTORED) if row is not None else None
-    kept = world.restored.get(name)
-    place = kind.snapshot_property(kind.complete(said)) if kept is not None else ""
-    if kept is not None and place:
+    snapshot = world.restored.get(name)
+    place = kind.snapshot_property(kind.complete(template_values)) if snapshot is not None else ""
+    if snapshot is not None and place:
         run = (world.stack.snapshot or {}).get("run")
         # Each request to go back has a run of its own, in which the data is restored once, though the value stays the
         # same.
         known = mark is not None and mark["run"] == run
-        values = {**said, place: kept}
-        return Restoration(values, {"run": run, "said": {place: said.get(place)}}, frozenset(() if known else (place,)))
-    # The template says something else by now, and that counts.
-    if row is None or mark is None or any(said.get(each) != value for each, value in mark["said"].items()):
-        return Restoration(said)
+        values = {**template_values, place: snapshot}
+        return Restoration(
+            values, {"run": run, "said": {place: template_values.get(place)}}, frozenset(() if known else (place,))
+        )
+    # The template has other values by now, and they count.
+    if row is None or mark is None or any(template_values.get(each) != value for each, value in mark["said"].items()):
+        return Restoration(template_values)
     stays = {each: row.properties[each] for each in mark["said"] if each in row.properties}
-    return Restoration({**said, **stays}, mark)
+    return Restoration({**template_values, **stays}, mark)
 
 
 def marked(row: Resource, mark: Mapping[str, Any] | None) -> dict[str, Any] | None:

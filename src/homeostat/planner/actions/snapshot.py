@@ -93,7 +93,7 @@ def go_on(world: World, row: Resource, now: float) -> Decision:
 
 
 def _being_made(world: World, row: Resource, now: float) -> Decision:
-    mine = snapshot_state.seen(world, row)
+    mine = snapshot_state.observed(world, row)
     # The snapshot was lost after the cloud had accepted the request, or the cloud lists late. To ask again is
     # idempotent.
     if mine is None:

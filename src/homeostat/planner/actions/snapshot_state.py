@@ -17,10 +17,10 @@ SNAPSHOT = "snapshot"
 CREATING, AVAILABLE, ERROR = "creating", "available", "error"
 """Status words of a snapshot."""
 
-FIRST = "a snapshot is made first, as its deletion policy says"
+SNAPSHOT_FIRST = "a snapshot is made first, as its deletion policy says"
 TOO_LATE = "it was gone before a snapshot of it could be made"
 WAY_OUT = (
-    "It is kept, since there is no snapshot of it: ask for the same once more, "
+    "It is kept, since there is no snapshot of it: request the same once more, "
     "or give it another deletion policy (Delete or Retain) by an update of the stack"
 )
 
@@ -36,28 +36,28 @@ def token_of(row: Resource) -> str:
     return str(intent.get("token", "")) if intent.get("operation") == SNAPSHOT else ""
 
 
-def asked(row: Resource) -> str:
-    """Return the same for a row that is being deleted, else ""."""
+def deletion_token(row: Resource) -> str:
+    """Return that token for a row that is being deleted, else ""."""
     return token_of(row) if row.deleting else ""
 
 
-def taken(row: Resource) -> bool:
+def is_stack_snapshot(row: Resource) -> bool:
     """Return whether a snapshot is being made as a part of one of the whole stack."""
     return row.action == Action.SNAPSHOT and row.busy and token_of(row) != ""
 
 
-def made(row: Resource) -> str:
+def snapshot_id(row: Resource) -> str:
     """Return the id of the snapshot after which the thing may be deleted; "" for none."""
     return str((row.intent or {}).get(SNAPSHOT, "")) if row.deleting else ""
 
 
-def seen(world: World, row: Resource) -> Mapping[str, Any] | None:
+def observed(world: World, row: Resource) -> Mapping[str, Any] | None:
     """Return the newest observation of the requested snapshot; None if it was not seen."""
     look = world.seen.get(row.key)
     known = look.observation.properties.get("snapshots") if look is not None and look.observation.present else None
     return next((each for each in known or () if each.get("token") == token_of(row)), None)
 
 
-def farewell(row: Resource, usual: str) -> str:
+def end_reason(row: Resource, usual: str) -> str:
     """Return the reason for the end of a row, naming the snapshot that stays behind."""
-    return f"{usual}; its snapshot is {made(row)}" if made(row) else usual
+    return f"{usual}; its snapshot is {snapshot_id(row)}" if snapshot_id(row) else usual

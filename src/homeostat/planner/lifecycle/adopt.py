@@ -64,7 +64,7 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
-    record = outcome.taken_over(context.world, row, verdict, now)
+    record = outcome.adopted(context.world, row, verdict, now)
     if row.status != Status.IN_PROGRESS:
         return Step(Verb.RECORD, row, events=record.events)
     return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)

@@ -1,4 +1,4 @@
-"""Deletion of resources that should not exist, as tsuccessor deletion policies say (CV12, CV14). Pure."""
+"""Deletion of resources that should not exist, as their deletion policies say (CV12, CV14). Pure."""
 
 from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Step, Verb
@@ -21,10 +21,12 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE, PRE_DELETE
 
-KEPT = "kept, as its deletion policy says"
-LET_GO = "kept: its stack lets go of it as it is"
-GONE = "it was not found, and another was made in its place"
-STAYS = "kept, since it came back after another was made in its place: delete it yourself if you do not need it"
+RETAINED = "kept, as its deletion policy says"
+RELEASED = "kept: its stack lets go of it as it is"
+REPLACED_WHILE_ABSENT = "it was not found, and another was made in its place"
+RETAINED_AFTER_RETURN = (
+    "kept, since it came back after another was made in its place: delete it yourself if you do not need it"
+)
 
 
 def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
@@ -32,9 +34,9 @@ def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
     if _is_spared(context, row):
         # A row that lingers at its last hook: its thing is deleted, and that was reported.
         gone = row.deleting and row.status == Status.COMPLETE
-        events = [] if gone else [outcome.event_of(row, Status.COMPLETE, LET_GO, Action.DELETE)]
+        events = [] if gone else [outcome.event_of(row, Status.COMPLETE, RELEASED, Action.DELETE)]
         stays = "" if gone else row.handle
-        return Step(Verb.RECORD, row, LET_GO, removed=True, events=events, spared=row.token, retained=stays)
+        return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, spared=row.token, retained=stays)
     overtaken = hooks.interrupted(context.world, row)
     if overtaken is not None:
         return overtaken
@@ -65,10 +67,10 @@ def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
     """
     if row.key not in context.world.looked:
         if row.due_at is not None and row.due_at > now:
-            return Waiting(row.name, Why.UNSEEN, (), GONE, row.updated_at, row.due_at, row.key)
-        return Step(Verb.OBSERVE, row, GONE)
+            return Waiting(row.name, Why.UNSEEN, (), REPLACED_WHILE_ABSENT, row.updated_at, row.due_at, row.key)
+        return Step(Verb.OBSERVE, row, REPLACED_WHILE_ABSENT)
     there = context.world.seen[row.key].observation.present
-    return _remove_row(context, row, STAYS if there else GONE, stays=there)
+    return _remove_row(context, row, RETAINED_AFTER_RETURN if there else REPLACED_WHILE_ABSENT, stays=there)
 
 
 def _is_spared(context: Context, row: Resource) -> bool:
@@ -84,8 +86,8 @@ def _is_spared(context: Context, row: Resource) -> bool:
         return True
     if stack.spares is None or mine:
         return False
-    taken_over = row.action == Action.ADOPT if kind in builtin_kinds.LISTED else row.token == ""
-    return stack.abandoned or taken_over
+    adopted = row.action == Action.ADOPT if kind in builtin_kinds.LISTED else row.token == ""
+    return stack.abandoned or adopted
 
 
 def _stop_at_hook(context: Context, row: Resource, hook: str, now: float) -> Step | Waiting | None:
@@ -116,7 +118,7 @@ def _begin(context: Context, row: Resource, now: float) -> Step:
     """Begin, or begin again, what the deletion policy says; what the stack has locked is unlocked before that."""
     if LOCKED in (row.marks or {}) and may_exist(row) and is_known(row.type):
         return _unlock(context, row, now)
-    if _kept(row):
+    if _is_retained(row):
         return _retain(context, row)
     if not may_exist(row):
         return _remove_row(context, row, outcome.CHANGED)
@@ -134,18 +136,18 @@ def _retain(context: Context, row: Resource) -> Step:
     """
     if row.handle == "" and may_exist(row):
         return Step(Verb.FIND, row)
-    return _remove_row(context, row, KEPT, stays=True)
+    return _remove_row(context, row, RETAINED, stays=True)
 
 
 def _unlock(context: Context, row: Resource, now: float) -> Step:
     """Unlock a thing before its deletion, after locking or unlocking the stack has failed."""
     kind = type_of(row.type)
-    treatment = kind.maintenance_method(thing_of(context.world, row, kind), Action.UNLOCK)
-    if treatment is None:
+    method = kind.maintenance_method(thing_of(context.world, row, kind), Action.UNLOCK)
+    if method is None:
         # Its type cannot be unlocked (any more).
         row.marks = maintenance_state.without_mark(row, Action.UNLOCK)
         return _begin(context, row, now)
-    step = intents.maintenance_step(context, row, treatment)
+    step = intents.maintenance_step(context, row, method)
     _mark_deleting(step, maintenance_state.UNLOCK_FIRST)
     row.intent = {"operation": maintenance_state.UNLOCK}
     _mark_requested(context, row, now)
@@ -165,7 +167,7 @@ def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
     if row.status == Status.COMPLETE:
         last = _stop_at_hook(context, row, POST_DELETE, now)
         return last or Step(Verb.RECORD, row, row.reason, removed=True)
-    if _kept(row):
+    if _is_retained(row):
         return _retain(context, row)
     if row.failed:
         # No newer revision has asked for the deletion again.
@@ -174,13 +176,15 @@ def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
             return _remove_if_gone(context, row, now) or _release_healing(context, row) or waiting
         return _begin(context, row, now)
     # Another policy since the snapshot was requested: it is not waited for.
-    if snapshot_state.asked(row) and not snapshot_state.needed(row, row.deletion_policy):
+    if snapshot_state.deletion_token(row) and not snapshot_state.needed(row, row.deletion_policy):
         return _request_deletion(context, row, now)
     if row.acted_at is None:
         # The outcome of the last request is not known; deleting, unlocking and the snapshot may all be requested
         # again.
-        return _request_deletion(context, row, now) if snapshot_state.made(row) else _begin(context, row, now)
-    return _await_snapshot(context, row, now) if snapshot_state.asked(row) else _await_absence(context, row, now)
+        return _request_deletion(context, row, now) if snapshot_state.snapshot_id(row) else _begin(context, row, now)
+    return (
+        _await_snapshot(context, row, now) if snapshot_state.deletion_token(row) else _await_absence(context, row, now)
+    )
 
 
 def _remove_if_gone(context: Context, row: Resource, now: float) -> Step | Waiting | None:
@@ -188,7 +192,7 @@ def _remove_if_gone(context: Context, row: Resource, now: float) -> Step | Waiti
     if not conditions.is_gone(context.world, row):
         return None
     return _look_once_more(context, row, now) or _remove_row(
-        context, row, snapshot_state.farewell(row, outcome.CHANGED)
+        context, row, snapshot_state.end_reason(row, outcome.CHANGED)
     )
 
 
@@ -207,7 +211,7 @@ def _release_healing(context: Context, row: Resource) -> Step | None:
 def _await_absence(context: Context, row: Resource, now: float) -> Step | Waiting:
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition is Condition.ABSENT:
-        return _remove_row(context, row, snapshot_state.farewell(row, outcome.CHANGED))
+        return _remove_row(context, row, snapshot_state.end_reason(row, outcome.CHANGED))
     if verdict.remedy is Remedy.MANUAL and row.revision < context.world.stack.revision:
         # That failure was the answer to an earlier revision.
         return _begin(context, row, now)
@@ -226,9 +230,9 @@ def _request_deletion(context: Context, row: Resource, now: float) -> Step:
     """Intend the deletion."""
     step = Step(Verb.DELETE, row)
     # A snapshot counts for the deletion it was made for; one requested again, after a failure, makes its own.
-    if not snapshot_state.made(row) or row.failed:
+    if not snapshot_state.snapshot_id(row) or row.failed:
         row.intent = None
-    _mark_deleting(step, snapshot_state.farewell(row, outcome.CHANGED))
+    _mark_deleting(step, snapshot_state.end_reason(row, outcome.CHANGED))
     _mark_requested(context, row, now)
     return step
 
@@ -255,13 +259,13 @@ def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
 
     One that may still come is requested again under its token, so that it is not made twice.
     """
-    mine = snapshot_state.asked(row)
-    old = snapshot_state.seen(context.world, row) if mine else None
+    mine = snapshot_state.deletion_token(row)
+    old = snapshot_state.observed(context.world, row) if mine else None
     # After a failed deletion a complete or failed snapshot is of no use: the thing may have been written to since.
     spent = old is not None and old.get("status") != snapshot_state.CREATING
     again = bool(mine) and not (row.failed and spent)
     step = Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT)
-    _mark_deleting(step, snapshot_state.FIRST)
+    _mark_deleting(step, snapshot_state.SNAPSHOT_FIRST)
     if not again:
         row.resolved = context.world.next_stamp()
         mine = token(row.key, row.resolved)
@@ -279,7 +283,7 @@ def _await_snapshot(context: Context, row: Resource, now: float) -> Step | Waiti
         return _look_once_more(context, row, now) or _remove_row(context, row, snapshot_state.TOO_LATE)
     if look.presence is Presence.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, reason=look.reason, since=row.updated_at, key=row.key)
-    mine = snapshot_state.seen(context.world, row)
+    mine = snapshot_state.observed(context.world, row)
     if mine is None:
         return _repeat_snapshot(context, row, now)
     if mine.get("status") == snapshot_state.AVAILABLE:
@@ -315,7 +319,7 @@ def _repeat_snapshot(context: Context, row: Resource, now: float) -> Step | Wait
     return _request_snapshot(context, row, now)
 
 
-def _kept(row: Resource) -> bool:
+def _is_retained(row: Resource) -> bool:
     """Return whether the thing is kept: by policy, or since its type cannot make the snapshot that the policy wants."""
     if row.deletion_policy == DeletionPolicy.SNAPSHOT:
         return not type_of(row.type).can_snapshot

@@ -36,28 +36,28 @@ def holds(world: World, hook: str) -> bool:
 
 def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting | None:
     """Stop a resource at a hook that it has not passed; None where it goes on."""
-    mine = _mine(world, row)
+    mine = _of_revision(world, row)
     if not holds(world, hook) or hook in mine.get("cleared", ()):
         return None
     reason = paused(hook)
     if mine.get("at") == hook:
         return Waiting(row.name, Why.HOOK, (), reason, mine["since"], key=row.key)
-    row.hooks = {**_kept(row), **mine, "revision": world.stack.revision, "at": hook, "since": now}
+    row.hooks = {**_of_deletion(row), **mine, "revision": world.stack.revision, "at": hook, "since": now}
     return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, reason)])
 
 
 def interrupted(world: World, row: Resource) -> Step | None:
     """End the wait at a hook that was overtaken by a newer revision, or by the failure of this one; else None."""
-    if not waits_at(row) or (_mine(world, row) and world.stack.status == Status.IN_PROGRESS):
+    if not waits_at(row) or (_of_revision(world, row) and world.stack.status == Status.IN_PROGRESS):
         return None
-    row.hooks = _kept(row) or None
+    row.hooks = _of_deletion(row) or None
     return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, INTERRUPTED)])
 
 
 def due(world: World, row: Resource) -> str:
     """Return the hook at which a complete resource stops, or "". One of an older revision does not hold any more."""
-    found = str(_mine(world, row).get("due", ""))
-    return found if found and holds(world, found) and found not in _mine(world, row).get("cleared", ()) else ""
+    found = str(_of_revision(world, row).get("due", ""))
+    return found if found and holds(world, found) and found not in _of_revision(world, row).get("cleared", ()) else ""
 
 
 def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> dict[str, Any] | None:
@@ -65,7 +65,7 @@ def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> dict[str, A
     if not hooks and not row.hooks:
         return None
     after = POST_CREATE if row.action == Action.CREATE else POST_UPDATE
-    found = {key: value for key, value in _mine(world, row).items() if key not in ("at", "since")}
+    found = {key: value for key, value in _of_revision(world, row).items() if key not in ("at", "since")}
     if after in hooks and holds(world, after):
         found |= {"revision": world.stack.revision, "due": after}
     return with_leaving(found, hooks)
@@ -98,13 +98,13 @@ def paused(hook: str) -> str:
     return f"{hook.partition('-')[2].upper()} paused until Hook {hook} is cleared"
 
 
-def _mine(world: World, row: Resource) -> dict[str, Any]:
+def _of_revision(world: World, row: Resource) -> dict[str, Any]:
     """Return what the row remembers of the newest revision."""
     memory = row.hooks or {}
     return memory if memory.get("revision") == world.stack.revision else {}
 
 
-def _kept(row: Resource) -> dict[str, Any]:
+def _of_deletion(row: Resource) -> dict[str, Any]:
     """Return what the row remembers whatever the revision: a deletion may come in any later one."""
     memory = row.hooks or {}
     return {"leaving": memory["leaving"]} if "leaving" in memory else {}

@@ -87,8 +87,8 @@ def requested_spec(context: Context, row: Resource) -> dict[str, Any]:
     return spec_of(context, kind, row, kind.complete(row.properties))
 
 
-def maintenance_step(context: Context, row: Resource, treatment: MaintenanceMethod) -> Step:
-    if treatment.operation:
-        return Step(Verb.OPERATE, row, row.reason, operation=treatment.operation)
-    spec = {**requested_spec(context, row), **treatment.fields}
-    return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(treatment.fields))
+def maintenance_step(context: Context, row: Resource, method: MaintenanceMethod) -> Step:
+    if method.operation:
+        return Step(Verb.OPERATE, row, row.reason, operation=method.operation)
+    spec = {**requested_spec(context, row), **method.fields}
+    return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(method.fields))

@@ -10,7 +10,7 @@ SECTION, HEALING = "homeostat", "healing"
 POLICIES = (REPLACE, ASK)
 
 
-def said_in(metadata: Any) -> str | None:
+def policy_in(metadata: Any) -> str | None:
     """Return the policy in the metadata of a resource; None if they have none."""
     section = metadata.get(SECTION) if isinstance(metadata, Mapping) else None
     said = section.get(HEALING) if isinstance(section, Mapping) else None
@@ -52,4 +52,4 @@ def of_resource(stack: StackFacts, name: str, metadata: Any, inherited: str | No
         inherited: Policy of the stack; None for the default.
     """
     switched = (stack.exceptions or {}).get(name, {}).get("healing")
-    return switched or said_in(metadata) or inherited or REPLACE
+    return switched or policy_in(metadata) or inherited or REPLACE

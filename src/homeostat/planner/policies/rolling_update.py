@@ -1,7 +1,7 @@
 """Batches of a group's members: which take the new definition next, and the series that the batches make. Pure.
 
 A rolling update, or a creation in batches, is a series of revisions of the group's stack. Each revision says which
-members there are, and which of them still have an earlier definition. When the stack is at rest at one, `following`
+members there are, and which of them still have an earlier definition. When the stack is at rest at one, `next_revision`
 gives the next. Nothing but the newest revision is needed to go on, so a crash or a change of mind may come at any
 moment (ADR 0014).
 """
@@ -29,8 +29,8 @@ def next_batch(target: int, current: int, updated: int, size: int, in_service: i
     batch = min(size, max(target - updated, 0))
     # Besides the batch, as many members as the target has room for stay; where that leaves fewer than must be in
     # service, more stay, and the group is larger than its target for a while.
-    kept = max(min(current, target - batch), min(in_service, target, current))
-    return batch + kept, batch
+    beside_batch = max(min(current, target - batch), min(in_service, target, current))
+    return batch + beside_batch, batch
 
 
 def batches(target: int, current: int, updated: int, size: int, in_service: int) -> Iterator[tuple[int, int]]:
@@ -51,33 +51,33 @@ def begin(
     """Return the first revision on the way from the last definition of a group's stack to the desired one.
 
     Args:
-        before: The group as its stack was last told to be; `{}` for a new one.
+        before: The group as last requested of its stack; `{}` for a new one.
         wanted: The desired group: `{resource_def, index_var, count, skip}`.
         policy: Section `update_policy` of the group.
         failed: Names of its FAILED members. They take the new definition at once, since they are out of service anyway.
         new: Whether the group was never complete.
     """
-    runs = _kept_runs(before, wanted, failed)
+    runs = _earlier_runs(before, wanted, failed)
     chosen = policy.get("rolling_update") if runs else None
     if chosen is None:
         runs = []
         chosen = policy.get("batch_create") if new else None
     if chosen is None:
         return dict(wanted)
-    there = _there(before, wanted)
-    troubled = [int(name) for name in failed if groups.is_member(name, before) and name not in wanted["skip"]]
+    present = _present(before, wanted)
+    failed_numbers = [int(name) for name in failed if groups.is_member(name, before) and name not in wanted["skip"]]
     rollout = {
         "target": wanted["count"],
         "max_batch_size": chosen["max_batch_size"],
         "min_in_service": chosen.get("min_in_service", 0),
         "pause_time": chosen["pause_time"],
     }
-    # Failed members are mended in a revision of their own before the first batch, in which no other member changes.
+    # Failed members are repaired in a revision of their own before the first batch, in which no other member changes.
     # Likewise members that have the new definition already come to rest before others are added.
-    mending = bool(there) and (bool(troubled) or not runs)
-    count = _worth_mending(wanted, there, troubled) if mending else there
+    repairs = bool(present) and (bool(failed_numbers) or not runs)
+    count = _present_during_repair(wanted, present, failed_numbers) if repairs else present
     first = groups.with_earlier({**wanted, "count": count, "rollout": rollout}, runs)
-    return first if mending else next_revision(first) or dict(wanted)
+    return first if repairs else next_revision(first) or dict(wanted)
 
 
 def next_revision(group: Group) -> Group | None:
@@ -121,7 +121,7 @@ def pauses_s(group: Group) -> Iterator[float]:
         group = after
 
 
-def _kept_runs(before: Group, wanted: Group, failed: Collection[str]) -> list[Run]:
+def _earlier_runs(before: Group, wanted: Group, failed: Collection[str]) -> list[Run]:
     """Return the runs of members that stay and do not have the desired definition."""
     if not before:
         return []
@@ -133,26 +133,26 @@ def _kept_runs(before: Group, wanted: Group, failed: Collection[str]) -> list[Ru
     return runs if groups.members_in(runs, wanted["skip"]) else []
 
 
-def _there(before: Group, wanted: Group) -> int:
-    """Return how many members there are that may stay."""
+def _present(before: Group, wanted: Group) -> int:
+    """Return how many present members may stay."""
     if not before:
         return 0
     end = groups.names_end(before["count"], before["skip"])
     return end - groups.numbers_below({*before["skip"], *wanted["skip"]}, end)
 
 
-def _worth_mending(wanted: Group, there: int, troubled: Collection[int]) -> int:
-    """Return how many members to keep while failed ones are mended; one that is not wanted any more is not worth it."""
+def _present_during_repair(wanted: Group, present: int, failed_numbers: Collection[int]) -> int:
+    """Return how many members stay while failed ones are repaired; one that is not wanted any more is not repaired."""
     skip, end = wanted["skip"], groups.names_end(wanted["count"], wanted["skip"])
-    unwanted = [number - groups.numbers_below(skip, number) for number in troubled if number >= end]
-    return min([there, *unwanted])
+    unwanted = [number - groups.numbers_below(skip, number) for number in failed_numbers if number >= end]
+    return min([present, *unwanted])
 
 
 def _without_highest(group: Group, moved: int) -> list[Run]:
     """Return the runs of earlier definitions without the `moved` highest members of the target."""
     skip = {int(name) for name in group["skip"] if name.isdigit()}
     end = groups.names_end(group["rollout"]["target"], group["skip"])
-    kept: list[Run] = []
+    runs: list[Run] = []
     for low, high, definition in reversed(groups.earlier_runs(group)):
         number = min(high, end)
         while moved and number > low:
@@ -160,5 +160,5 @@ def _without_highest(group: Group, moved: int) -> list[Run]:
             moved -= number not in skip
         for part in ((max(low, end), high, definition), (low, min(number, high), definition)):
             if part[0] < part[1]:
-                kept.append(part)
-    return kept
+                runs.append(part)
+    return runs

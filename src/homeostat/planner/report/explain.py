@@ -69,7 +69,7 @@ class ShardStatus:
     begun_at: float
     wake_at: float | None = None
     held: bool = False
-    aside: str = ""
+    set_aside_for: str = ""
     has_workers: bool = True
     observe_at: float | None = None
 
@@ -136,9 +136,9 @@ class Explanation:
         return _RANKS.get(self.why, 3 if self.why in CONSEQUENCES else 2)
 
 
-def explain(world: World, standing: ShardStatus, now: float) -> list[Explanation]:
+def explain(world: World, shard: ShardStatus, now: float) -> list[Explanation]:
     """Explain everything that is not at rest, or is left alone although it differs; causes first, then by name."""
-    return _Explainer(world, standing, now).explanations()
+    return _Explainer(world, shard, now).explanations()
 
 
 def explain_stack(stack: StackFacts, busy: bool) -> Waiting | None:
@@ -174,13 +174,13 @@ class RowBefore(NamedTuple):
     revision: int
     updated_at: float
     called: str
-    is_given: bool
+    is_to_be_adopted: bool
 
 
 class _Explainer:
-    def __init__(self, world: World, standing: ShardStatus, now: float) -> None:
+    def __init__(self, world: World, shard: ShardStatus, now: float) -> None:
         self._world = world
-        self._standing = standing
+        self._shard = shard
         self._now = now
         self._rows = {
             key: RowBefore(
@@ -199,13 +199,13 @@ class _Explainer:
         self._frontier = frontier = Frontier(world, (f"next{number}" for number in count()))
         self._current = {name: row.key for name, row in frontier.current.items()}
         self._nodes = {*world.definitions, *map(leftover_node, frontier.leftovers)}
-        self._steps = self._asked()
+        self._steps = self._steps_now()
         self._unmet = {node: blockers for node, blockers in frontier.unmet().items() if node in self._nodes}
         self._waiting = self._waitings()
         self._after = self._edges()
         self._causes: dict[Node, Node] = {}
 
-    def _asked(self) -> dict[Node, Step]:
+    def _steps_now(self) -> dict[Node, Step]:
         """Return the steps that would be taken now, by node."""
         frontier = self._frontier
         found: dict[Node, Step] = {}
@@ -247,23 +247,23 @@ class _Explainer:
 
     def _ready(self, node: Node) -> Waiting:
         """Explain a node that only waits for a worker."""
-        standing, name = self._standing, self._frontier.name(node)
-        due = standing.wake_at is not None and standing.wake_at <= self._now
-        if standing.aside:
+        shard, name = self._shard, self._frontier.name(node)
+        due = shard.wake_at is not None and shard.wake_at <= self._now
+        if shard.set_aside_for:
             row = self._row(node)
-            since = row.updated_at if row is not None else standing.begun_at
-            return Waiting(name, Why.SET_ASIDE, (), standing.aside, since, standing.wake_at)
-        if standing.held:
-            return self._asked_of_cloud(node, name) or Waiting(
-                name, Why.TURN, (), "a worker has its shard now", standing.wake_at
+            since = row.updated_at if row is not None else shard.begun_at
+            return Waiting(name, Why.SET_ASIDE, (), shard.set_aside_for, since, shard.wake_at)
+        if shard.held:
+            return self._awaiting_answer(node, name) or Waiting(
+                name, Why.TURN, (), "a worker has its shard now", shard.wake_at
             )
         if not due:
-            return Waiting(name, Why.TURN, (), "its shard is not due yet", None, standing.wake_at)
-        if not standing.has_workers and self._now - (standing.wake_at or 0.0) > PATIENCE_S:
-            return Waiting(name, Why.NO_WORKER, (), "no worker is alive", standing.wake_at)
-        return Waiting(name, Why.TURN, (), "its shard is due", standing.wake_at)
+            return Waiting(name, Why.TURN, (), "its shard is not due yet", None, shard.wake_at)
+        if not shard.has_workers and self._now - (shard.wake_at or 0.0) > PATIENCE_S:
+            return Waiting(name, Why.NO_WORKER, (), "no worker is alive", shard.wake_at)
+        return Waiting(name, Why.TURN, (), "its shard is due", shard.wake_at)
 
-    def _asked_of_cloud(self, node: Node, name: str) -> Waiting | None:
+    def _awaiting_answer(self, node: Node, name: str) -> Waiting | None:
         """Explain a node by a request that has no answer yet: its row says so before the cloud hears of it."""
         row = self._row(node)
         if row is None or row.status != Status.IN_PROGRESS or not is_outside(row.type):
@@ -275,7 +275,7 @@ class _Explainer:
     def _blocked(self, node: Node, blockers: Sequence[Node]) -> Waiting:
         on = tuple(sorted({self._frontier.name(each) for each in blockers}))
         why = Why.IN_USE if node[0] == "/" else Why.REQUIRES
-        return Waiting(self._frontier.name(node), why, on, since=self._standing.begun_at)
+        return Waiting(self._frontier.name(node), why, on, since=self._shard.begun_at)
 
     def _left_alone(self, name: str) -> Waiting | None:
         """Explain a resource that is at rest although it differs from what it should be."""
@@ -329,12 +329,12 @@ class _Explainer:
 
     def _next(self, node: Node, waiting: Waiting) -> tuple[str, float | None]:
         if node in self._steps:
-            return _word(self._steps[node]), self._standing.wake_at
+            return _word(self._steps[node]), self._shard.wake_at
         if waiting.why is Why.HOOK and node[0] == "/":
             return Verb.DELETE, None
         if waiting.why in (Why.REQUIRES, Why.LEAVING, Why.HOOK):
             row = self._row(node)
-            if row is not None and row.is_given:
+            if row is not None and row.is_to_be_adopted:
                 return ADOPT, None
             return (Verb.CREATE if row is None or row.action == Action.INIT else COMPARE), None
         if waiting.why is Why.IN_USE:
@@ -346,7 +346,7 @@ class _Explainer:
         if step is not None:
             return _word(step), waiting.due_at
         row = self._row(node)
-        return (LOOK, self._standing.observe_at) if row is not None and is_outside(row.type) else ("", None)
+        return (LOOK, self._shard.observe_at) if row is not None and is_outside(row.type) else ("", None)
 
     def _fails_at(self, waiting: Waiting) -> float | None:
         """Return when the row's time is over, unless something else ends it before (see `planner.retry.deadlines`)."""

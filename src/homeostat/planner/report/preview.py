@@ -15,7 +15,7 @@ from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import keep
 from homeostat.planner.lifecycle import external
-from homeostat.planner.lifecycle.delete import KEPT
+from homeostat.planner.lifecycle.delete import RETAINED
 from homeostat.planner.scope import RowScope
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import POLICY, NestedStack, public_properties
@@ -251,7 +251,7 @@ def _why_replaced(definition: Definition, row: Resource) -> str:
 def _going(row: Resource) -> ResourcePreview:
     """Return the preview of a resource that is not in the template any more."""
     why = {
-        DeletionPolicy.RETAIN: KEPT,
+        DeletionPolicy.RETAIN: RETAINED,
         DeletionPolicy.SNAPSHOT: "a snapshot of it is made first",
     }.get(DeletionPolicy(row.deletion_policy), "")
     return ResourcePreview(row.name, row.shown_type, Fate.DELETED, why, row, before=row.properties)
