@@ -26,7 +26,7 @@ from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, S
 from homeostat.model.world import Spares
 from homeostat.planner.actions.snapshot_state import TOO_LATE
 from homeostat.planner.current import current_row
-from homeostat.planner.lifecycle.delete import RELEASED, REPLACED_WHILE_ABSENT
+from homeostat.planner.lifecycle.delete import RELEASED, REPLACED
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import revisions, stacks, views
@@ -360,11 +360,7 @@ class Watcher:
         told: dict[str, list[Event]] = defaultdict(list)
         for event in events:
             told[event.key or event.stack_id].append(event)
-            if (
-                event.action == Action.DELETE
-                and event.reason.startswith((KEPT, REPLACED_WHILE_ABSENT, TOO_LATE))
-                and event.handle
-            ):
+            if event.action == Action.DELETE and event.reason.startswith((KEPT, REPLACED, TOO_LATE)) and event.handle:
                 self.retained.add(event.handle)
             if event.key and needs_consent(event):
                 self.healing.asked.add(event.key)

@@ -23,7 +23,7 @@ from homeostat.templates.registry import POST_DELETE, PRE_DELETE
 
 RETAINED = "kept, as its deletion policy says"
 RELEASED = "kept: its stack lets go of it as it is"
-REPLACED_WHILE_ABSENT = "it was not found, and another was made in its place"
+REPLACED = "it was not found, and another was made in its place"
 RETAINED_AFTER_RETURN = (
     "kept, since it came back after another was made in its place: delete it yourself if you do not need it"
 )
@@ -67,10 +67,10 @@ def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
     """
     if row.key not in context.world.looked:
         if row.due_at is not None and row.due_at > now:
-            return Waiting(row.name, Why.UNSEEN, (), REPLACED_WHILE_ABSENT, row.updated_at, row.due_at, row.key)
-        return Step(Verb.OBSERVE, row, REPLACED_WHILE_ABSENT)
+            return Waiting(row.name, Why.UNSEEN, (), REPLACED, row.updated_at, row.due_at, row.key)
+        return Step(Verb.OBSERVE, row, REPLACED)
     there = context.world.seen[row.key].observation.present
-    return _remove_row(context, row, RETAINED_AFTER_RETURN if there else REPLACED_WHILE_ABSENT, stays=there)
+    return _remove_row(context, row, RETAINED_AFTER_RETURN if there else REPLACED, stays=there)
 
 
 def _is_spared(context: Context, row: Resource) -> bool:
