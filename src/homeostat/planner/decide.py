@@ -83,6 +83,9 @@ def keep(context: Context, definition: Definition, now: float) -> Decision:
     if stopped is not None:
         return stopped
     if _is_external(context, definition, row):
+        # A takeover is brought to its end before the row may stand for a thing not managed here.
+        if row is not None and row.busy and row.action == Action.ADOPT:
+            return adopt.go_on(context, row, now)
         return external.decide(context, definition, row, now)
     if row is None:
         return (
