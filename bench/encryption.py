@@ -9,7 +9,7 @@ from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.store.encryption.encrypted_cells import KEY_BYTES, Keyring
 
 WAYS = ("plain", "harmless", "encrypted")

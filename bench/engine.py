@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bench.databases import Statements, kind_of, opened, size_of
 from bench.figures import Measured, queued_s
-from homeostat.api.services.stacks import Quotas, StackService
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.engine import build_engine

@@ -15,7 +15,8 @@ from sqlalchemy import text
 from bench.databases import database_url, opened
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.services.stacks import Quotas, StackService
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.limits import Limits

@@ -9,7 +9,9 @@ from bench.databases import database_url, opened
 from bench.figures import Figure, quantiles
 from bench.processes import complete, running_workers
 from bench.shapes import SHAPES, VERSION, Template
-from homeostat.api.services.stacks import Quotas, StackRequest, StackService
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.port import Answer
 from homeostat.clouds.port import Creation as Wanted

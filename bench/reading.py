@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.shapes import VERSION
-from homeostat.api.services.validation import check
+from homeostat.api.services.pipeline.checking import check
 from homeostat.model.desired import Identity
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import Frontier

@@ -14,8 +14,8 @@ from conformance.corpus import Case
 from conformance.values import made_up
 from homeostat.api.orchestration import outputs
 from homeostat.api.services.graphs import Graphs
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import Preview, all_of
-from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.port import Creation as Thing
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.desired import Identity

@@ -111,7 +111,7 @@ def api(arguments: Namespace) -> int:
     """Run one API process until SIGTERM or SIGINT."""
     from homeostat.api.app import Limits
     from homeostat.api.server import ApiSettings, run_api
-    from homeostat.api.services.stacks import Quotas
+    from homeostat.api.services.quotas import Quotas
     from homeostat.clock import AgreedClock, Entropy
     from homeostat.desired.cache import spare_the_collector
     from homeostat.model.rates import read_rate

@@ -8,9 +8,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sqlalchemy import Engine, select
 
-from homeostat.api.services.prerequisites import Prerequisites
+from homeostat.api.services.pipeline.prerequisites import Prerequisites
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import Quotas, StackRequest, StackService
+from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.server_agents import ServerAgents
@@ -80,7 +82,9 @@ class Service:
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         sinks = Sinks(self.clouds, installed=installed)
         existing = Prerequisites(self.clouds, self.clock.now, self.clock.now)
-        self.stack_service = StackService(self.db, entropy, Quotas(depth_max=depth_max), existing=existing, sinks=sinks)
+        self.stack_service = StackService(
+            self.db, entropy, Quotas(depth_max=depth_max), prerequisites=existing, sinks=sinks
+        )
         self.snapshots = Snapshots(self.db, self.stack_service)
         self.moving = StackTransfer(self.db, self.stack_service)
         self.deliverer = Deliverer(self.db, sinks, self.clock)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from homeostat.api.services.actions import StackActions
-from homeostat.api.services.stacks import Quotas
+from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence import reconciler

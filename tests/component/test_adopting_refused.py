@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import Quotas
+from homeostat.api.services.quotas import Quotas
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.wait_conditions import HANDLE
 from tests.component.adopted import CHILD, document, entry, moved

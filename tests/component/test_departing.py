@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.actions import StackActions
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import all_of
-from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.desired import graphs
 from homeostat.planner.report.preview import Fate

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import select
 
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import Preview, all_of
-from homeostat.api.services.stacks import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
 from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.store.shards import shards
 from tests.component.maintained import asks, lock, lock_of, made, refusal, rested, statuses, unlock

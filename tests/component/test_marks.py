@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.marks import DEFAULT_REASON, MarkRequest, Marks
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.stages.loading import load_world
@@ -223,7 +223,7 @@ def test_a_pass_that_has_the_row_in_hand_begins_anew() -> None:
 
 
 def _intent(resources: dict[str, Any]) -> Any:
-    from homeostat.api.services.stacks import StackRequest
+    from homeostat.api.services.pipeline.request import StackRequest
     from tests.component.running import template
 
     return StackRequest(template(resources), disable_rollback=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.jobs.conductor import run_pass

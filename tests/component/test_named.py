@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.prerequisites import CACHE_S
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.prerequisites import CACHE_S
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated.cloud import Faults
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected

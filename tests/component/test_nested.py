@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import Quotas, StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.jobs.conductor import run_pass

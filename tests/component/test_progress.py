@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.store import schema

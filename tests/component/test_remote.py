@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.desired.graphs import compile_desired, graph_of
 from homeostat.model.desired import Identity

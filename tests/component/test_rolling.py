@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from homeostat.api.services.actions import StackActions
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence import rollout
 from homeostat.convergence.jobs.conductor import run_pass

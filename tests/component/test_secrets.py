@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Text, select, text, type_coerce
 
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.resources.registry import register
 from homeostat.resources.secrets import is_secret, makes_secrets
 from homeostat.store import schema

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.remote_templates import with_fetched
-from homeostat.api.services.stacks import Quotas, StackRequest, StackService
+from homeostat.api.services.pipeline.fetching import with_fetched
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.cli.shared_environments import read_shared
 from homeostat.clock import Entropy
 from homeostat.model.errors import Rejected
@@ -112,7 +114,7 @@ def test_what_was_fetched_is_stored_with_the_revision() -> None:
         def fetch(self, url: str) -> str:
             return INNER.replace("My::Disk", "OS::Cinder::Volume")
 
-    service.stack_service.outbound = Web()  # type: ignore[assignment]
+    service.stack_service = StackService(service.db, Entropy(), Quotas(), outbound=Web())  # type: ignore[arg-type]
     stack_id = service.create({"w": {"type": URL}})
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Transient
 from homeostat.notifications import delivery

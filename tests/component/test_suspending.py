@@ -4,7 +4,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.conductor import run_pass

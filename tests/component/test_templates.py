@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import all_of
-from homeostat.api.services.stacks import StackRequest
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.templates import validate_shape

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.desired import graphs
 from homeostat.store.database import Database
 from homeostat.store.sql import bulk

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from homeostat.api.orchestration.revision_text import environment_of, shown_template
 from homeostat.api.orchestration.views import stack_parameters
 from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Creation as Wanted
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Terminal, Transient

@@ -109,7 +109,7 @@ def test_what_is_written_out_in_the_template_is_weighed_by_its_own_limits() -> N
 
 
 def test_parameters_and_files_are_weighed_when_the_template_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from homeostat.api.services.stacks import StackRequest
+    from homeostat.api.services.pipeline.request import StackRequest
     from homeostat.model.errors import Rejected
 
     monkeypatch.setattr(tree, "MADE_MAX", LIMIT)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.actions import StackActions
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.builtin import sessions
 from homeostat.convergence import snapshot_end
 from homeostat.resources.families.access import DEPLOYED

@@ -18,7 +18,9 @@ from sqlalchemy.exc import DBAPIError
 from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
 from tests.waiting import until
 
-from homeostat.api.services.stacks import Quotas, StackRequest, StackService
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.cli import operator_commands
 from homeostat.cli.doctor import Level, examine
 from homeostat.cli.errors import Problem

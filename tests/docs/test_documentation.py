@@ -15,7 +15,7 @@ import yaml
 from bench import pictures, report
 
 from docs import examples, functions, generate, type_pages
-from homeostat.api.services.validation import check
+from homeostat.api.services.pipeline.checking import check
 from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
 from homeostat.desired.graphs import compile_desired

@@ -13,7 +13,9 @@ from typing import Any, cast
 
 from sqlalchemy import select, text
 
-from homeostat.api.services.stacks import Quotas, StackRequest, StackService
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy
 from homeostat.model.status import Status
 from homeostat.store import schema

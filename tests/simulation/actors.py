@@ -12,8 +12,9 @@ from taskflow.exceptions import JobFailure, UnclaimableJob
 
 from homeostat.api.services.actions import StackActions
 from homeostat.api.services.marks import Marks
+from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import Quotas, StackService
+from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.signals import Signals

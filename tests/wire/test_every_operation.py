@@ -16,7 +16,8 @@ from schemathesis.checks import CHECKS
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.app import create_app
-from homeostat.api.services.stacks import Quotas, StackService
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.store.database import Database
 from tests.wire import templates

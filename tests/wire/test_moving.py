@@ -12,7 +12,7 @@ from heatclient.v1.client import Client as HeatClient
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.server import ApiSettings
-from homeostat.api.services.stacks import Quotas
+from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from tests.waiting import until

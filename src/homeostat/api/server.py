@@ -12,8 +12,9 @@ from homeostat.api.app import Limits, create_app
 from homeostat.api.cloudformation.authentication import Ec2
 from homeostat.api.context import Service
 from homeostat.api.http.connections import Timeouts, protocol
-from homeostat.api.services.prerequisites import Prerequisites
-from homeostat.api.services.stacks import Quotas, StackService
+from homeostat.api.services.pipeline.prerequisites import Prerequisites
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Clouds
@@ -108,7 +109,7 @@ def server(
             entropy,
             settings.quotas,
             outbound=outbound,
-            existing=existing,
+            prerequisites=existing,
             sinks=Sinks(clouds, outbound, installed_sinks().kinds),
             shared=settings.shared,
             trusts=trusts,

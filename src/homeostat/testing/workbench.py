@@ -6,7 +6,9 @@ from typing import Any
 
 from sqlalchemy import case, func, select
 
-from homeostat.api.services.stacks import Quotas, StackRequest, StackService
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy
 from homeostat.clouds import port
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Operation

@@ -11,7 +11,7 @@ from tests.component.running import Service
 from homeostat.api.access.auth import STACK_USER, Caller, with_implied
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.app import create_app
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.builtin import access_keys
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.configs import CONFIG

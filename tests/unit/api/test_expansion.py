@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services import remote_templates, validation
-from homeostat.api.services.prerequisites import Requirements
-from homeostat.api.services.remote_templates import with_fetched
-from homeostat.api.services.validation import Expansion, ExpansionLimits, check
+from homeostat.api.services.pipeline import checking, fetching
+from homeostat.api.services.pipeline.checking import check
+from homeostat.api.services.pipeline.expansion import Expansion, ExpansionLimits
+from homeostat.api.services.pipeline.fetching import with_fetched
+from homeostat.api.services.pipeline.requirements import Requirements
 from homeostat.desired.graphs import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -47,7 +48,7 @@ def expansions(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
         seen.append(desired.parameters)
         return compile_desired(desired, *arguments, **options)
 
-    monkeypatch.setattr(validation, "compile_desired", counting)
+    monkeypatch.setattr(checking, "compile_desired", counting)
     return seen
 
 
@@ -140,7 +141,7 @@ def test_work_stops_when_nobody_waits_for_it() -> None:
 
     desired = wide(2, 2)
     with pytest.raises(Gone):
-        check(compile_desired(desired, ME), desired, expansion=Expansion(go_on=gone))
+        check(compile_desired(desired, ME), desired, expansion=Expansion(check_client=gone))
 
 
 def test_a_registry_whose_templates_name_all_others_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +150,7 @@ def test_a_registry_whose_templates_name_all_others_ends(monkeypatch: pytest.Mon
     template = {"heat_template_version": "2018-08-31", "resources": {kind: {"type": kind} for kind in kinds}}
     files = {name: str(template) for name in kinds.values()}
     desired = Desired("template", template, environment={"resource_registry": kinds}, files=files)
-    monkeypatch.setattr(remote_templates, "PLACES_MAX", 1000)
+    monkeypatch.setattr(fetching, "PLACES_MAX", 1000)
     with pytest.raises(Rejected, match="names others in more than 1000 ways"):
         with_fetched(desired, lambda url: "")
 

@@ -11,7 +11,7 @@ from tests.unit.plugins.lamps import known, service
 
 from homeostat.api.orchestration import outputs
 from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.errors import Rejected
 from homeostat.plugins import attributes, clients, exception, neutron, properties, resource, scheduler, stack_types
 from homeostat.plugins.types import plugin_type

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from template_cases import IDENTITY, Built
 
-from homeostat.api.services.validation import check
+from homeostat.api.services.pipeline.checking import check
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (

@@ -8,10 +8,10 @@ from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of
 from homeostat.api.cloudformation.responses import without_colons
 from homeostat.api.orchestration import outputs
-from homeostat.api.orchestration.bodies import read_intent, read_name
+from homeostat.api.orchestration.bodies import read_name, read_request
 from homeostat.api.orchestration.revision_text import shown_template, template_of
 from homeostat.api.orchestration.views import is_deleted, stack_detail, stack_summary
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks import views
@@ -112,10 +112,10 @@ def _output(shown: Mapping[str, Any]) -> dict[str, Any]:
 
 def create_stack(action: ActionContext) -> Any:
     name = read_name({"stack_name": action.parameters.needed("StackName")})
-    intent = _intent(action)
+    request = _request(action)
     service = action.context.service
     stack_id = service.stack_service.create(
-        action.context.project, action.context.caller.user, name, intent, by=action.context.caller
+        action.context.project, action.context.caller.user, name, request, by=action.context.caller
     )
     with action.context.db.read() as tx:
         return {"StackId": arn_of(action.stack(tx, stack_id))}
@@ -134,14 +134,14 @@ def update_stack(action: ActionContext) -> Any:
     }
     # As in AWS, parameters that are not named take their defaults, while a patch would keep them: so they are cleared.
     patch = bool(previous) or action.parameters.flag(PREVIOUS) is True
-    intent = _intent(
+    request = _request(
         action, without_template=action.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - previous
     )
-    action.context.service.stack_service.update(row.id, intent, patch=patch, by=action.context.caller)
+    action.context.service.stack_service.update(row.id, request, patch=patch, by=action.context.caller)
     return {"StackId": arn_of(row)}
 
 
-def _intent(action: ActionContext, *, without_template: bool = False, cleared: Any = ()) -> StackRequest:
+def _request(action: ActionContext, *, without_template: bool = False, cleared: Any = ()) -> StackRequest:
     """Build the request as the Orchestration API reads it.
 
     Args:
@@ -165,7 +165,7 @@ def _intent(action: ActionContext, *, without_template: bool = False, cleared: A
         "timeout_mins": parameters.get("TimeoutInMinutes"),
         "clear_parameters": sorted(cleared),
     }
-    return read_intent(body, action.context)
+    return read_request(body, action.context)
 
 
 def _source(action: ActionContext) -> tuple[Mapping[str, Any] | None, str | None]:
@@ -230,10 +230,10 @@ def get_template(action: ActionContext) -> Any:
 
 def validate_template(action: ActionContext) -> Any:
     """Validate a template. An invalid one is no error: the result is then a text in place of the structure."""
-    intent = _intent(action)
+    request = _request(action)
     try:
         compiled, _ = action.context.service.stack_service.validate(
-            Identity(NOBODY, NOBODY, action.context.project), intent
+            Identity(NOBODY, NOBODY, action.context.project), request
         )
     except Rejected as error:
         return str(error)

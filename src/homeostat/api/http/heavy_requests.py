@@ -163,9 +163,9 @@ class HeavyRequests:
                 self._waiting[project] = queue  # behind all others
 
 
-GoOn = Callable[[], None]
-"""Callback between two steps of long work; raises when the result is no longer needed."""
+ClientCheck = Callable[[], None]
+"""Called between two steps of long work; raises when the client has disconnected."""
 
 
-def go_on() -> None:
-    """Continue unconditionally: the default where no client can disconnect."""
+def always_connected() -> None:
+    """Return: the default where no client can disconnect."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from homeostat.api.context import RequestContext
 from homeostat.api.http.inputs import COUNT_MAX, flag
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.tags import check_tags
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
@@ -89,7 +89,7 @@ def read_name(body: Mapping[str, Any]) -> str:
     return name
 
 
-def read_intent(body: Mapping[str, Any], context: RequestContext) -> StackRequest:
+def read_request(body: Mapping[str, Any], context: RequestContext) -> StackRequest:
     """Parse the body. Raise Rejected naming the invalid key.
 
     Args:
@@ -114,7 +114,7 @@ def read_intent(body: Mapping[str, Any], context: RequestContext) -> StackReques
         revision=_optional(body, "revision", _revision),
         look_first=bool(_optional(body, "converge", flag)),
         check_types=context.check_types,
-        go_on=context.attention.check,
+        check_client=context.attention.check,
     )
 
 
@@ -124,9 +124,9 @@ def _revision(value: Any) -> int:
     return value
 
 
-def refuse_revision(intent: StackRequest, *, patch: bool) -> None:
+def refuse_revision(request: StackRequest, *, patch: bool) -> None:
     """Raise Rejected for an update that replaces everything, and so has no use for an earlier revision."""
-    if intent.revision is not None and not patch:
+    if request.revision is not None and not patch:
         raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which go on from it")
 
 

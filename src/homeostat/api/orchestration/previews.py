@@ -14,8 +14,8 @@ from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
     UpdateRequest,
-    read_intent,
     read_name,
+    read_request,
     refuse_converge,
     refuse_revision,
 )
@@ -50,8 +50,8 @@ def preview_stack(context: Context, body: Body) -> Response:
     """
     name = read_name(body)
     refuse_converge(body)
-    intent = read_intent(body, context)
-    preview = context.service.stack_service.preview_new(context.project, name, intent)
+    request = read_request(body, context)
+    preview = context.service.stack_service.preview_new(context.project, name, request)
     stack = {
         **_identity(context, preview),
         "stack_name": name,
@@ -59,15 +59,15 @@ def preview_stack(context: Context, body: Body) -> Response:
         "parameters": _parameters(preview),
         "capabilities": [],
         "notification_topics": [],
-        "disable_rollback": intent.disable_rollback is not False,
-        "timeout_mins": intent.timeout_mins,
+        "disable_rollback": request.disable_rollback is not False,
+        "timeout_mins": request.timeout_mins,
         "creation_time": None,
         "updated_time": None,
         "deletion_time": None,
         "stack_owner": context.caller.user,
         "parent": None,
         "stack_user_project_id": context.project,
-        "tags": intent.tags or [],
+        "tags": request.tags or [],
         "resources": _tree(context, preview),
     }
     return Json({"stack": stack, **_changes(context, preview, show_nested=True)})
@@ -104,11 +104,11 @@ def preview_patch(
 def _preview(
     context: RequestContext, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
 ) -> Response:
-    intent = read_intent(body, context)
-    refuse_revision(intent, patch=patch)
+    request = read_request(body, context)
+    refuse_revision(request, patch=patch)
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
-    preview = context.service.stack_service.preview_update(stack_id, intent, patch=patch)
+    preview = context.service.stack_service.preview_update(stack_id, request, patch=patch)
     return Json(_changes(context, preview, show_nested=show_nested))
 
 

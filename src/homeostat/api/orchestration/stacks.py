@@ -17,8 +17,8 @@ from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
     UpdateRequest,
-    read_intent,
     read_name,
+    read_request,
     refuse_converge,
     refuse_revision,
 )
@@ -91,14 +91,14 @@ def _item(context: RequestContext, row: Row[Any], project: str | None) -> dict[s
 def create_stack(context: Context, body: Body) -> Response:
     name = read_name(body)
     refuse_converge(body)
-    intent, document = read_intent(body, context), body.get("adopt_stack_data") or None
+    request, document = read_request(body, context), body.get("adopt_stack_data") or None
     if document is None:
         stack_id = context.service.stack_service.create(
-            context.project, context.caller.user, name, intent, by=context.caller
+            context.project, context.caller.user, name, request, by=context.caller
         )
     else:
         stack_id = context.service.transfer.adopt(
-            context.project, context.caller.user, name, intent, document, context.caller
+            context.project, context.caller.user, name, request, document, context.caller
         )
     with context.db.read() as tx:
         row = stacks.get(tx, stack_id)
@@ -151,11 +151,11 @@ def patch_stack(context: Context, stack_name: StackName, stack_id: StackId, body
 
 
 def _update(context: RequestContext, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
-    intent = read_intent(body, context)
-    refuse_revision(intent, patch=patch)
+    request = read_request(body, context)
+    refuse_revision(request, patch=patch)
     with context.db.read() as tx:
         context.check_types_of(tx, context.live_stack(tx, stack_name, stack_id))
-    context.service.stack_service.update(stack_id, intent, patch=patch, by=context.caller)
+    context.service.stack_service.update(stack_id, request, patch=patch, by=context.caller)
     return nothing(202)
 
 

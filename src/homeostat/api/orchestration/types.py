@@ -47,7 +47,7 @@ def list_types(
     with_description: Flag = False,
 ) -> Response:
     """List the types that the caller may use and whose service the project's cloud has."""
-    existing = context.service.stack_service.existing
+    existing = context.service.stack_service.prerequisites
     policy = context.service.policy
     names = [
         each
@@ -83,8 +83,8 @@ def _shown(context: RequestContext, type_name: str) -> ResourceType:
     if kind.support.hidden:
         instead = f": {kind.support.message}" if kind.support.message else ""
         raise Rejected("NotSupported", f"The hidden resource type {type_name} is not supported{instead}.")
-    if not context.service.stack_service.existing.has(context.project, type_name):
-        raise context.service.stack_service.existing.unavailable(context.project, type_name)
+    if not context.service.stack_service.prerequisites.has(context.project, type_name):
+        raise context.service.stack_service.prerequisites.unavailable(context.project, type_name)
     return kind
 
 

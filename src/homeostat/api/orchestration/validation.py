@@ -10,11 +10,12 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context
 from homeostat.api.http.inputs import Body, Flag, described_body
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration.bodies import TemplateRequest, read_intent
+from homeostat.api.orchestration.bodies import TemplateRequest, read_request
 from homeostat.api.orchestration.models.templates import Validation
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.views import NO_DESCRIPTION
-from homeostat.api.services.prerequisites import UNAVAILABLE, Nested
+from homeostat.api.services.pipeline.prerequisites import UNAVAILABLE
+from homeostat.api.services.pipeline.requirements import Nested
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -45,9 +46,9 @@ def validate(
     unknown = sorted(ignored - IGNORABLE)
     if unknown:
         raise Rejected("HTTPBadRequest", f"ignore_errors: unknown error codes {', '.join(unknown)}")
-    intent = read_intent(body, context)
+    request = read_request(body, context)
     compiled, nested = context.service.stack_service.validate(
-        Identity(NOBODY, NOBODY, context.project), intent, ignored
+        Identity(NOBODY, NOBODY, context.project), request, ignored
     )
     shape = validate_shape(compiled)
     shown_max, count = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.api.services.stacks import StackRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.tags import check_tags
 from homeostat.convergence.limits import too_deep
 from homeostat.model.errors import Rejected
@@ -79,21 +79,21 @@ def _wrong(message: str, *path: str) -> Rejected:
     return Rejected("HTTPBadRequest", message, error="Invalid adopt data", path=path)
 
 
-def completed(intent: StackRequest, document: Mapping[str, Any]) -> StackRequest:
+def completed(request: StackRequest, document: Mapping[str, Any]) -> StackRequest:
     """Return the request, with everything it leaves out taken from the document.
 
     Parameters of the document stay unless they are given anew, as in Heat.
     """
     stored = _environment(document)
-    parameters = {**(stored.pop("parameters", None) or {}), **(intent.environment.get("parameters") or {})}
-    environment = {name: each for name, each in intent.environment.items() if each and name != "parameters"}
+    parameters = {**(stored.pop("parameters", None) or {}), **(request.environment.get("parameters") or {})}
+    environment = {name: each for name, each in request.environment.items() if each and name != "parameters"}
     return replace(
-        intent,
-        template=intent.template if intent.template is not None else document.get("template"),
+        request,
+        template=request.template if request.template is not None else document.get("template"),
         environment={**stored, **environment},
-        parameters={**parameters, **intent.parameters},
-        files={**(document.get("files") or {}), **intent.files},
-        tags=intent.tags if intent.tags is not None else _tags(document),
+        parameters={**parameters, **request.parameters},
+        files={**(document.get("files") or {}), **request.files},
+        tags=request.tags if request.tags is not None else _tags(document),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.http.heavy_requests import GoOn, go_on
+from homeostat.api.http.heavy_requests import ClientCheck, always_connected
 from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.convergence.nested_stacks.group_revisions import wanted_group
@@ -96,12 +96,12 @@ class PreviewLimits:
     Attributes:
         depth_max: Levels of nested stacks.
         resources_max: Resources that it reports.
-        go_on: Called before each stack.
+        check_client: Called before each stack.
     """
 
     depth_max: int = DEPTH_MAX
     resources_max: int = 10_000
-    go_on: GoOn = go_on
+    check_client: ClientCheck = always_connected
 
 
 class Previewer:
@@ -112,11 +112,11 @@ class Previewer:
     """
 
     def __init__(
-        self, tx: Connection, now: float, horizon: PreviewLimits = PreviewLimits(), *, looks: bool = False
+        self, tx: Connection, now: float, limits: PreviewLimits = PreviewLimits(), *, looks: bool = False
     ) -> None:
         self._tx = tx
         self._now = now
-        self._horizon = horizon
+        self._limits = limits
         self._reported = 0
         self._looks = looks
         self._policies: dict[str, Mapping[str, str]] = {}
@@ -160,7 +160,7 @@ class Previewer:
         Args:
             stack: None for a stack that does not exist.
         """
-        self._horizon.go_on()
+        self._limits.check_client()
         facts = _facts(preview, stack)
         numbers = _numbers(before, after, stack)
         for number in numbers[:SHARDS_MAX]:
@@ -182,9 +182,9 @@ class Previewer:
     def _count(self, resources: int) -> None:
         """Count resources. Raise Rejected when the preview would report too many."""
         self._reported += resources
-        if self._reported > self._horizon.resources_max:
+        if self._reported > self._limits.resources_max:
             message = (
-                f"Request limit exceeded: the preview would have more than {self._horizon.resources_max} resources: "
+                f"Request limit exceeded: the preview would have more than {self._limits.resources_max} resources: "
                 "preview a part of the template, or raise --previewed-max of the service"
             )
             raise Rejected("RequestLimitExceeded", message)
@@ -245,7 +245,7 @@ class Previewer:
         before = revisions.desired_of(self._tx, child.id, child.revision) if child is not None else revisions.EMPTY
         after = self._desired(note, parent, child, before)
         path = (*outer.path, note.name)
-        if after is None or len(path) > self._horizon.depth_max:
+        if after is None or len(path) > self._limits.depth_max:
             return True
         if child is not None:
             preview = Preview(child.id, child.name, child.project, path, outer.redaction)
@@ -268,7 +268,7 @@ class Previewer:
     def _still(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
         """Preview a nested stack that stays as it is."""
         preview = Preview(stack.id, stack.name, stack.project, (*outer.path, name), outer.redaction)
-        self._horizon.go_on()
+        self._limits.check_client()
         for number in range(min(stack.shards, SHARDS_MAX)):
             rows, _ = shard_state.load_rows(self._tx, stack.id, number)
             self._count(len(rows))

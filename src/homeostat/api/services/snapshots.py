@@ -4,7 +4,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.services.stacks import CheckTypes, StackService
+from homeostat.api.services.pipeline.request import CheckTypes
+from homeostat.api.services.stacks import StackService
 from homeostat.identity.trusts import Accept, nobodys
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -63,7 +64,7 @@ class Snapshots:
             desired = revisions.desired_of(tx, stack_id, snapshot.revision)
         if seen is not None:
             _check_complete(snapshot)
-            self._stack_service.compile(Identity(seen.id, seen.name, seen.project), desired, check_types)
+            self._stack_service.check(Identity(seen.id, seen.name, seen.project), desired, check_types)
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
             if stack.suspended:

@@ -1,107 +1,44 @@
-"""The single write path of the APIs: load -> check -> commit a revision. Never waits for the engine (invariant 8)."""
+"""The single write path of the APIs: every desired state goes through `pipeline`.
 
-from collections.abc import Callable, Collection, Mapping
+Nothing here waits for the engine (invariant 8).
+"""
+
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from homeostat.api.access.auth import Caller
-from homeostat.api.http.heavy_requests import GoOn, go_on
 from homeostat.api.services.deletion_update import new_policies
-from homeostat.api.services.prerequisites import UNAVAILABLE, Nested, Prerequisites, Requirements
+from homeostat.api.services.pipeline.checking import Checked
+from homeostat.api.services.pipeline.merging import Merger
+from homeostat.api.services.pipeline.prerequisites import Prerequisites
+from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
+from homeostat.api.services.pipeline.requirements import Nested
+from homeostat.api.services.pipeline.stages import Pipeline
+from homeostat.api.services.pipeline.storing import RevisionStore, check_not_abandoned
 from homeostat.api.services.preview import UNBORN, Preview, Previewer, PreviewLimits
-from homeostat.api.services.remote_stacks import Remote
-from homeostat.api.services.remote_templates import with_fetched
-from homeostat.api.services.validation import Expansion, ExpansionLimits, check, check_storable, is_secret, missing
+from homeostat.api.services.quotas import Quotas
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound
-from homeostat.convergence.limits import DEPTH_MAX
-from homeostat.desired.graphs import compile_desired, graph_of
+from homeostat.desired.graphs import compile_desired
 from homeostat.identity.trusts import Accept, Requester, StackTrusts, nobodys
 from homeostat.model.desired import Identity
-from homeostat.model.errors import Rejected, Terminal, stack_not_found
+from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.status import Action, Status, joined
-from homeostat.model.world import HEAL_SHARE, Resource, Spares
 from homeostat.notifications.sinks import Sinks
 from homeostat.observability import tracing
-from homeostat.resources.custom_constraints import Path
-from homeostat.resources.schema import UNKNOWN
 from homeostat.store.database import Database
-from homeostat.store.stacks import action_begin, cancellation, deletion, locks, revisions, stacks, views
+from homeostat.store.stacks import action_begin, cancellation, locks, revisions, stacks, views
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired, encode
-from homeostat.templates import Compiled, check_immutable, declared_in, parse_template
-from homeostat.templates.environments import user_sections
-from homeostat.templates.hidden_parameters import HiddenValues
-from homeostat.templates.registry import without_nulls
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import (
+    Compiled,
+    check_immutable,
+)
 from homeostat.templates.shared_environments import SharedEnvironment
 from homeostat.transfer import adoption
-
-CheckTypes = Callable[[Mapping[str, Path]], None]
-"""Raise Rejected (Forbidden) naming the first of these types that the caller may not use."""
-
-
-@dataclass(frozen=True, slots=True)
-class StackRequest:
-    """A requested desired state and options of a stack.
-
-    Options that are None stay as they are, or take their default on create.
-
-    Attributes:
-        clear_parameters: Parameters whose stored values are dropped (PATCH only).
-        revision: Number of the revision that supplies what this request leaves out; None for the newest (PATCH only).
-        look_first: Observe every resource before it counts as settled, however little the template changes.
-        check_types: Rejects types that this user may not use; None allows all.
-        go_on: Called between steps of the work; raises when the client has disconnected.
-    """
-
-    template: Mapping[str, Any] | str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-    disable_rollback: bool | None = None
-    timeout_mins: int | None = None
-    tags: list[str] | None = None
-    clear_parameters: Collection[str] = ()
-    revision: int | None = None
-    look_first: bool = False
-    check_types: CheckTypes | None = None
-    go_on: GoOn = go_on
-
-
-@dataclass(frozen=True, slots=True)
-class Quotas:
-    """The operator's limits and switches for stacks.
-
-    Attributes:
-        stacks_max: Live root stacks of a project; admins are exempt.
-        resources_max: Resources of a stack and all its nested stacks.
-        expanded_max: See `ExpansionLimits`.
-        depth_max: See `ExpansionLimits`.
-        previewed_max: Resources that a preview reports.
-        snapshots_max: Snapshots of one stack.
-        timeout_s: Default deadline of an action.
-        heal_share: Share of a stack's things that is healed at a time; the same setting as the workers'.
-        adopt: Stacks may be adopted.
-        abandon: Stacks may be exported and abandoned.
-    """
-
-    stacks_max: int = 512
-    resources_max: int = 1_000_000
-    expanded_max: int = 50_000
-    depth_max: int = DEPTH_MAX
-    previewed_max: int = 10_000
-    snapshots_max: int = 32
-    timeout_s: float = 3600.0
-    heal_share: float = HEAL_SHARE
-    adopt: bool = True
-    abandon: bool = True
-
-    @property
-    def bounds(self) -> ExpansionLimits:
-        return ExpansionLimits(self.resources_max, self.expanded_max, self.depth_max)
 
 
 class StackService:
@@ -109,8 +46,7 @@ class StackService:
 
     Args:
         outbound: Fetches texts that users name by URL.
-        existing: Knows what exists in the users' clouds; None: every type is available, and named things are not looked
-            up.
+        prerequisites: Lookups in the users' clouds; None: every type is available, and named things are not looked up.
         shared: The operator's environment, which applies to all stacks.
         sinks: Checks event sinks.
         trusts: Trusts of users in the service; None where it needs none.
@@ -123,22 +59,23 @@ class StackService:
         quotas: Quotas,
         *,
         outbound: Outbound = Outbound(),
-        existing: Prerequisites | None = None,
+        prerequisites: Prerequisites | None = None,
         shared: SharedEnvironment = SharedEnvironment(),
         sinks: Sinks | None = None,
         trusts: StackTrusts | None = None,
     ) -> None:
         self._trusts = trusts
-        self._sinks = Sinks(outbound=outbound) if sinks is None else sinks
-        self._shared = shared
-        self.existing = Prerequisites(None) if existing is None else existing
+        self.prerequisites = Prerequisites(None) if prerequisites is None else prerequisites
         self.outbound = outbound
+        known_sinks = Sinks(outbound=outbound) if sinks is None else sinks
+        self._pipeline = Pipeline(Merger(shared, outbound.fetch), self.prerequisites, known_sinks)
+        self._revisions = RevisionStore(db, entropy)
         self._db = db
         self.entropy = entropy
         self.quotas = quotas
 
-    def compile(self, identity: Identity, desired: Desired, check_types: CheckTypes | None = None) -> Compiled:
-        """Compile and check a revision.
+    def check(self, identity: Identity, desired: Desired, check_types: CheckTypes | None = None) -> None:
+        """Check a stored desired state.
 
         Args:
             check_types: See `StackRequest`.
@@ -147,80 +84,10 @@ class StackService:
             Rejected: Names the place and the remedy.
             Transient: The cloud does not answer.
         """
-        return self._checked(identity, desired, StackRequest(check_types=check_types))[0]
-
-    def _checked(
-        self,
-        identity: Identity,
-        desired: Desired,
-        intent: StackRequest,
-        *,
-        strict: bool = True,
-        ignored: Collection[str] = (),
-    ) -> tuple[Compiled, Requirements]:
-        """Compile and check a revision; also return what it needs from outside.
-
-        Args:
-            intent: The request it comes from.
-            strict: Parameters must have values, and things named by the template must exist.
-            ignored: Codes of errors to ignore.
-
-        Raises:
-            Rejected: Names the place and the remedy.
-            Transient: The cloud does not answer.
-            ClientGone: The client has disconnected.
-        """
-        check_storable(desired.template, "template")
-        check_storable([desired.parameters, desired.environment], "parameters")
-        self._sinks.check(identity.project, desired.sinks)
-        expansion, needs = Expansion(self.quotas.bounds, intent.go_on), Requirements()
-        compiled = compile_desired(desired, identity, strict=strict, allowance=expansion.allowance)
-        check(compiled, desired, needs=needs, expansion=expansion)
-        expansion.close()
-        if intent.check_types is not None:
-            intent.check_types(needs.types)
-        try:
-            with HiddenValues.of(compiled.parameters).refusals():
-                self._check_outside(identity.project, needs, strict=strict, ignored=ignored)
-                self._check_remotes(identity.project, needs, intent.go_on, asks=strict)
-        except Rejected as error:
-            raise compiled.version.dialect.worded(error) from error
-        return compiled, needs
-
-    def _check_outside(self, project: str, needs: Requirements, *, strict: bool, ignored: Collection[str]) -> None:
-        """Check what is needed from the cloud. Raise Rejected."""
-        if UNAVAILABLE not in ignored:
-            self.existing.check_types(project, needs.types)
-        self.existing.check_logins(needs)
-        if strict:
-            self.existing.check_mentions(project, needs)
-        else:
-            self.existing.check_forms(needs)
-
-    def _check_remotes(self, project: str, needs: Requirements, go_on: GoOn, *, asks: bool) -> None:
-        """Check stacks that the template creates independently, here or in other regions. Raise Rejected."""
-        expansion = Expansion(self.quotas.bounds, go_on)
-
-        def here(remote: Remote) -> None:
-            go_on()
-            given = {name: value for name, value in remote.parameters.items() if value is not UNKNOWN}
-            template = parse_template(remote.template or "")
-            desired = self._completed(Desired("template", template, given, files=remote.files))
-            compiled = compile_desired(
-                desired, Identity(UNBORN, UNBORN, project), strict=False, allowance=expansion.allowance
-            )
-            expansion.expanding(compiled)
-            lacking = [each.name for each in compiled.parameters.values() if missing(each, remote.parameters)]
-            if lacking:
-                raise Rejected("UserParameterMissing", f"The Parameter ({lacking[0]}) was not provided.")
-            inside = Requirements()
-            check(compiled, desired, needs=inside, expansion=expansion)
-            self.existing.check_types(project, inside.types)
-
-        self.existing.check_remotes(project, needs, here, asks=asks)
+        self._pipeline.check(identity, desired, self.quotas.expansion_limits, check_types=check_types)
 
     def validate(
-        self, identity: Identity, intent: StackRequest, ignored: Collection[str] = ()
+        self, identity: Identity, request: StackRequest, ignored: Collection[str] = ()
     ) -> tuple[Compiled, Mapping[str, Nested]]:
         """Check a template without storing anything; parameters may lack values.
 
@@ -231,18 +98,19 @@ class StackService:
             The compiled template, and its nested stacks by the names of their resources.
 
         Raises:
-            Rejected: See `compile`.
-            Transient: See `compile`.
+            Rejected: See `Pipeline.run`.
+            Transient: See `Pipeline.run`.
         """
-        compiled, needs = self._checked(identity, self._replacing(intent), intent, strict=False, ignored=ignored)
-        return compiled, needs.nested
+        limits = self.quotas.expansion_limits
+        checked = self._pipeline.run(identity, request, limits, strict=False, ignored=ignored)
+        return checked.compiled, checked.needs.nested
 
     def create(
         self,
         project: str,
         owner: str | None,
         name: str,
-        intent: StackRequest,
+        request: StackRequest,
         document: adoption.Document | None = None,
         by: Caller | None = None,
     ) -> str:
@@ -258,52 +126,24 @@ class StackService:
         Raises:
             Rejected: Names the place; also where another stack owns a thing of the document.
         """
-        if intent.template is None:
-            raise Rejected("HTTPBadRequest", "No template specified")
         stack_id = self.entropy.stack_id()
         tracing.note(stack_id=stack_id)
-        desired = self._desired(intent.template, intent)
-        compiled, needs = self._checked(Identity(stack_id, name, project), desired, intent)
-        desired = replace(desired, template=compiled.raw, secret=is_secret(needs), size=len(compiled.definitions))
+        checked = self._pipeline.run(Identity(stack_id, name, project), request, self.quotas.expansion_limits)
         new = NewStack(
             stack_id,
             project,
             name,
             owner,
-            disable_rollback=intent.disable_rollback is not False,
-            timeout_mins=intent.timeout_mins,
-            tags=intent.tags,
+            disable_rollback=request.disable_rollback is not False,
+            timeout_mins=request.timeout_mins,
+            tags=request.tags,
             action=Action.CREATE if document is None else Action.ADOPT,
         )
-        desired = encode(self._db, desired)
-        rows = [] if document is None else self._rows(new, desired, compiled, document, self._db.agreed_now())
-        adopted = adoption.write_out(self._db, rows, secret=desired.secret is not False)
-        with self.entrusted(stack_id, project, by) as accept, self._db.write() as tx:
-            limited = by is None or not by.is_admin
-            if limited and stacks.count_live(tx, project) >= self.quotas.stacks_max:
-                message = (
-                    f"You have reached the maximum stacks per project, {self.quotas.stacks_max}. Delete some first."
-                )
-                raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-            now = self._db.now_of(tx)
-            action_begin.add(self._db, tx, new, desired, now, self.quotas.timeout_s)
-            try:
-                adoption.add(self._db, tx, project, adopted)
-            except Terminal as error:
-                raise Rejected("StackValidationFailed", str(error)) from error
-            accept(tx)
+        stacks_max = self.quotas.stacks_max if by is None or not by.is_admin else None
+        trust = self.entrusted(stack_id, project, by)
+        timeout_s = self.quotas.timeout_s
+        self._revisions.add_stack(new, checked, document, trust, timeout_s=timeout_s, stacks_max=stacks_max)
         return stack_id
-
-    def _rows(
-        self, new: NewStack, desired: Desired, compiled: Compiled, document: adoption.Document, now: float
-    ) -> list[Resource]:
-        """Return rows for the things that the stack adopts. Raise Rejected for a resource that the template lacks."""
-        entries, graph = adoption.entries_of(document), graph_of(compiled, desired)
-        strange = sorted(entries.keys() - graph.keys())
-        if strange:
-            message = f"the template has no such resource: {adoption.REMEDY}"
-            raise Rejected("StackValidationFailed", message, path=("resources", strange[0]))
-        return adoption.rows_among(graph, entries, new.id, 0, self.entropy.keys(), now)
 
     def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
         """Return a context that holds the caller's trust in the service for a root stack.
@@ -320,31 +160,36 @@ class StackService:
         requester = Requester(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
         return self._trusts.entrusted(root_id, requester)
 
-    def update(self, stack_id: str, intent: StackRequest, *, patch: bool = False, by: Caller | None = None) -> int:
+    def update(self, stack_id: str, request: StackRequest, *, patch: bool = False, by: Caller | None = None) -> int:
         """Store a new revision and return its number.
 
         The newest revision wins in every state, during a deletion too (CV2). An update of a stack that is being deleted
         which changes only deletion policies continues the deletion with these (CV14).
 
         Args:
-            patch: Keep what `intent` leaves out; otherwise replace everything.
+            patch: Keep what `request` leaves out; otherwise replace everything.
         """
         while True:
-            number = self._try_update(stack_id, intent, patch=patch, by=by)
+            number = self._try_update(stack_id, request, patch=patch, by=by)
             if number is not None:
                 return number
 
-    def _try_update(self, stack_id: str, intent: StackRequest, *, patch: bool, by: Caller | None) -> int | None:
+    def _try_update(self, stack_id: str, request: StackRequest, *, patch: bool, by: Caller | None) -> int | None:
         """Try once; return None if another revision was stored in the meantime, which this one must be based on."""
         with self._db.read() as tx:
             # An early refusal spares the work of checking; the lock is checked again when the revision is stored.
             locks.check_unlocked(self._live(tx, stack_id))
-        row, desired, _ = self._proposed(stack_id, intent, patch=patch)
-        policies = self._new_policies(row, desired)
-        desired = encode(self._db, desired)
-        with self.entrusted(row.root_id, row.project, by) as accept:
-            changes = _changes(intent, patch=patch)
-            return self._revise(row, desired, changes, accept, look_first=intent.look_first, policies=policies)
+        row, checked = self._proposed(stack_id, request, patch=patch)
+        revision = checked.revision
+        return self._revisions.add_revision(
+            row,
+            revision,
+            _changes(request, patch=patch),
+            self.entrusted(row.root_id, row.project, by),
+            timeout_s=self.quotas.timeout_s,
+            look_first=request.look_first,
+            policies=self._new_policies(row, revision),
+        )
 
     def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str] | None:
         if row.action != Action.DELETE:
@@ -353,57 +198,53 @@ class StackService:
             before = revisions.desired_of(tx, row.id, views.described_revision(tx, row.id))
         return new_policies(row, before, desired)
 
-    def _proposed(self, stack_id: str, intent: StackRequest, *, patch: bool) -> tuple[Row[Any], Desired, Compiled]:
-        """Return the current stack, and the checked revision that an update would store."""
+    def _proposed(self, stack_id: str, request: StackRequest, *, patch: bool) -> tuple[Row[Any], Checked]:
+        """Return the current stack, and the checked desired state that an update would store."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
-            said = views.described_revision(tx, stack_id)
-            before = revisions.desired_of(tx, stack_id, said)
-            base = before if intent.revision is None else revisions.desired(tx, stack_id, intent.revision)
-        if row.spares == Spares.ALL:
-            raise _abandoned(row.name)
+            described = views.described_revision(tx, stack_id)
+            before = revisions.desired_of(tx, stack_id, described)
+            base = before if request.revision is None else revisions.desired(tx, stack_id, request.revision)
+        check_not_abandoned(row)
         if row.suspended:
             raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
         if before.kind != "template":
             raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
-        # All of it runs outside of the transaction that stores the revision: compiling and asking clouds take long.
-        desired = self._completed(_patched(base, intent)) if patch else self._replacing(intent)
+        # All of it runs outside of the transaction that stores the revision: compiling and calling clouds take long.
         identity = Identity(row.id, row.name, row.project)
-        compiled, needs = self._checked(identity, desired, intent)
+        limits = self.quotas.expansion_limits
+        checked = self._pipeline.run(identity, request, limits, base=base if patch else None)
+        parameters = checked.compiled.parameters
         # After a deletion, or a rollback to nothing, the newest revision is empty, and any value may be chosen anew.
-        if said == row.revision and any(each.schema.immutable for each in compiled.parameters.values()):
-            check_immutable(compile_desired(before, identity, strict=False).parameters, compiled.parameters)
-        return (
-            row,
-            replace(desired, template=compiled.raw, secret=is_secret(needs), size=len(compiled.definitions)),
-            compiled,
-        )
+        if described == row.revision and any(each.schema.immutable for each in parameters.values()):
+            check_immutable(compile_desired(before, identity, strict=False).parameters, parameters)
+        return row, checked
 
-    def preview_new(self, project: str, name: str, intent: StackRequest) -> Preview:
+    def preview_new(self, project: str, name: str, request: StackRequest) -> Preview:
         """Preview a creation. Raises like `create`."""
-        desired = self._replacing(intent)
-        compiled, _ = self._checked(Identity(UNBORN, name, project), desired, intent)
+        checked = self._pipeline.run(Identity(UNBORN, name, project), request, self.quotas.expansion_limits)
         with self._db.read() as tx:
-            there = stacks.find(tx, project, name)
-            if there is not None and there.deleted_at is None:
+            other = stacks.find(tx, project, name)
+            if other is not None and other.deleted_at is None:
                 raise Rejected("StackExists", f"The Stack ({name}) already exists.")
-            return self._previewer(tx, intent).of_new(name, project, desired, compiled)
+            return self._previewer(tx, request).of_new(name, project, checked.desired, checked.compiled)
 
-    def preview_update(self, stack_id: str, intent: StackRequest, *, patch: bool = False) -> Preview:
+    def preview_update(self, stack_id: str, request: StackRequest, *, patch: bool = False) -> Preview:
         """Preview an update; that of a locked stack, as if it were unlocked. Raises like `update`."""
-        row, desired, compiled = self._proposed(stack_id, intent, patch=patch)
+        row, checked = self._proposed(stack_id, request, patch=patch)
+        revision = checked.revision
         with self._db.read() as tx:
             before = revisions.desired_of(tx, row.id, views.described_revision(tx, row.id))
-            policies = new_policies(row, before, desired)
-            previewer = self._previewer(tx, intent)
+            policies = new_policies(row, before, revision)
+            previewer = self._previewer(tx, request)
             if policies is not None:
-                return previewer.of_deletion(row, before, desired, compiled, policies)
-            return previewer.of_update(row, desired, compiled)
+                return previewer.of_deletion(row, before, revision, checked.compiled, policies)
+            return previewer.of_update(row, revision, checked.compiled)
 
-    def _previewer(self, tx: Connection, intent: StackRequest) -> Previewer:
+    def _previewer(self, tx: Connection, request: StackRequest) -> Previewer:
         quotas = self.quotas
-        limits = PreviewLimits(quotas.depth_max, quotas.previewed_max, intent.go_on)
-        return Previewer(tx, self._db.now_of(tx), limits, looks=intent.look_first)
+        limits = PreviewLimits(quotas.depth_max, quotas.previewed_max, request.check_client)
+        return Previewer(tx, self._db.now_of(tx), limits, looks=request.look_first)
 
     def delete(self, stack_id: str, by: Caller | None = None) -> None:
         """Store that the stack should not exist (CV12).
@@ -442,98 +283,18 @@ class StackService:
             else:
                 cancellation.cancel(self._db, tx, row, now)
 
-    def _revise(
-        self,
-        seen: Row[Any],
-        desired: Desired,
-        changes: Mapping[str, Any],
-        accept: Accept,
-        *,
-        look_first: bool,
-        policies: Mapping[str, str] | None,
-    ) -> int | None:
-        """Store the revision; return None if the stack's revision is no longer the one that was read."""
-        with self._db.write() as tx:
-            row = locks.changeable(self._db, tx, seen.id)
-            if row.revision != seen.revision:
-                return None
-            if row.spares == Spares.ALL:
-                raise _abandoned(row.name)
-            now = self._db.now_of(tx)
-            if look_first:
-                changes = {**changes, "look_from": now}
-            accept(tx)
-            if policies is not None:
-                timeout_s = self.quotas.timeout_s
-                return deletion.continue_deletion(self._db, tx, row, desired, policies, now, timeout_s, changes)
-            return action_begin.revise(self._db, tx, row, Action.UPDATE, desired, now, self.quotas.timeout_s, changes)
-
     def _live(self, tx: Connection, stack_id: str) -> Row[Any]:
         row = stacks.get(tx, stack_id)
         if row is None or row.deleted_at is not None:
             raise stack_not_found(stack_id)
         return row
 
-    def _replacing(self, intent: StackRequest) -> Desired:
-        if intent.template is None:
-            raise Rejected("HTTPBadRequest", "No template specified")
-        return self._desired(intent.template, intent)
 
-    def _desired(self, template: Mapping[str, Any] | str, intent: StackRequest) -> Desired:
-        parsed = template if isinstance(template, Mapping) else parse_template(template)
-        given = Desired("template", parsed, intent.parameters, _plain(intent.environment), intent.files)
-        return self._completed(given)
-
-    def _completed(self, given: Desired) -> Desired:
-        """Add the operator's shared environment, and the templates that are named by URL."""
-        shared = self._shared
-        environment = {**user_sections(given.environment), **shared.section()}
-        completed = replace(given, environment=environment, files={**shared.files, **given.files})
-        return with_fetched(completed, self.outbound.fetch)
-
-
-def _abandoned(name: str) -> Rejected:
-    return Rejected("NotSupported", f"Updating stack {name} is not supported: it is being abandoned.")
-
-
-def _changes(intent: StackRequest, *, patch: bool) -> dict[str, Any]:
+def _changes(request: StackRequest, *, patch: bool) -> dict[str, Any]:
     """Return the columns of the stack that an update sets. Omitted tags are cleared, except by a patch."""
-    changes: dict[str, Any] = {"tags": intent.tags} if intent.tags is not None or not patch else {}
-    if intent.disable_rollback is not None:
-        changes["disable_rollback"] = intent.disable_rollback
-    if intent.timeout_mins is not None:
-        changes["timeout_mins"] = intent.timeout_mins
+    changes: dict[str, Any] = {"tags": request.tags} if request.tags is not None or not patch else {}
+    if request.disable_rollback is not None:
+        changes["disable_rollback"] = request.disable_rollback
+    if request.timeout_mins is not None:
+        changes["timeout_mins"] = request.timeout_mins
     return changes
-
-
-def _patched(before: Desired, intent: StackRequest) -> Desired:
-    """Return `before` with `intent` applied on top; stored parameters that the new template lacks are dropped."""
-    template = before.template if intent.template is None else intent.template
-    parsed = template if isinstance(template, Mapping) else parse_template(template)
-    stored = _given(before.environment, before.parameters)
-    declared = declared_in(parsed, "parameters")
-    kept = {name: value for name, value in stored.items() if name not in intent.clear_parameters and name in declared}
-    environment = {
-        section: _merged(before.environment.get(section), intent.environment.get(section))
-        for section in {*before.environment, *intent.environment} - {"parameters"}
-    }
-    parameters = kept | _given(intent.environment, intent.parameters)
-    return Desired("template", parsed, parameters, _plain(environment), {**before.files, **intent.files})
-
-
-def _merged(before: Any, said: Any) -> Any:
-    """Merge one section of the environment: maps are merged, anything else is replaced if given."""
-    if isinstance(before, Mapping) and isinstance(said, Mapping):
-        return {**before, **said}
-    return before if said is None else said
-
-
-def _plain(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the environment without the registry entries that its nulls remove."""
-    section = environment.get("resource_registry")
-    return {**environment, "resource_registry": without_nulls(section)} if section else dict(environment)
-
-
-def _given(environment: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameter values; those given apart from the environment win."""
-    return {**environment.get("parameters", {}), **parameters}

@@ -7,7 +7,8 @@ from sqlalchemy import Row
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.services.documents import Document, completed, read_document
-from homeostat.api.services.stacks import StackRequest, StackService
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.stacks import StackService
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store.database import Database
@@ -31,7 +32,7 @@ class StackTransfer:
         project: str,
         owner: str | None,
         name: str,
-        intent: StackRequest,
+        request: StackRequest,
         data: Mapping[str, Any] | str,
         by: Caller | None = None,
     ) -> str:
@@ -47,7 +48,7 @@ class StackTransfer:
         quotas = self._stack_service.quotas
         _check_switch("Stack Adopt", on=quotas.adopt)
         adopted = read_document(data, quotas.resources_max, quotas.depth_max)
-        return self._stack_service.create(project, owner, name, completed(intent, adopted), adopted, by)
+        return self._stack_service.create(project, owner, name, completed(request, adopted), adopted, by)
 
     def export(self, stack_id: str) -> Document:
         """Return the stack as a document from which it can be adopted.

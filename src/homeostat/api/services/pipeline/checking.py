@@ -1,16 +1,14 @@
 """Checks a template and all its nested templates against the resource types, before anything exists."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from homeostat.api.http.heavy_requests import GoOn, go_on
-from homeostat.api.services.prerequisites import Nested, Requirements
-from homeostat.api.services.remote_stacks import remote_of
-from homeostat.convergence.limits import DEPTH_MAX, too_deep
+from homeostat.api.services.pipeline.expansion import Expansion
+from homeostat.api.services.pipeline.requirements import Nested, Requirements, remote_of
 from homeostat.desired.graphs import (
     attributes_of,
     compile_desired,
@@ -45,7 +43,6 @@ from homeostat.templates import (
 from homeostat.templates.environment_merge import parameter_types
 from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.registry import is_template
-from homeostat.templates.tree import Allowance
 from homeostat.templates.weights import Unacceptable
 
 
@@ -69,7 +66,7 @@ class ValidationScope:
     def attribute(self, resource: str, name: str, path: Any) -> Any:
         """Return `UNKNOWN`. Raise Rejected (InvalidTemplateAttribute) for an attribute that the type does not have."""
         definition = self._definitions.get(resource)
-        if definition is not None and not self._tells(definition.type, name):
+        if definition is not None and not self._has_attribute(definition.type, name):
             message = f"The Referenced Attribute ({resource} {name}) is incorrect."
             raise Rejected("InvalidTemplateAttribute", message)
         return UNKNOWN
@@ -77,7 +74,7 @@ class ValidationScope:
     def attributes(self, resource: str) -> Any:
         return UNKNOWN
 
-    def _tells(self, type_name: str, name: str) -> bool:
+    def _has_attribute(self, type_name: str, name: str) -> bool:
         """Return whether a resource of this type has such an attribute. An invalid type is reported elsewhere."""
         if is_template(type_name):
             return type_name not in self._files or name in attributes_of(type_name, self._files)
@@ -88,76 +85,23 @@ class ValidationScope:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpansionLimits:
-    """Limits of a stack and all its nested stacks.
+class Checked:
+    """A desired state that has passed the checks.
 
     Attributes:
-        resources_max: Resources of the whole tree.
-        expanded_max: Resources of the nested templates compiled to check it; equal templates count once.
-        depth_max: Levels of nested stacks.
+        desired: What was compiled.
+        needs: What the tree needs from outside.
     """
 
-    resources_max: int = 1_000_000
-    expanded_max: int = 50_000
-    depth_max: int = DEPTH_MAX
+    desired: Desired
+    compiled: Compiled
+    needs: Requirements
 
-
-class Expansion:
-    """The nested templates that one request has expanded so far. Those with equal input are expanded once.
-
-    Args:
-        go_on: Called before each expansion; raises when the client has disconnected.
-
-    Attributes:
-        allowance: What the functions of all these templates together may produce.
-    """
-
-    def __init__(self, bounds: ExpansionLimits = ExpansionLimits(), go_on: GoOn = go_on) -> None:
-        self.bounds = bounds
-        self.allowance = Allowance()
-        self._go_on = go_on
-        self._expanded = 0
-        self._known: dict[str, tuple[Compiled, Requirements]] = {}
-
-    def once(self, key: str, expand: Callable[[], tuple[Compiled, Requirements]]) -> tuple[Compiled, Requirements]:
-        """Return the result of the first `expand` for this key. Raises what `expand` raises."""
-        if key not in self._known:
-            self._go_on()
-            self._known[key] = expand()
-        return self._known[key]
-
-    def expanding(self, compiled: Compiled) -> None:
-        """Count the resources of a nested template. Raise Rejected when there are too many."""
-        self._expanded += len(compiled.definitions)
-        if self._expanded > self.bounds.expanded_max:
-            message = (
-                f"its nested templates that differ have more than {self.bounds.expanded_max} resources together: "
-                "give equal ones the same properties, make several stacks of it, or raise --expanded-max of the service"
-            )
-            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-
-    def close(self) -> None:
-        """End the expansion: what is evaluated later does not count against the allowance."""
-        self.allowance.close()
-
-    def check_size(self, resources: int) -> None:
-        """Raise Rejected for a tree with more resources than a stack may have."""
-        if resources > self.bounds.resources_max:
-            message = (
-                f"the stack with all that is nested in it has {resources} resources or more, at most "
-                f"{self.bounds.resources_max} are allowed: make several stacks of it, or raise --resources-max of the "
-                "service"
-            )
-            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-
-    def check_depth(self, depth: int) -> None:
-        """Raise Rejected for a stack that is nested too deeply.
-
-        Args:
-            depth: 1 for a stack nested in a root stack.
-        """
-        if depth > self.bounds.depth_max:
-            raise too_deep(self.bounds.depth_max)
+    @property
+    def revision(self) -> Desired:
+        """The desired state as it is stored."""
+        secret = self.needs.secret or makes_secrets(self.needs.types)
+        return replace(self.desired, template=self.compiled.raw, secret=secret, size=len(self.compiled.definitions))
 
 
 def check(
@@ -459,8 +403,3 @@ def check_storable(tree: Any, *path: str | int) -> None:
     except TypeError as error:
         message = f"it holds a value that cannot be stored: {error}"
         raise Rejected("HTTPBadRequest", message, path=path) from error
-
-
-def is_secret(needs: Requirements) -> bool:
-    """Return whether there is a secret anywhere in the tree of stacks that a template describes."""
-    return needs.secret or makes_secrets(needs.types)

@@ -3,132 +3,27 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from cachetools import TTLCache
 
-from homeostat.api.services.remote_stacks import Remote, check_remotes
+from homeostat.api.services.pipeline.regions import Regions
+from homeostat.api.services.pipeline.requirements import WITHOUT_LOGIN, Remote, Requirements, Thing
 from homeostat.clouds.port import Cloud, Clouds
-from homeostat.identity.stack_users import TRANSPORTS
 from homeostat.model.errors import Rejected, Transient, invalid
-from homeostat.resources.base import ResourceType
 from homeostat.resources.constraints import RULES
-from homeostat.resources.custom_constraints import KINDS, Mention, Path, mentions, of_parameter
+from homeostat.resources.custom_constraints import KINDS, Mention, Path
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
-from homeostat.templates import Compiled, Parameter
 
 LOG = logging.getLogger(__name__)
 CACHE_S = 60.0
 """Time for which an existing thing is assumed to exist."""
 CACHE_MAX = 10_000
-WITHOUT_LOGIN = {
-    "signal_transport": "use CFN_SIGNAL or TEMP_URL_SIGNAL",
-    "software_config_transport": "use POLL_SERVER_CFN or POLL_TEMP_URL",
-}
-"""Properties that select how a server talks to the service, and the values that work without users for servers."""
 UNAVAILABLE = "99001"
 """Code of the error that a cloud lacks a service, which users may choose to ignore."""
-Thing = tuple[str, str]
-"""Kind, and name or id."""
-
-
-@dataclass(slots=True)
-class Requirements:
-    """What a template and all its nested templates need from outside, collected while they are checked.
-
-    Of equal mentions, types and logins only the first place is kept, so that repetition in a template costs nothing.
-
-    Attributes:
-        mentions: Values that name a thing of the cloud.
-        types: Type -> first place where it is used.
-        made: Things that the template itself creates under names it gives.
-        nested: Nested stacks by the names of their resources, as far as known.
-        logins: Transports with which a server logs in -> place.
-        remotes: Stacks that it creates independently, here or in other regions.
-        resources: Resources of the whole tree, as far as known.
-        stacks: Nested stacks of the whole tree.
-        secret: A template of the tree holds a secret.
-    """
-
-    mentions: dict[Hashable, Mention] = field(default_factory=dict)
-    types: dict[str, Path] = field(default_factory=dict)
-    made: set[Thing] = field(default_factory=set)
-    nested: "dict[str, Nested]" = field(default_factory=dict)
-    logins: dict[str, Path] = field(default_factory=dict)
-    remotes: dict[Hashable, Remote] = field(default_factory=dict)
-    resources: int = 0
-    stacks: int = 0
-    secret: bool = False
-
-    def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
-        """Add what the constraints of parameters name."""
-        for name, each in parameters.items():
-            for constraint in each.schema.constraints:
-                if constraint.custom:
-                    self._mention(of_parameter(name, constraint.custom, each.value, constraint.description))
-
-    def _mention(self, found: Iterable[Mention]) -> None:
-        for each in found:
-            self.mentions.setdefault((each.constraint, repr(each.value), each.parameter, each.instead), each)
-
-    def add(self, nested: "Requirements", path: Path) -> None:
-        """Add what a nested template needs.
-
-        Args:
-            path: Of the resource that is the nested stack.
-        """
-        for key, each in nested.mentions.items():
-            if key not in self.mentions:
-                self.mentions[key] = replace(each, path=(*path, *each.path))
-        for type_name, place in nested.types.items():
-            self.types.setdefault(type_name, (*path, *place))
-        self.made |= nested.made
-        for transport, place in nested.logins.items():
-            self.logins.setdefault(transport, (*path, *place))
-        for key, remote in nested.remotes.items():
-            if key not in self.remotes:
-                self.remotes[key] = replace(remote, path=(*path, *remote.path))
-        self.resources += nested.resources
-        self.stacks += 1 + nested.stacks
-
-    def of_remote(self, found: Remote) -> None:
-        """Add a stack that the template creates independently."""
-        self.remotes.setdefault((found.region, found.template, repr(found.parameters)), found)
-
-    def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
-        """Add what a resource needs.
-
-        Args:
-            values: Coerced properties.
-            path: Of the resource.
-        """
-        self.types.setdefault(kind.name, path)
-        self._mention(mentions(kind.properties, values, (*path, "properties")))
-        for each in WITHOUT_LOGIN:
-            if values.get(each) in TRANSPORTS:
-                self.logins.setdefault(values[each], (*path, "properties", each))
-        name = values.get("name")
-        if isinstance(name, str) and name:
-            self.made.add((kind.kind, name))
-
-
-@dataclass(frozen=True, slots=True)
-class Nested:
-    """A nested stack of a template.
-
-    Attributes:
-        type: As the template names it.
-        compiled: None for a group or chain, which has no template of its own.
-        needs: What its contents need from outside.
-    """
-
-    type: str
-    compiled: Compiled | None
-    needs: Requirements
 
 
 class Prerequisites:
@@ -162,6 +57,24 @@ class Prerequisites:
         """Return whether the project's cloud offers resources of this type."""
         kind = kind_of(type_name)
         return self._clouds is None or kind in ("", STACK) or kind in self._clouds(project).kinds
+
+    def check(self, project: str, needs: Requirements, *, strict: bool, check_services: bool = True) -> None:
+        """Check what a template needs from the project's cloud.
+
+        Args:
+            strict: Things that the template names must exist.
+            check_services: The cloud must have the services of all types.
+
+        Raises:
+            Rejected: Names the place.
+        """
+        if check_services:
+            self.check_types(project, needs.types)
+        self.check_logins(needs)
+        if strict:
+            self.check_mentions(project, needs)
+        else:
+            self.check_forms(needs)
 
     def check_types(self, project: str, types: Mapping[str, Path]) -> None:
         """Raise Rejected (ResourceTypeUnavailable) naming the first type whose service the cloud lacks."""
@@ -211,11 +124,9 @@ class Prerequisites:
                 problem = KINDS[each.constraint].missing(str(each.value))
                 raise each.wrong(f"Error validating value {each.value!r}: {problem}")
 
-    def check_remotes(self, project: str, needs: Requirements, here: Callable[[Remote], None], *, asks: bool) -> None:
-        """Raise Rejected naming the first stack that cannot be created in its region (see `remote_stacks`)."""
-        if needs.remotes:
-            cloud = None if self._clouds is None else self._clouds(project)
-            check_remotes(cloud, list(needs.remotes.values()), here, asks=asks)
+    def regions(self, project: str, remotes: Sequence[Remote]) -> Regions:
+        """Return the regions of stacks that a template creates independently."""
+        return Regions(None if self._clouds is None else self._clouds(project), remotes)
 
     def _check_form(self, each: Mention) -> None:
         """Check rules that need no cloud."""

@@ -1,0 +1,159 @@
+"""What a template needs from outside: values that the checks collect, and prerequisites and regions are checked by."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from homeostat.desired.graphs import files_named
+from homeostat.identity.stack_users import TRANSPORTS
+from homeostat.model.errors import Rejected, invalid
+from homeostat.resources.base import ResourceType
+from homeostat.resources.custom_constraints import Mention, Path, mentions, of_parameter
+from homeostat.resources.schema import UNKNOWN
+from homeostat.templates import Compiled, Parameter
+
+WITHOUT_LOGIN = {
+    "signal_transport": "use CFN_SIGNAL or TEMP_URL_SIGNAL",
+    "software_config_transport": "use POLL_SERVER_CFN or POLL_TEMP_URL",
+}
+"""Properties that select how a server talks to the service, and the values that work without users for servers."""
+
+Thing = tuple[str, str]
+"""Kind, and name or id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """One such stack.
+
+    Attributes:
+        region: "" for the service's own.
+        template: Its text; None where it is not known yet.
+        parameters: Unknown values are `UNKNOWN`.
+        files: Files that the template names.
+        path: Of the resource's properties.
+    """
+
+    region: str
+    template: str | None
+    parameters: Mapping[str, Any]
+    files: Mapping[str, str]
+    path: Path
+
+    def wrong(self, problem: str) -> Rejected:
+        return invalid(problem, *self.path, "template", error="Property error")
+
+
+def remote_of(values: Mapping[str, Any], files: Mapping[str, str], path: Path) -> Remote:
+    """Return the stack that a resource creates.
+
+    Args:
+        values: Coerced properties of the resource.
+        files: Files of the stack that the resource belongs to.
+        path: Of the resource.
+    """
+    context, template, parameters = (values.get(name) for name in ("context", "template", "parameters"))
+    region = context.get("region_name") if isinstance(context, Mapping) else context
+    text = template if isinstance(template, str) and region is not UNKNOWN else None
+    return Remote(
+        region if isinstance(region, str) else "",
+        text,
+        parameters if isinstance(parameters, Mapping) else {},
+        files_named(values, files) if text is not None else {},
+        (*path, "properties"),
+    )
+
+
+@dataclass(slots=True)
+class Requirements:
+    """What a template and all its nested templates need from outside, collected while they are checked.
+
+    Of equal mentions, types and logins only the first place is kept, so that repetition in a template costs nothing.
+
+    Attributes:
+        mentions: Values that name a thing of the cloud.
+        types: Type -> first place where it is used.
+        made: Things that the template itself creates under names it gives.
+        nested: Nested stacks by the names of their resources, as far as known.
+        logins: Transports with which a server logs in -> place.
+        remotes: Stacks that it creates independently, here or in other regions.
+        resources: Resources of the whole tree, as far as known.
+        stacks: Nested stacks of the whole tree.
+        secret: A template of the tree holds a secret.
+    """
+
+    mentions: dict[Hashable, Mention] = field(default_factory=dict)
+    types: dict[str, Path] = field(default_factory=dict)
+    made: set[Thing] = field(default_factory=set)
+    nested: "dict[str, Nested]" = field(default_factory=dict)
+    logins: dict[str, Path] = field(default_factory=dict)
+    remotes: dict[Hashable, Remote] = field(default_factory=dict)
+    resources: int = 0
+    stacks: int = 0
+    secret: bool = False
+
+    def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
+        """Add what the constraints of parameters name."""
+        for name, each in parameters.items():
+            for constraint in each.schema.constraints:
+                if constraint.custom:
+                    self._mention(of_parameter(name, constraint.custom, each.value, constraint.description))
+
+    def _mention(self, found: Iterable[Mention]) -> None:
+        for each in found:
+            self.mentions.setdefault((each.constraint, repr(each.value), each.parameter, each.instead), each)
+
+    def add(self, nested: "Requirements", path: Path) -> None:
+        """Add what a nested template needs.
+
+        Args:
+            path: Of the resource that is the nested stack.
+        """
+        for key, each in nested.mentions.items():
+            if key not in self.mentions:
+                self.mentions[key] = replace(each, path=(*path, *each.path))
+        for type_name, place in nested.types.items():
+            self.types.setdefault(type_name, (*path, *place))
+        self.made |= nested.made
+        for transport, place in nested.logins.items():
+            self.logins.setdefault(transport, (*path, *place))
+        for key, remote in nested.remotes.items():
+            if key not in self.remotes:
+                self.remotes[key] = replace(remote, path=(*path, *remote.path))
+        self.resources += nested.resources
+        self.stacks += 1 + nested.stacks
+
+    def of_remote(self, found: Remote) -> None:
+        """Add a stack that the template creates independently."""
+        self.remotes.setdefault((found.region, found.template, repr(found.parameters)), found)
+
+    def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
+        """Add what a resource needs.
+
+        Args:
+            values: Coerced properties.
+            path: Of the resource.
+        """
+        self.types.setdefault(kind.name, path)
+        self._mention(mentions(kind.properties, values, (*path, "properties")))
+        for each in WITHOUT_LOGIN:
+            if values.get(each) in TRANSPORTS:
+                self.logins.setdefault(values[each], (*path, "properties", each))
+        name = values.get("name")
+        if isinstance(name, str) and name:
+            self.made.add((kind.kind, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A nested stack of a template.
+
+    Attributes:
+        type: As the template names it.
+        compiled: None for a group or chain, which has no template of its own.
+        needs: What its contents need from outside.
+    """
+
+    type: str
+    compiled: Compiled | None
+    needs: Requirements

@@ -1,0 +1,130 @@
+"""The stages from a request to a checked desired state, in order."""
+
+from collections.abc import Collection
+
+from homeostat.api.http.heavy_requests import ClientCheck, always_connected
+from homeostat.api.services.pipeline.checking import Checked, check, check_storable, missing
+from homeostat.api.services.pipeline.expansion import Expansion, ExpansionLimits
+from homeostat.api.services.pipeline.merging import Merger
+from homeostat.api.services.pipeline.prerequisites import UNAVAILABLE, Prerequisites
+from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
+from homeostat.api.services.pipeline.requirements import Remote, Requirements
+from homeostat.desired.graphs import compile_desired
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected
+from homeostat.notifications.sinks import Sinks
+from homeostat.resources.schema import UNKNOWN
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import parse_template
+from homeostat.templates.hidden_parameters import HiddenValues
+
+NOT_STORED = "None"
+"""Id of a stack that is only checked."""
+
+
+class Pipeline:
+    """Calls the stages.
+
+    Args:
+        prerequisites: Lookups in the users' clouds.
+        sinks: Checks event sinks.
+    """
+
+    def __init__(self, merger: Merger, prerequisites: Prerequisites, sinks: Sinks) -> None:
+        self._merger = merger
+        self._prerequisites = prerequisites
+        self._sinks = sinks
+
+    def run(
+        self,
+        identity: Identity,
+        request: StackRequest,
+        limits: ExpansionLimits,
+        *,
+        base: Desired | None = None,
+        strict: bool = True,
+        ignored: Collection[str] = (),
+    ) -> Checked:
+        """Merge, compile and check a request.
+
+        Args:
+            base: The desired state that the request changes; None where the request has everything.
+            strict: Parameters must have values, and things named by the template must exist.
+            ignored: Codes of errors to ignore.
+
+        Raises:
+            Rejected: Names the place and the remedy.
+            Transient: The cloud does not answer.
+            ClientGone: The client has disconnected.
+        """
+        merged = self._merger.replace(request) if base is None else self._merger.patch(base, request)
+        return self.check(
+            identity,
+            merged,
+            limits,
+            check_types=request.check_types,
+            check_client=request.check_client,
+            strict=strict,
+            ignored=ignored,
+        )
+
+    def check(
+        self,
+        identity: Identity,
+        merged: Desired,
+        limits: ExpansionLimits,
+        *,
+        check_types: CheckTypes | None = None,
+        check_client: ClientCheck = always_connected,
+        strict: bool = True,
+        ignored: Collection[str] = (),
+    ) -> Checked:
+        """Compile and check a whole desired state. For arguments and errors, see `run` and `StackRequest`."""
+        check_storable(merged.template, "template")
+        check_storable([merged.parameters, merged.environment], "parameters")
+        self._sinks.check(identity.project, merged.sinks)
+        expansion, needs = Expansion(limits, check_client), Requirements()
+        compiled = compile_desired(merged, identity, strict=strict, allowance=expansion.allowance)
+        check(compiled, merged, needs=needs, expansion=expansion)
+        expansion.close()
+        if check_types is not None:
+            check_types(needs.types)
+        try:
+            with HiddenValues.of(compiled.parameters).refusals():
+                services = UNAVAILABLE not in ignored
+                self._prerequisites.check(identity.project, needs, strict=strict, check_services=services)
+                self._check_remotes(identity.project, needs, Expansion(limits, check_client), strict=strict)
+        except Rejected as error:
+            raise compiled.version.dialect.worded(error) from error
+        return Checked(merged, compiled, needs)
+
+    def _check_remotes(self, project: str, needs: Requirements, expansion: Expansion, *, strict: bool) -> None:
+        """Check stacks that the template creates independently, here or in other regions. Raise Rejected."""
+        if not needs.remotes:
+            return
+        remotes = list(needs.remotes.values())
+        regions = self._prerequisites.regions(project, remotes)
+        for each in remotes:
+            if regions.is_own(each) and each.template is not None:
+                try:
+                    self._check_own(project, each, expansion)
+                except Rejected as error:
+                    raise each.wrong(str(error)) from error
+        if strict:
+            regions.validate(remotes)
+
+    def _check_own(self, project: str, remote: Remote, expansion: Expansion) -> None:
+        """Check a stack that this service will create."""
+        expansion.check_client()
+        known = {name: value for name, value in remote.parameters.items() if value is not UNKNOWN}
+        template = parse_template(remote.template or "")
+        merged = self._merger.complete(Desired("template", template, known, files=remote.files))
+        identity = Identity(NOT_STORED, NOT_STORED, project)
+        compiled = compile_desired(merged, identity, strict=False, allowance=expansion.allowance)
+        expansion.expanding(compiled)
+        lacking = [each.name for each in compiled.parameters.values() if missing(each, remote.parameters)]
+        if lacking:
+            raise Rejected("UserParameterMissing", f"The Parameter ({lacking[0]}) was not provided.")
+        needs = Requirements()
+        check(compiled, merged, needs=needs, expansion=expansion)
+        self._prerequisites.check_types(project, needs.types)
