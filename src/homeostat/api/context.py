@@ -1,9 +1,9 @@
 """What route handlers work with: the service, the caller, the stacks that the caller may see."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
@@ -18,6 +18,7 @@ from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.services import typed
 from homeostat.api.services.actions import StackActions
 from homeostat.api.services.graphs import Graphs
+from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.snapshots import Snapshots
 from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
@@ -115,9 +116,10 @@ class RequestContext:
         """Raise Rejected (Forbidden) unless the rule allows this caller in this project."""
         self.service.policy.check(rule, self.caller, self.project)
 
-    def check_types(self, types: Mapping[str, tuple[str | int, ...]]) -> None:
-        """Raise Rejected (Forbidden) naming the first of these types that the caller may not use."""
-        self.service.policy.check_types(types, self.caller, self.project)
+    @property
+    def check_types(self) -> CheckTypes:
+        """Raises Rejected (Forbidden) naming the first of the types that the caller may not use."""
+        return partial(self.service.policy.check_types, caller=self.caller, project=self.project)
 
     def check_types_of(self, tx: Connection, stack: Row[Any]) -> None:
         """Raise Rejected (Forbidden) naming a type of the stack, or of a nested one, that the caller may not use."""

@@ -14,7 +14,7 @@ from homeostat.resources.families.deployment_groups import SoftwareDeploymentGro
 from homeostat.resources.families.scaling import SCALED, ZONE
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack, public_properties
-from homeostat.resources.registry import is_known, kind_of, type_of
+from homeostat.resources.registry import kind_of, type_of, types
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
@@ -100,7 +100,7 @@ def graph_of(compiled: Compiled, desired: Desired) -> Graph:
 def registry_of(environment: Mapping[str, Any]) -> Registry:
     """Return the resource registry of a stored environment."""
     shared = {**ALIASES, **shared_of(environment, "resource_registry")}
-    return Registry(environment.get("resource_registry") or {}, shared, is_known)
+    return Registry(environment.get("resource_registry") or {}, shared, types().__contains__)
 
 
 def with_files(definitions: Graph, files: Mapping[str, str]) -> Graph:

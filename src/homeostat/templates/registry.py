@@ -64,7 +64,7 @@ class Registry:
     Attributes:
         user: The user's section `resource_registry`.
         shared: Entries for all stacks.
-        known: Tells whether a resource type of that name exists.
+        known: Returns whether a resource type of that name exists; not called for templates.
     """
 
     user: Entries = field(default_factory=dict)
@@ -132,7 +132,7 @@ class Registry:
         ):
             matching = dict(_matching(entries, patterns, type_name, name))
             # A known type competes as if it had a shared entry that leads to itself.
-            if own and (type_name,) not in matching and self.known(type_name):
+            if own and (type_name,) not in matching and (is_template(type_name) or self.known(type_name)):
                 matching[(type_name,)] = ""
             for place in sorted(matching, key=lambda each: (-len(each), each)):
                 yield (place, matching[place]) if matching[place] else ((), type_name)
