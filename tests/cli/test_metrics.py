@@ -52,11 +52,11 @@ def test_nothing_is_shown_unasked(service: Home) -> None:
 
 @pytest.mark.parametrize(("port", "expected"), [("", []), ("9100", ["9100", "9101"])])
 def test_each_worker_has_a_port_of_its_own(port: str, expected: list[str]) -> None:
-    from homeostat.cli.arguments import parse
     from homeostat.cli.service import _metrics_flags
     from homeostat.cli.settings import ServiceSettings
+    from homeostat.main import parser
 
     flags = ["--metrics-port", port] if port else []
-    settings = ServiceSettings.of(parse(["serve", "--workers", "2", *flags]))
+    settings = ServiceSettings.of(parser().parse_args(["serve", "--workers", "2", *flags]))
     ports = [flag for number in range(2) for flag in _metrics_flags(settings, number) if flag != "--metrics-port"]
     assert ports == expected

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from homeostat.cli import settings
-from homeostat.cli.arguments import parser
 from homeostat.cli.errors import Usage
+from homeostat.main import parser
 from tests.cli.conftest import Home, lives
 from tests.cli.templates import QUICK
 from tests.redis_server import RedisServer
@@ -182,10 +182,11 @@ def test_settings_that_do_not_fit(home: Home) -> None:
 def test_what_processes_are_copied_from_has_one_thread() -> None:
     """A copy has the thread that forked, and locks that others held stay locked for ever."""
     program = (
-        "import os\nfrom homeostat.main import load_service\nload_service()\nprint(len(os.listdir('/proc/self/task')))"
+        "import os\nfrom homeostat.composition.service import load_service\n"
+        "load_service()\nprint(len(os.listdir('/proc/self/task')))"
     )
-    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert told.stdout.count(",") == 0
+    threads = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert threads.stdout.count(",") == 0
 
 
 def test_a_worker_that_is_started_again_loads_nothing_anew(service: Home, tmp_path: Path) -> None:

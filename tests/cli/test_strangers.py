@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from homeostat import main
 from homeostat.cli.errors import Problem, Usage
 from homeostat.cli.settings import ServiceSettings
 from homeostat.cli.state_directory import State
+from homeostat.composition.access import access as access_of
 from homeostat.model.errors import Rejected
 from tests.attack.strangers import NOBODY, ask_as_stranger, needs_root, read_as_stranger
 from tests.cli.conftest import Home, home_below
@@ -114,7 +114,7 @@ def test_a_directory_for_everybody_is_refused(tmp_path: Path) -> None:
 
 
 def test_who_runs_the_service_is_let_in_and_root(tmp_path: Path) -> None:
-    access = main.access(ServiceSettings(tmp_path))
+    access = access_of(ServiceSettings(tmp_path))
     assert access.asks_for_peers
     for peer in (os.geteuid(), 0):
         access.check_way(HERE, peer)
@@ -124,7 +124,7 @@ def test_who_runs_the_service_is_let_in_and_root(tmp_path: Path) -> None:
 
 
 def test_all_users_of_the_machine_where_that_is_said(tmp_path: Path) -> None:
-    access = main.access(ServiceSettings(tmp_path, all_local_users=True))
+    access = access_of(ServiceSettings(tmp_path, all_local_users=True))
     assert not access.asks_for_peers
     access.check_way(HERE, None)
     with pytest.raises(Rejected):

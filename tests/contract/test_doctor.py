@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text, update
 from tests.contract.store_cases import LONG_S, add_stack, claim, come_to_rest, resource
 
-from homeostat.cli import doctor, operator_commands
+from homeostat.cli import doctor, reports
 from homeostat.cli.doctor import Check, Level, examine
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Creation
@@ -153,7 +153,7 @@ def test_workers_that_died_are_acknowledged(database: Database, capsys: pytest.C
     register(database, "dead", silent_s=3600.0)
     assert "dead" in checks(database)["workers"].found
     register(database, "alive")
-    operator_commands.doctor(database, None, as_json=True, acknowledge=True)
+    reports.doctor(database, None, as_json=True, acknowledge=True)
     capsys.readouterr()
     found = checks(database)["workers"]
     assert (found.level, found.found.split()[0]) == (Level.OK, "alive")

@@ -21,7 +21,7 @@ from tests.waiting import until
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
-from homeostat.cli import operator_commands
+from homeostat.cli import maintenance
 from homeostat.cli.doctor import Level, examine
 from homeostat.cli.errors import Problem
 from homeostat.clock import Entropy, SystemClock
@@ -184,7 +184,7 @@ def test_expanding_takes_nothing_away(empty: Database, migrations: Path) -> None
     assert "tags" in columns_of(empty)
     assert schema_check(empty) is Level.WARN
 
-    assert operator_commands.migrate(empty, Phase.CONTRACT, as_json=True) == 0
+    assert maintenance.migrate(empty, Phase.CONTRACT, as_json=True) == 0
     assert "tags" not in columns_of(empty)
     assert empty.schema_status().pending == ()
 
@@ -199,15 +199,15 @@ def test_contracting_waits_for_workers_of_other_versions(empty: Database, migrat
     claim(empty, add_stack(empty, at=now), owner="of before the register", at=now, lease_s=LONG_S)
     for phase in (Phase.CONTRACT, Phase.ALL):
         with pytest.raises(Problem, match="of before the register, old;"):
-            operator_commands.migrate(empty, phase, as_json=True)
-    assert operator_commands.migrate(empty, Phase.EXPAND, as_json=True) == 0
+            maintenance.migrate(empty, phase, as_json=True)
+    assert maintenance.migrate(empty, Phase.EXPAND, as_json=True) == 0
     assert "tags" in columns_of(empty)
 
 
 def test_contracting_comes_after_expanding(empty: Database) -> None:
     go_to(empty, "0001")
     with pytest.raises(Problem, match="--phase expand"):
-        operator_commands.migrate(empty, Phase.CONTRACT, as_json=True)
+        maintenance.migrate(empty, Phase.CONTRACT, as_json=True)
 
 
 def register(db: Database, name: str, version: str, seen_at: float) -> None:

@@ -20,7 +20,8 @@ from homeostat.cli.settings import ServiceSettings
 from homeostat.clouds.identity.config import read_config
 from homeostat.clouds.identity.keystone import Keystone
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.main import main, regions
+from homeostat.composition.clouds import regions
+from homeostat.main import main
 from tests.identity.conftest import Person, variables
 from tests.keystone_server import PASSWORD, Admin, KeystoneServer
 from tests.wire.running import database, serving, working

@@ -1,6 +1,10 @@
-"""The command line: settings, the service's processes, and a client of the HTTP API. Imported by `main` alone.
+"""The command line: settings, the service's processes, and a client of the HTTP API.
 
-`arguments.py` defines the commands. `commands.py` and `stack_actions.py` implement those that talk to a service;
-`service.py` and `supervisor.py` manage the service's own processes. Nothing here imports the API's or the engine's
-code.
+Each module with commands declares their flags at its end, with the parts in `flags`.
+
+- `stack_commands`, `stack_actions`, `plan`, `history`: commands that talk to a service, by `client`
+- `operator_commands`: commands on the database, by `doctor`, `reports`, `maintenance`, `key_commands`, `registration`
+- `settings`, `service_flags`: the settings of a service, and their flags
+- `service`, `supervisor`, `state_directory`: the processes of a service and their files
+- `follow`, `views`, `explain`, `tree`, `pictures`, `output`: what is shown
 """

@@ -1,18 +1,20 @@
 """Following a stack until it is at rest, shown as a live picture, as lines, or not at all."""
 
 import contextlib
-import json
-import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.text import Text
 
+from homeostat.cli import pictures, views
 from homeostat.cli.client import Client, Wire
-from homeostat.cli.errors import Unreachable
+from homeostat.cli.errors import FAILED, OK, Problem, Unreachable
+from homeostat.cli.output import console, write_json
 from homeostat.cli.pictures import Durations, StackPicture, event_line
 from homeostat.cli.views import Snapshot
 
@@ -164,7 +166,43 @@ def look(client: Client, identity: str, *, outputs: bool = False, explained: boo
     return Snapshot.of(stack, client.resources(stack), client.explain(stack, REASONS) if explained else None)
 
 
-def write_json(value: Any) -> None:
-    """Write one document on one line and flush: readers follow along."""
-    sys.stdout.write(json.dumps(value) + "\n")
-    sys.stdout.flush()
+def accepted(client: Client, identity: str, arguments: Namespace) -> int:
+    stack = client.stack(identity)
+    if arguments.json:
+        write_json({"stack": stack})
+    else:
+        console().print(f"{stack['stack_name']} is {stack['stack_status']}: homeostat watch {stack['stack_name']}")
+    return OK
+
+
+def followed(client: Client, identity: str, arguments: Namespace, after: str | None) -> Snapshot:
+    """Show the stack until it is at rest; with JSON output, nothing is shown before the end."""
+    if arguments.json:
+        return follow(client, identity, Unseen())
+    with view_for(client, console(), after) as view:
+        return follow(client, identity, view)
+
+
+def ended(client: Client, last: Snapshot, arguments: Namespace) -> int:
+    """Report how the operation ended: outputs, or what failed and why."""
+    code = OK if last.succeeded() else FAILED
+    if arguments.json:
+        stack = client.stack(str(last.stack["id"]), outputs=True)
+        write_json({"stack": stack, "resources": client.resources(stack)})
+        return code
+    if last.gone:
+        console().print(Text.assemble((last.name, "bold"), " is deleted"))
+    elif code == OK:
+        outputs = client.stack(str(last.stack["id"]), outputs=True).get("outputs")
+        if outputs:
+            console().print(pictures.outputs_table(outputs))
+    else:
+        raise Problem("\n".join(_failure(last)))
+    return code
+
+
+def _failure(last: Snapshot) -> list[str]:
+    failed = [each for each in last.resources if each.status == views.FAILED]
+    lines = [f"{last.name} is {last.stack['stack_status']}: {last.stack['stack_status_reason']}"]
+    lines += [f"  {each.name} ({each.type}) {each.action} failed: {each.reason}" for each in failed]
+    return [*lines, f"repair the cause and run the command again; see `homeostat explain {last.name}`"]

@@ -7,9 +7,11 @@ from rich.text import Text
 
 from homeostat.cli import pictures
 from homeostat.cli.client import Client, Wire
-from homeostat.cli.commands import accepted, connect, console, ended, followed
+from homeostat.cli.connection import connect
 from homeostat.cli.errors import OK
-from homeostat.cli.follow import write_json
+from homeostat.cli.flags import Commands, add_client_command, add_no_wait, add_stack_name
+from homeostat.cli.follow import accepted, ended, followed
+from homeostat.cli.output import console, write_json
 from homeostat.cli.plan import counted, drawn
 from homeostat.revision_diff import difference, text_of
 
@@ -84,3 +86,31 @@ def _print_preview(client: Client, stack: Wire, arguments: Namespace) -> int:
     for line in drawn(stack["stack_name"], preview, exists=True):
         console().print(line, soft_wrap=True)
     return OK
+
+
+# -- flags -------------------------------------------------------------------------------------------------------------
+
+
+def add_commands(commands: Commands) -> None:
+    command = add_client_command(
+        commands,
+        history,
+        "history",
+        "list the revisions of a stack, show one of them, or compare two",
+        "homeostat history web-tier\n  homeostat history web-tier 3\n  homeostat history web-tier 3 5",
+    )
+    add_stack_name(command)
+    command.add_argument("revision", metavar="REVISION", nargs="?", type=int, help="show this revision")
+    command.add_argument("other", metavar="OTHER", nargs="?", type=int, help="compare with this revision")
+    command.add_argument("--limit", metavar="N", type=int, default=100, help="list at most N (default: 100)")
+    command = add_client_command(
+        commands,
+        back,
+        "back",
+        "return a stack to an earlier revision; it is stored as the newest, so you can undo this in the same way",
+        "homeostat back web-tier 3 --dry-run\n  homeostat back web-tier 3",
+    )
+    add_stack_name(command)
+    command.add_argument("revision", metavar="REVISION", type=int, help="see `homeostat history NAME`")
+    command.add_argument("--dry-run", action="store_true", help="show what would change; change nothing")
+    add_no_wait(command)

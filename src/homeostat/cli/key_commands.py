@@ -7,9 +7,8 @@ from pathlib import Path
 from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.cli import pictures
-from homeostat.cli.commands import console
 from homeostat.cli.errors import FAILED, OK, Problem, Usage
-from homeostat.cli.follow import write_json
+from homeostat.cli.output import console, write_json
 from homeostat.cli.settings import NO_KEYS
 from homeostat.cli.state_directory import State
 from homeostat.model.errors import Transient

@@ -1,144 +1,258 @@
-"""Commands for operators. They work on the database, whether the service runs or not."""
+"""The commands of operators, with their flags. They work on the database, whether the service runs or not.
 
-from collections.abc import Sequence
-from dataclasses import asdict
+Imports are inside the functions on purpose: the commands of a client start without loading the database's code.
+"""
+
+import contextlib
+import time
+from argparse import Namespace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.text import Text
-from sqlalchemy.exc import SQLAlchemyError
+from homeostat.cli.errors import Problem, Usage
+from homeostat.cli.flags import (
+    Commands,
+    add_command,
+    add_encryption_keys,
+    add_json,
+    add_operator_command,
+    add_option,
+    add_plugins,
+    age_s,
+    natural,
+)
+from homeostat.cli.settings import CLOUDS
+from homeostat.cli.state_directory import State
 
-from homeostat.cli import pictures
-from homeostat.cli.commands import console
-from homeostat.cli.doctor import Check, Level, examine
-from homeostat.cli.errors import FAILED, OK, Problem
-from homeostat.cli.follow import write_json
-from homeostat.model.errors import Transient
-from homeostat.resources.registry import listed, register
-from homeostat.store.database import Database
-from homeostat.store.operation import purge as purging
-from homeostat.store.operation import workers
-from homeostat.store.operation.purge import PurgeCounts, Rules
-from homeostat.store.sql.migration import Outdated, Phase
-
-_STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
-
-
-def doctor(db: Database, cloud: Path | None, *, as_json: bool, acknowledge: bool = False) -> int:
-    """Print all checks.
-
-    Args:
-        acknowledge: Forget dead workers.
-
-    Returns:
-        Exit code; 1 when a check fails.
-    """
-    if acknowledge and not db.missing_file and db.schema_status().usable:
-        with db.write() as tx:
-            workers.forget_dead(tx, db.now_of(tx))
-    checks = list(examine(db, cloud))
-    healthy = all(check.level is not Level.FAIL for check in checks)
-    if as_json:
-        write_json({"healthy": healthy, "checks": [asdict(check) for check in checks]})
-    else:
-        _print(checks)
-    return OK if healthy else FAILED
+if TYPE_CHECKING:
+    from homeostat.store.database import Database
 
 
-def types(name_regex: str, *, as_json: bool) -> int:
-    """Print the resource types that are not hidden, and the origin of each.
+def doctor(arguments: Namespace) -> int:
+    """Check the service; the exit code says whether a check failed (warnings do not count)."""
+    from homeostat.cli import reports
+
+    load_plugins(arguments)
+    root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
+    with contextlib.closing(_open_database(arguments)) as db:
+        _read_keys(db, arguments)
+        return reports.doctor(db, root, as_json=arguments.json, acknowledge=arguments.acknowledge)
+
+
+def types(arguments: Namespace) -> int:
+    """List the resource types, or show one."""
+    from homeostat.cli import reports
+    from homeostat.model.errors import Rejected
+
+    load_plugins(arguments)
+    try:
+        return reports.types(arguments.name, as_json=arguments.json)
+    except Rejected as error:
+        raise Usage(str(error)) from error
+
+
+def purge(arguments: Namespace) -> int:
+    """Delete old rows from the database."""
+    from homeostat.cli import maintenance
+    from homeostat.store.operation.purge import Rules
+
+    with contextlib.closing(_open_database(arguments)) as db:
+        rules = Rules(time.time() - arguments.older_than, arguments.events_per_stack)
+        return maintenance.purge(db, rules, dry_run=arguments.dry_run, as_json=arguments.json)
+
+
+def migrate(arguments: Namespace) -> int:
+    """Bring the schema of the database to this version, or through one phase of that."""
+    from homeostat.cli import maintenance
+    from homeostat.store.sql.migration import Phase
+
+    State(arguments.state_dir.expanduser().absolute()).make()
+    with contextlib.closing(_open_database(arguments)) as db:
+        return maintenance.migrate(db, Phase(arguments.phase), as_json=arguments.json)
+
+
+def register(arguments: Namespace) -> int:
+    """Register the service in Keystone, and write the file by which it reaches Keystone."""
+    if find_spec("keystonemiddleware") is None:
+        raise Usage("this needs packages that are not installed: pip install 'homeostat[keystone]'")
+    from homeostat.cli import registration
+
+    return registration.register(arguments)
+
+
+def keys(arguments: Namespace) -> int:
+    """Generate, rotate or show the keys that encrypt secrets."""
+    from homeostat.cli import key_commands
+
+    state = State(arguments.state_dir.expanduser().absolute())
+    path = key_commands.key_file(arguments.encryption_keys, state.root)
+    if arguments.act == "generate":
+        state.make()
+        return key_commands.generate(path, as_json=arguments.json)
+    with contextlib.closing(_open_database(arguments)) as db:
+        if arguments.act == "rotate":
+            return key_commands.rotate(db, path, same_key=arguments.same_key, as_json=arguments.json)
+        _read_keys(db, arguments)
+        return key_commands.status(db, path, as_json=arguments.json)
+
+
+def load_plugins(arguments: Namespace) -> None:
+    """Register the resource types of plug-ins; to be called before the first use of a type."""
+    from homeostat.plugins import loading
+
+    directories = [each.expanduser().absolute() for each in arguments.plugins]
+    loading.install(directories, heat_imports=arguments.heat_imports)
+
+
+def _read_keys(db: "Database", arguments: Namespace) -> None:
+    """Give the database the existing keys, for commands that only read.
 
     Raises:
-        Rejected: The regular expression could take too long.
+        Usage: The file of keys cannot be used.
     """
-    known = register()
-    rows = [(name, known.origins[name], known.types[name].support.status.value) for name in listed(name_regex)]
-    if as_json:
-        write_json([{"resource_type": name, "origin": origin, "support_status": word} for name, origin, word in rows])
-    else:
-        console().print(pictures.table(("resource type", "from", "support"), [list(row) for row in rows]))
-    return OK
+    from homeostat.cli import key_commands
+
+    key_commands.read_keys(db, arguments.encryption_keys, arguments.state_dir.expanduser().absolute())
 
 
-def policy_rules(rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> int:
-    """Print rules: name, whom it allows, description."""
-    return _table(("rule", "allows", "to"), rows, as_json)
-
-
-def policy_changes(rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> int:
-    """Print what a policy file changes: rule, its default, the file's check."""
-    return _table(("rule", "default", "here"), rows, as_json)
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], as_json: bool) -> int:
-    if as_json:
-        write_json([dict(zip(head, row, strict=True)) for row in rows])
-    else:
-        console().print(pictures.table(head, [list(row) for row in rows]))
-    return OK
-
-
-def _print(checks: Sequence[Check]) -> None:
-    out = console()
-    for check in checks:
-        level = Text(f"{check.level:4}  ", _STYLES[check.level])
-        out.print(level.append(f"{check.name}: {check.found}", "default"), soft_wrap=True)
-        if check.remedy:
-            out.print(Text(f"      → {check.remedy}", "dim"), soft_wrap=True)
-
-
-def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
-    """Migrate the schema.
+def _open_database(arguments: Namespace) -> "Database":
+    """Open the database of a service, for the operator's commands.
 
     Raises:
-        Problem: An older program would break, or a newer one has changed the schema irreversibly.
+        Problem: The URL is wrong.
     """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from homeostat.store.database import Database, sqlite_url
+
+    state = State(arguments.state_dir.expanduser().absolute())
     try:
-        if phase is Phase.CONTRACT and db.schema_status().missing:
-            raise Problem("the schema lacks what this version needs: run `homeostat migrate --phase expand` first")
-        done = db.migrate(Phase.EXPAND)
-        if phase is not Phase.EXPAND and done.pending:
-            _refuse_beside_others(db)
-            done = db.migrate(phase)
-    except (Outdated, Transient, SQLAlchemyError) as error:
-        raise Problem(f"the schema was not changed, look at --database: {error}") from error
-    if as_json:
-        write_json(asdict(done))
-    else:
-        later = f"; left for later: {', '.join(done.pending)}" if done.pending else ""
-        console().print(f"The schema is at {', '.join(done.heads)}{later}.")
-    return OK
+        return Database(arguments.database or sqlite_url(state.database), time.time)
+    except (SQLAlchemyError, ImportError) as error:
+        raise Problem(f"the database cannot be used, look at --database: {error}") from error
 
 
-def _refuse_beside_others(db: Database) -> None:
-    with db.read() as tx:
-        others = workers.of_other_versions(tx, db.now_of(tx))
-    if others:
-        raise Problem(
-            f"these workers are not of version {workers.VERSION} and may need what would be taken away: "
-            f"{', '.join(others)}; stop them first (--phase expand takes nothing away)"
-        )
+# -- flags -------------------------------------------------------------------------------------------------------------
 
 
-def purge(db: Database, rules: Rules, *, dry_run: bool, as_json: bool) -> int:
-    """Remove old rows, or print what would be removed. Raise Problem when the database cannot be used."""
-    removed = _purge(db, rules, dry_run)
-    if as_json:
-        write_json({"dry_run": dry_run, "removed": asdict(removed)})
-    else:
-        rows = [[name, str(count)] for name, count in asdict(removed).items()]
-        console().print(pictures.table(("would be removed" if dry_run else "removed", "rows"), rows))
-    return OK
+def add_commands(commands: Commands) -> None:
+    _add_doctor(commands)
+    _add_purge(commands)
+    _add_migrate(commands)
+    _add_register(commands)
+    _add_keys(commands)
+    _add_types(commands)
 
 
-def _purge(db: Database, rules: Rules, dry_run: bool) -> PurgeCounts:
-    if db.missing_file:
-        raise Problem(f"there is no database {db.missing_file}: name it with --database, or its --state-dir")
-    try:
-        if not db.schema_status().usable:
-            raise Problem("the database is of another version: `homeostat doctor` says more")
-        if not dry_run:
-            return purging.purge(db, rules)
-        with db.read() as tx:
-            return purging.would_remove(tx, rules)
-    except (Transient, SQLAlchemyError) as error:
-        raise Problem(f"the purge stopped, and can be run again: {error}") from error
+def _add_doctor(commands: Commands) -> None:
+    command = add_operator_command(
+        commands,
+        doctor,
+        "doctor",
+        "check the service, running or not, and suggest what to do",
+        "homeostat doctor\n  homeostat doctor --json | jq '.checks[] | select(.level != \"ok\")'",
+    )
+    command.add_argument(
+        "--acknowledge", action="store_true", help="remove dead workers from the register, once you know why they died"
+    )
+    add_option(command, "cloud", "local", "where resources are created: on this machine, or in memory", choices=CLOUDS)
+    add_encryption_keys(command)
+    add_plugins(command)
+
+
+def _add_purge(commands: Commands) -> None:
+    command = add_operator_command(
+        commands,
+        purge,
+        "purge",
+        "remove stacks deleted long ago, old events, and revisions and files that no stack needs, from the database",
+        "homeostat purge --dry-run\n  homeostat purge --older-than 7d --events-per-stack 200",
+    )
+    command.add_argument(
+        "--older-than",
+        metavar="AGE",
+        type=age_s,
+        default="30d",
+        help="deleted, or replaced, so long ago: 45s, 90m, 12h, 30d",
+    )
+    command.add_argument(
+        "--events-per-stack", metavar="N", type=natural, default=1000, help="newest events that a live stack keeps"
+    )
+    command.add_argument("--dry-run", action="store_true", help="only print what would be removed")
+
+
+def _add_types(commands: Commands) -> None:
+    command = add_command(
+        commands,
+        types,
+        "types",
+        "list the resource types of this installation, and where each comes from",
+        "homeostat types\n  homeostat types 'Example::' --json",
+    )
+    command.add_argument("name", metavar="REGEX", nargs="?", default="", help="only names that begin like this")
+    add_json(command)
+    add_plugins(command)
+
+
+def _add_migrate(commands: Commands) -> None:
+    command = add_operator_command(
+        commands,
+        migrate,
+        "migrate",
+        "bring the schema of the database to this version, in two phases if older versions still run",
+        "homeostat migrate --phase expand\n  homeostat migrate",
+    )
+    command.add_argument(
+        "--phase",
+        choices=("expand", "contract", "all"),
+        default="all",
+        help="expand: add what this version needs, beside older ones; contract: also remove what only older ones "
+        "need, refused while their workers run; all: one after the other (default: all)",
+    )
+
+
+def _add_register(commands: Commands) -> None:
+    command = add_command(
+        commands,
+        register,
+        "register",
+        "register the service in Keystone (users, roles, domain, catalogue), and write the file to reach it with",
+        "homeostat register --public-url https://heat.example.org:8004 \\\n"
+        "      --keystone-config /etc/homeostat/keystone.ini\n\n"
+        "The OS_ variables hold an administrator's login, as for `openstack`. Run again, the command creates what\n"
+        "is missing, and moves the endpoints to another --public-url.",
+    )
+    add_option(command, "keystone-config", None, "file to write, or an existing one", type=Path, metavar="FILE")
+    add_option(command, "public-url", "", "where clients reach the API: http://HOST:PORT", metavar="URL")
+    for name, default, text in (
+        ("region-name", "", "region of the endpoints (default: the only one)"),
+        ("service-user", "homeostat", "user of the service (default: homeostat)"),
+        ("domain", "heat", "domain for users of stacks (default: heat)"),
+        ("domain-admin", "homeostat_domain_admin", "user who manages that domain (default: homeostat_domain_admin)"),
+    ):
+        command.add_argument(f"--{name}", default=default, metavar="NAME", help=text)
+    command.add_argument("--json", action="store_true", help="print errors as JSON")
+
+
+def _add_keys(commands: Commands) -> None:
+    command = add_operator_command(
+        commands,
+        keys,
+        "keys",
+        "generate, count and rotate the keys that encrypt secrets in the database",
+        "homeostat keys generate --encryption-keys /etc/homeostat/keys\n  homeostat keys status\n"
+        "  homeostat keys rotate\n\n"
+        "generate: make a file with a new key. Give every process of the service the same file, and keep a copy of\n"
+        "it apart from the backups of the database.\n"
+        "status: count the cells that are plain text, and those encrypted with each key.\n"
+        "rotate: put a new key in front of the file, and encrypt all other cells with it, while the service\n"
+        "runs. You can stop it at any time, and continue with --same-key.",
+    )
+    command.add_argument(
+        "act", metavar="ACT", choices=("generate", "status", "rotate"), help="generate, status or rotate"
+    )
+    command.add_argument(
+        "--same-key", action="store_true", help="rotate without a new key, to the first one of the file"
+    )
+    add_encryption_keys(command)

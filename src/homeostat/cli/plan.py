@@ -10,9 +10,10 @@ from typing import Any
 
 from rich.text import Text
 
-from homeostat.cli.commands import connect, console
+from homeostat.cli.connection import connect
 from homeostat.cli.errors import OK, TO_DO
-from homeostat.cli.follow import write_json
+from homeostat.cli.flags import Commands, add_client_command, add_stack_description
+from homeostat.cli.output import console, write_json
 from homeostat.cli.stack_files import default_name, stack_body
 from homeostat.cli.tree import branches
 
@@ -195,3 +196,21 @@ def _value(value: Any) -> str:
         return str(value)
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"
+
+
+# -- flags -------------------------------------------------------------------------------------------------------------
+
+
+def add_commands(commands: Commands) -> None:
+    command = add_client_command(
+        commands,
+        plan,
+        "plan",
+        "show what `up` would create, update, replace and delete, and why; nothing is changed",
+        "homeostat plan web.yaml shop -P port=8080\n"
+        "  homeostat plan web.yaml --json | jq '.resource_changes.replaced[]'\n"
+        "  homeostat plan web.yaml --detailed-exit-code || test $? = 4\n\n"
+        "Secrets are not shown. Values that depend on resources to be created are shown as not known yet.",
+    )
+    add_stack_description(command)
+    command.add_argument("--detailed-exit-code", action="store_true", help="end with 4 if there is something to do")

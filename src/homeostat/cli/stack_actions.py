@@ -4,7 +4,7 @@ Each returns the exit code.
 """
 
 import time
-from argparse import Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,9 +12,20 @@ from rich.text import Text
 
 from homeostat.cli import pictures
 from homeostat.cli.client import Client, Wire
-from homeostat.cli.commands import connect, console, ended, followed
+from homeostat.cli.connection import connect
 from homeostat.cli.errors import FAILED, OK, Problem, Usage
-from homeostat.cli.follow import POLL_S, write_json
+from homeostat.cli.flags import (
+    Commands,
+    Run,
+    add_client_command,
+    add_no_wait,
+    add_stack_name,
+    age_s,
+    interval,
+    share_or_default,
+)
+from homeostat.cli.follow import POLL_S, ended, followed
+from homeostat.cli.output import console, write_json
 
 LOOK_PATIENCE_S = 120.0
 """Longest wait for an observation: the observers may be busy, or the cloud may not answer."""
@@ -205,3 +216,120 @@ def _print(answer: Wire, words: str, arguments: Namespace) -> int:
     else:
         console().print(words)
     return OK
+
+
+# -- flags -------------------------------------------------------------------------------------------------------------
+
+
+def add_commands(commands: Commands) -> None:
+    _add_observe(commands)
+    _add_converge(commands)
+    _add_whole_stack(
+        commands,
+        check,
+        "check",
+        "check every resource and report its health; change nothing",
+        "homeostat check web-tier",
+    )
+    _add_whole_stack(
+        commands, suspend, "suspend", "suspend the resources of a stack, such as servers", "homeostat suspend web-tier"
+    )
+    _add_whole_stack(commands, resume, "resume", "resume a suspended stack", "homeostat resume web-tier")
+    _add_lock(commands)
+    _add_whole_stack(commands, unlock, "unlock", "unlock a stack", "homeostat unlock web-tier")
+    _add_convergence(commands)
+
+
+def _add_whole_stack(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+    """Add an action on a whole stack."""
+    command = add_client_command(commands, run, name, summary, example)
+    add_stack_name(command)
+    add_no_wait(command)
+    return command
+
+
+def _add_observe(commands: Commands) -> None:
+    command = _add_whole_stack(
+        commands,
+        observe,
+        "observe",
+        "observe a stack now, and show what is not as it should be",
+        "homeostat observe web-tier\n  homeostat observe web-tier server_2 --json",
+    )
+    _add_resource(command)
+
+
+def _add_converge(commands: Commands) -> None:
+    command = _add_whole_stack(
+        commands,
+        converge,
+        "converge",
+        "observe a stack, bring it to its desired state, and retry what has failed",
+        "homeostat converge web-tier\n  homeostat converge web-tier server_2\n\n"
+        "It also works where convergence is switched off.",
+    )
+    _add_resource(command)
+
+
+def _add_resource(command: ArgumentParser) -> None:
+    command.add_argument("resource", metavar="RESOURCE", nargs="?", help="only this resource")
+
+
+def _add_lock(commands: Commands) -> None:
+    command = _add_whole_stack(
+        commands,
+        lock,
+        "lock",
+        "lock a stack: nothing changes it, not even convergence, until it is unlocked",
+        "homeostat lock web-tier\n  homeostat lock web-tier --level stacks --reason 'new disks' --expires-in 2h",
+    )
+    command.add_argument(
+        "--level",
+        choices=("all", "stacks"),
+        default="all",
+        help="all: also lock servers and protect images; stacks: only the stacks (default: %(default)s)",
+    )
+    command.add_argument("--reason", metavar="TEXT", help="shown to users who are refused")
+    command.add_argument(
+        "--expires-in", metavar="TIME", type=age_s, help="unlock by itself after this time: 90s, 15m, 2h or 3d"
+    )
+
+
+def _add_convergence(commands: Commands) -> None:
+    command = add_client_command(
+        commands,
+        convergence,
+        "convergence",
+        "show or set whether a stack converges by itself, how often it is observed, and how it heals",
+        "homeostat convergence web-tier\n  homeostat convergence web-tier --off\n"
+        "  homeostat convergence web-tier server_2 --off --look-every 10s\n"
+        "  homeostat convergence web-tier server_2 --same\n"
+        "  homeostat convergence web-tier --healing ask --healing-share 0.2\n\n"
+        "The switches of a stack apply to all its nested stacks.",
+    )
+    add_stack_name(command)
+    _add_resource(command)
+    switch = command.add_mutually_exclusive_group()
+    switch.add_argument(
+        "--on", dest="enabled", action="store_true", default=None, help="correct drift, and heal what dies"
+    )
+    switch.add_argument("--off", dest="enabled", action="store_false", default=None, help="leave it as it is")
+    switch.add_argument("--same", action="store_true", help="use the stack's switches for the resource again")
+    command.add_argument(
+        "--look-every",
+        metavar="TIME",
+        type=interval,
+        help="interval of observations at rest: 10s, 5m, 12h, never, default",
+    )
+    command.add_argument(
+        "--healing",
+        choices=("replace", "ask", "default"),
+        help="replace what is gone or broken for good, or wait for your consent",
+    )
+    command.add_argument(
+        "--healing-share",
+        metavar="SHARE",
+        type=share_or_default,
+        default=SUPPRESS,
+        help="share of the stack's resources that are healed at a time, like 0.2, or default",
+    )

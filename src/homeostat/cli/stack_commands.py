@@ -1,38 +1,35 @@
-"""The commands that talk to a service. Each returns the exit code."""
+"""Commands about whole stacks: up, watch, list, show, events, explain, down. Each returns the exit code."""
 
 import sys
 import time
-from argparse import Namespace
+from argparse import BooleanOptionalAction, Namespace
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from rich.console import Console
 from rich.text import Text
 
 from homeostat.cli import explain as explanations
 from homeostat.cli import pictures, views
-from homeostat.cli.arguments import parse
 from homeostat.cli.client import Client, Wire
-from homeostat.cli.errors import FAILED, OK, Fault, Problem, Unreachable, Usage
+from homeostat.cli.connection import connect
+from homeostat.cli.errors import FAILED, OK, Fault, Problem, Usage
+from homeostat.cli.flags import Commands, add_client_command, add_no_wait, add_stack_description, add_stack_name
 from homeostat.cli.follow import (
     REASONS,
     EventLines,
     SnapshotLines,
-    Unseen,
     View,
+    accepted,
+    ended,
     follow,
+    followed,
     print_event,
     view_for,
-    write_json,
 )
-from homeostat.cli.service import start_for_client
-from homeostat.cli.settings import ClientSettings, ServiceSettings
+from homeostat.cli.output import console, write_json
 from homeostat.cli.stack_files import default_name, stack_body
-from homeostat.cli.state_directory import State
 from homeostat.cli.views import Snapshot
 
-WIDE = 240
-"""Width of output that is not a terminal."""
 REASONS_MAX = 1000
 """Reasons that `explain` shows."""
 NOT_FOUND = 404
@@ -189,48 +186,6 @@ def down(arguments: Namespace) -> int:
         return ended(client, followed(client, stack["id"], arguments, after), arguments)
 
 
-def connect(arguments: Namespace, *, start: bool = False) -> Client:
-    """Return a client of the named service, or of the one that has the state directory.
-
-    Args:
-        start: Start a service if none runs.
-    """
-    settings = ClientSettings.of(arguments)
-    if settings.url:
-        return Client(settings.url, settings)
-    there = State(settings.state).running()
-    if there is None and not start:
-        remedy = "start one with `homeostat serve --detach`, or name one with --url"
-        raise Unreachable(f"no service has the state directory {settings.state}: {remedy}")
-    if there is None:
-        there = start_for_client(ServiceSettings.of(parse(["serve", "--state-dir", str(settings.state)])))
-        if not arguments.json:
-            console().print(f"no service was running: started one at {there.url}", style="dim")
-    return Client(there.url, settings)
-
-
-def report(problem: Problem, *, as_json: bool) -> None:
-    """Print the error that ended the command: on standard error, or as JSON in place of the result."""
-    if as_json:
-        write_json({"error": {"type": problem.kind, "message": str(problem)}})
-    else:
-        Console(stderr=True).print(Text.assemble(("homeostat: ", "red"), str(problem)), soft_wrap=True)
-
-
-def report_interrupt(arguments: Namespace) -> None:
-    """Print, after Ctrl-C, that only the watching ends and the accepted operation continues."""
-    if arguments.command in ("up", "back", "down") and not arguments.json:
-        Console(stderr=True).print(
-            "interrupted; if the service has accepted it, it goes on: homeostat list", style="dim"
-        )
-
-
-def console() -> Console:
-    """Return a console: as wide as the terminal, or with long lines for a file or a pipe."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=WIDE)
-
-
 def _confirm(stack: Wire) -> None:
     if not sys.stdin.isatty():
         raise Usage(f"deleting {stack['stack_name']} needs confirmation: add -y")
@@ -239,43 +194,88 @@ def _confirm(stack: Wire) -> None:
         raise Problem("nothing was deleted")
 
 
-def accepted(client: Client, identity: str, arguments: Namespace) -> int:
-    stack = client.stack(identity)
-    if arguments.json:
-        write_json({"stack": stack})
-    else:
-        console().print(f"{stack['stack_name']} is {stack['stack_status']}: homeostat watch {stack['stack_name']}")
-    return OK
+# -- flags -------------------------------------------------------------------------------------------------------------
 
 
-def followed(client: Client, identity: str, arguments: Namespace, after: str | None) -> Snapshot:
-    """Show the stack until it is at rest; with JSON output, nothing is shown before the end."""
-    if arguments.json:
-        return follow(client, identity, Unseen())
-    with view_for(client, console(), after) as view:
-        return follow(client, identity, view)
+def add_commands(commands: Commands) -> None:
+    _add_up(commands)
+    _add_watch(commands)
+    add_client_command(
+        commands, list_, "list", "list the stacks of the project", "homeostat list --json | jq -r '.[].stack_name'"
+    )
+    _add_show(commands)
+    _add_events(commands)
+    _add_explain(commands)
+    _add_down(commands)
 
 
-def ended(client: Client, last: Snapshot, arguments: Namespace) -> int:
-    """Report how the operation ended: outputs, or what failed and why."""
-    code = OK if last.succeeded() else FAILED
-    if arguments.json:
-        stack = client.stack(str(last.stack["id"]), outputs=True)
-        write_json({"stack": stack, "resources": client.resources(stack)})
-        return code
-    if last.gone:
-        console().print(Text.assemble((last.name, "bold"), " is deleted"))
-    elif code == OK:
-        outputs = client.stack(str(last.stack["id"]), outputs=True).get("outputs")
-        if outputs:
-            console().print(pictures.outputs_table(outputs))
-    else:
-        raise Problem("\n".join(_failure(last)))
-    return code
+def _add_up(commands: Commands) -> None:
+    command = add_client_command(
+        commands,
+        up,
+        "up",
+        "create a stack, or update it if it exists, and watch it come up",
+        "homeostat up examples/hello.yaml\n"
+        "  homeostat up web.yaml shop -P message=Hello -P port=8080 -e production.yaml --rollback\n\n"
+        "A template describes the whole stack: parameters without a value take their defaults, in updates too.\n"
+        "Files named by get_file are read relative to the template. If no service runs, one is started in the\n"
+        "background (homeostat serve --detach).",
+    )
+    add_stack_description(command)
+    command.add_argument("--rollback", action=BooleanOptionalAction, help="roll back on failure")
+    command.add_argument("--timeout", metavar="MIN", type=int, help="minutes until the operation counts as failed")
+    add_no_wait(command)
 
 
-def _failure(last: Snapshot) -> list[str]:
-    failed = [each for each in last.resources if each.status == views.FAILED]
-    lines = [f"{last.name} is {last.stack['stack_status']}: {last.stack['stack_status_reason']}"]
-    lines += [f"  {each.name} ({each.type}) {each.action} failed: {each.reason}" for each in failed]
-    return [*lines, f"repair the cause and run the command again; see `homeostat explain {last.name}`"]
+def _add_watch(commands: Commands) -> None:
+    command = add_client_command(
+        commands, watch, "watch", "show a stack live", "homeostat watch web-tier --until-complete"
+    )
+    add_stack_name(command)
+    command.add_argument("--until-complete", action="store_true", help="end when the stack is at rest, 1 if it failed")
+
+
+def _add_show(commands: Commands) -> None:
+    command = add_client_command(
+        commands,
+        show,
+        "show",
+        "show a stack: parameters, resources, outputs",
+        "curl $(homeostat show web-tier --output url)",
+    )
+    add_stack_name(command)
+    command.add_argument("--output", metavar="KEY", help="only the value of this output, for use in scripts")
+
+
+def _add_events(commands: Commands) -> None:
+    command = add_client_command(
+        commands, events, "events", "list the events of a stack", "homeostat events web-tier -f"
+    )
+    add_stack_name(command)
+    command.add_argument("-f", "--follow", action="store_true", help="also print new events, until interrupted")
+
+
+def _add_explain(commands: Commands) -> None:
+    command = add_client_command(
+        commands,
+        explain,
+        "explain",
+        "explain what is not at rest: why, since when, what would release it, and how long it will take",
+        "homeostat explain web-tier\n  homeostat explain web-tier server_2",
+    )
+    add_stack_name(command)
+    command.add_argument(
+        "resource",
+        metavar="RESOURCE",
+        nargs="?",
+        help="only this resource, at rest or not, also of nested stacks",
+    )
+
+
+def _add_down(commands: Commands) -> None:
+    command = add_client_command(
+        commands, down, "down", "delete a stack and all its resources", "homeostat down web-tier -y"
+    )
+    add_stack_name(command)
+    command.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
+    add_no_wait(command)

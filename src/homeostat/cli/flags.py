@@ -1,0 +1,187 @@
+"""Parts from which commands declare their flags: kinds of commands, options with variables, types of values."""
+
+import os
+import re
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from homeostat.cli.settings import default_state
+
+Commands = Any
+"""What `add_subparsers` returns; argparse has no public name for it."""
+Run = Callable[[Any], int]
+"""Runs a command with its parsed arguments; returns the exit code."""
+
+
+def add_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+    """Add a command, which `run` runs."""
+    command: ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  {example}",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=run)
+    return command
+
+
+def add_client_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+    """Add a command that talks to a service."""
+    command = add_command(commands, run, name, summary, example)
+    group = command.add_argument_group("service")
+    add_state_directory(group)
+    add_option(group, "url", "", "URL of the service (default: the one of the state directory)", metavar="URL")
+    add_option(group, "project", "", "project (default: the user HOMEOSTAT_USER, or `default`)", metavar="NAME")
+    add_json(command)
+    return command
+
+
+def add_operator_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+    """Add a command that works on the database of a service."""
+    command = add_command(commands, run, name, summary, example)
+    add_state_directory(command)
+    add_database(command)
+    add_json(command)
+    return command
+
+
+# -- flags of several commands -----------------------------------------------------------------------------------------
+
+
+def add_stack_name(command: ArgumentParser) -> None:
+    command.add_argument("name", metavar="NAME", help="name or id of the stack")
+
+
+def add_stack_description(command: ArgumentParser) -> None:
+    """Add the arguments that describe a stack: template, name, parameters, environments."""
+    command.add_argument("template", metavar="TEMPLATE", help="template file, - for standard input")
+    command.add_argument("name", metavar="NAME", nargs="?", help="name of the stack (default: the file's name)")
+    command.add_argument(
+        "-P", "--parameter", metavar="K=V", action="append", default=[], help="parameter; may be repeated"
+    )
+    command.add_argument(
+        "-e",
+        "--environment",
+        metavar="FILE",
+        action="append",
+        default=[],
+        type=Path,
+        help="environment; may be repeated, later ones win",
+    )
+
+
+def add_no_wait(command: ArgumentParser) -> None:
+    command.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
+
+
+def add_json(command: ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON, and nothing else")
+
+
+def add_state_directory(group: Any) -> None:
+    add_option(group, "state-dir", default_state(), "directory of the service's state", type=Path, metavar="DIR")
+
+
+def add_database(command: ArgumentParser) -> None:
+    add_option(command, "database", "", "database URL (default: SQLite in the state directory)", metavar="URL")
+
+
+def add_encryption_keys(command: ArgumentParser) -> None:
+    add_option(
+        command,
+        "encryption-keys",
+        "",
+        "key file that encrypts secrets in the database, the newest key first; none: store them as plain text (default "
+        "with SQLite: `keys` in the state directory, created if needed; otherwise none)",
+        metavar="FILE|none",
+    )
+
+
+def add_plugins(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--plugins",
+        metavar="DIR",
+        action="append",
+        type=Path,
+        default=[Path(each) for each in os.environ.get("HOMEOSTAT_PLUGINS", "").split(os.pathsep) if each],
+        help="directory with modules of resource types that have handle_create and the like; may be repeated "
+        "[HOMEOSTAT_PLUGINS]",
+    )
+    add_switch(command, "heat-imports", "these modules may import heat.engine although Heat is not installed")
+
+
+def add_switch(group: Any, name: str, text: str) -> None:
+    """Add a flag without a value, which is on if the environment variable of the same name is not empty."""
+    variable = _variable(name)
+    on = bool(os.environ.get(variable))
+    group.add_argument(f"--{name}", action="store_true", default=on, help=f"{text} [{variable}]")
+
+
+def add_option(group: Any, name: str, default: Any, text: str, **more: Any) -> None:
+    """Add a flag whose default comes from the environment variable of the same name."""
+    variable = _variable(name)
+    shown = f" (default: {default})" if default not in (None, "") else ""
+    group.add_argument(
+        f"--{name}", default=os.environ.get(variable) or default, help=f"{text}{shown} [{variable}]", **more
+    )
+
+
+def add_list(group: Any, name: str, text: str, metavar: str) -> None:
+    """Add a flag that may be repeated; the environment variable of the same name holds all values, apart by spaces."""
+    variable = _variable(name)
+    values = os.environ.get(variable, "").split()
+    group.add_argument(f"--{name}", metavar=metavar, action="append", default=values, help=f"{text} [{variable}]")
+
+
+def _variable(name: str) -> str:
+    return f"HOMEOSTAT_{name.upper().replace('-', '_')}"
+
+
+# -- types of values ---------------------------------------------------------------------------------------------------
+
+
+def age_s(text: str) -> float:
+    """Parse `45s`, `90m`, `12h` or `30d` into seconds."""
+    found = re.fullmatch(r"(\d+)([smhd])", text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is no age: write a number with s, m, h or d, as in 30d")
+    return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[found[2]]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval in seconds; 0 for never, None for the service's default."""
+
+    seconds: float | None
+
+
+def interval(text: str) -> Interval:
+    """Parse an age, `never` or `default`."""
+    words = {"never": 0.0, "default": None}
+    return Interval(words[text] if text in words else age_s(text))
+
+
+def share(text: str) -> float:
+    """Parse a number over 0, up to 1."""
+    try:
+        found = float(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r} is not a number") from error
+    if not 0 < found <= 1:
+        raise ArgumentTypeError(f"{text} is not over 0 and up to 1")
+    return found
+
+
+def share_or_default(text: str) -> float | None:
+    """Parse a share, or `default` (None)."""
+    return None if text == "default" else share(text)
+
+
+def natural(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is not a number of 0 or more")
+    return int(text)

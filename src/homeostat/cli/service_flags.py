@@ -1,0 +1,232 @@
+"""The flags of `serve`, `api` and `worker`, by subject; each is a setting of `ServiceSettings`."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from homeostat.cli.flags import (
+    Commands,
+    Run,
+    add_command,
+    add_database,
+    add_encryption_keys,
+    add_list,
+    add_option,
+    add_plugins,
+    add_state_directory,
+    add_switch,
+    age_s,
+    share,
+)
+from homeostat.cli.settings import ACCESS_MODES, CLOUDS, LOG_LEVELS, PORT, SQL_BOARD, ServiceSettings
+
+
+def add_service_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+    """Add a command that runs processes of a service."""
+    command = add_command(commands, run, name, summary, example)
+    add_service_flags(command)
+    return command
+
+
+def add_service_flags(command: ArgumentParser) -> None:
+    command.set_defaults(workers=1, apis=1, json=False)
+    _add_storage(command)
+    _add_listening(command)
+    _add_access(command)
+    _add_limits_of_requests(command)
+    _add_limits_of_stacks(command)
+    _add_convergence(command)
+    _add_outside(command)
+    _add_observability(command)
+
+
+def default_settings(state: Path) -> ServiceSettings:
+    """Return the settings of a service in this state directory; `HOMEOSTAT_*` variables may change the others."""
+    parser = ArgumentParser()
+    add_service_flags(parser)
+    return ServiceSettings.of(parser.parse_args(["--state-dir", str(state)]))
+
+
+def _add_storage(command: ArgumentParser) -> None:
+    add_state_directory(command)
+    add_database(command)
+    add_encryption_keys(command)
+    board = "where workers find their jobs: sql for the database itself, or redis://HOST:PORT/DB, rediss://, unix://"
+    add_option(command, "board", SQL_BOARD, board, metavar="sql|URL")
+    add_option(command, "cloud", "local", "where resources are created: on this machine, or in memory", choices=CLOUDS)
+
+
+def _add_listening(command: ArgumentParser) -> None:
+    add_option(command, "host", "127.0.0.1", "address to listen on", metavar="ADDRESS")
+    add_option(command, "port", PORT, "port to listen on, 0 for any free one", type=int, metavar="PORT")
+    add_option(
+        command,
+        "public-url",
+        "",
+        "URL of the API for servers that send signals (default: where it listens)",
+        metavar="URL",
+    )
+
+
+def _add_access(command: ArgumentParser) -> None:
+    add_option(
+        command,
+        "access",
+        "none",
+        "who may use the API: the user who runs it, users with passwords, or users of Keystone",
+        choices=ACCESS_MODES,
+    )
+    add_switch(command, "all-local-users", "--access none lets in every user of this machine")
+    add_switch(
+        command,
+        "users-run-code-as-me",
+        "let other users use the local cloud, although its servers are processes of the user who runs the service: "
+        "every user of the API can do what that user can",
+    )
+    add_option(command, "htpasswd", None, "users of --access basic (bcrypt)", type=Path, metavar="FILE")
+    add_option(
+        command,
+        "keystone-config",
+        None,
+        "how --access keystone reaches Keystone: an ini file with the section [keystone_authtoken]",
+        type=Path,
+        metavar="FILE",
+    )
+    add_option(
+        command,
+        "policy-file",
+        None,
+        "access rules that differ from those that `homeostat policy list` shows (YAML)",
+        type=Path,
+        metavar="FILE",
+    )
+    add_switch(
+        command,
+        "old-policy-defaults",
+        "also allow what was allowed before there were readers and members: everything to everyone but stack users",
+    )
+
+
+def _add_limits_of_requests(command: ArgumentParser) -> None:
+    add_option(
+        command,
+        "max-body",
+        1_048_576,
+        "largest body of a request, in bytes; a document to adopt has about 250 for each resource",
+        type=int,
+        metavar="BYTES",
+    )
+    add_option(
+        command,
+        "rate-limit",
+        "",
+        "requests a second of one caller in one project, per API process, and how many at once (default: no limit)",
+        metavar="RATE[:BURST]",
+    )
+    add_option(
+        command,
+        "heavy-requests",
+        4,
+        "requests that check templates (create, update, preview, validate) at the same time, per API process; one "
+        "project gets at most half of these places, further requests wait",
+        type=int,
+        metavar="N",
+    )
+    add_option(command, "previewed-max", 10_000, "resources that a preview lists", type=int, metavar="N")
+    add_switch(command, "no-adopt", "refuse to adopt stacks")
+    add_switch(command, "no-abandon", "refuse to export and to abandon stacks")
+
+
+def _add_limits_of_stacks(command: ArgumentParser) -> None:
+    add_option(
+        command,
+        "stacks-max",
+        512,
+        "stacks of a project, nested stacks not counted; not a limit for admins",
+        type=int,
+        metavar="N",
+    )
+    add_option(
+        command,
+        "resources-max",
+        1_000_000,
+        "resources of a stack, nested stacks included",
+        type=int,
+        metavar="N",
+    )
+    add_option(
+        command,
+        "expanded-max",
+        50_000,
+        "resources of the distinct nested templates of a stack",
+        type=int,
+        metavar="N",
+    )
+    add_option(command, "depth-max", 5, "levels of nested stacks", type=int, metavar="N")
+    add_option(command, "snapshots-max", 32, "snapshots of a stack", type=int, metavar="N")
+    add_list(
+        command, "hidden-tag", "list stacks with this tag only on request (`--hidden`); may be repeated", metavar="TAG"
+    )
+
+
+def _add_convergence(command: ArgumentParser) -> None:
+    add_option(
+        command,
+        "heal-share",
+        0.4,
+        "share of a stack's resources that are healed at a time, unless the stack sets its own",
+        type=share,
+        metavar="SHARE",
+    )
+    add_option(
+        command,
+        "forget-workers-after",
+        "10m",
+        "time for which a dead worker stays registered, and in the report of `homeostat doctor`",
+        type=age_s,
+        metavar="AGE",
+    )
+
+
+def _add_outside(command: ArgumentParser) -> None:
+    """Add flags about other services, files of the operator, and plug-ins."""
+    add_list(
+        command,
+        "region",
+        "another service in which OS::Heat::Stack may create stacks; may be repeated; `default` is this service's own "
+        "API",
+        metavar="NAME=URL",
+    )
+    add_option(
+        command,
+        "region-logins",
+        None,
+        "lines REGION USER:PASSWORD [PROJECT] for regions that need a password",
+        type=Path,
+        metavar="FILE",
+    )
+    add_list(
+        command,
+        "fetch-from",
+        "a host, address or network outside the public internet from which templates may be fetched, and to which "
+        "event sinks may post; may be repeated",
+        metavar="HOST|NETWORK",
+    )
+    add_list(
+        command,
+        "environment-file",
+        "an environment whose resource_registry and parameter_defaults apply to all stacks; may be repeated, later "
+        "ones win",
+        metavar="FILE",
+    )
+    add_plugins(command)
+
+
+def _add_observability(command: ArgumentParser) -> None:
+    add_switch(command, "metrics", "serve metrics at /metrics of the API, for users whom it lets in")
+    add_option(
+        command, "metrics-port", None, "port of a worker's metrics, 0 for any free one", type=int, metavar="PORT"
+    )
+    add_option(command, "metrics-host", "127.0.0.1", "address of --metrics-port, open to all", metavar="ADDRESS")
+    add_switch(command, "traces", "send traces over OTLP; OTEL_* variables set where to and how")
+    add_option(command, "log-level", "info", "least severe messages to log", choices=LOG_LEVELS)
+    add_switch(command, "log-json", "log JSON, one object a line")

@@ -1,0 +1,10 @@
+"""Puts the parts together: the only place that knows which adapter serves which port.
+
+- `service`: the commands `serve`, `api` and `worker`
+- `api_process`, `worker_process`: one process of each kind
+- `database`, `access`, `clouds`: the parts that they need, made from the settings
+- `policy`: the command `policy`
+
+Imports are inside the functions on purpose: a process loads what its command needs, so that a client command starts
+without loading the engine.
+"""

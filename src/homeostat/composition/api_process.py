@@ -1,0 +1,64 @@
+"""One API process."""
+
+import socket
+from argparse import Namespace
+
+from homeostat.cli.errors import OK
+from homeostat.cli.logs import start_logging
+from homeostat.cli.operator_commands import load_plugins
+from homeostat.cli.settings import ServiceSettings
+from homeostat.composition.access import access, ec2, makes_users, policy, trusts
+from homeostat.composition.clouds import clouds, outbound_rules, shared_environment
+from homeostat.composition.database import ready_database
+from homeostat.composition.observability import traced
+
+
+def api(arguments: Namespace) -> int:
+    """Run one API process until SIGTERM or SIGINT."""
+    from homeostat.api.app import Limits
+    from homeostat.api.server import ApiSettings, run_api
+    from homeostat.api.services.quotas import Quotas
+    from homeostat.clock import AgreedClock, Entropy
+    from homeostat.desired.cache import spare_the_collector
+    from homeostat.model.rates import read_rate
+
+    settings = ServiceSettings.of(arguments)
+    start_logging(settings.log_level, settings.log_json)
+    load_plugins(arguments)
+    there = ApiSettings(
+        host=settings.host,
+        port=settings.port,
+        limits=Limits(
+            body_bytes_max=settings.max_body,
+            rate=read_rate(settings.rate_limit),
+            places=settings.heavy_requests,
+            hidden_tags=settings.hidden_tags,
+        ),
+        quotas=Quotas(
+            stacks_max=settings.stacks_max,
+            resources_max=settings.resources_max,
+            expanded_max=settings.expanded_max,
+            depth_max=settings.depth_max,
+            previewed_max=settings.previewed_max,
+            heal_share=settings.heal_share,
+            snapshots_max=settings.snapshots_max,
+            adopt=not settings.no_adopt,
+            abandon=not settings.no_abandon,
+        ),
+        metrics=settings.metrics,
+        fetching=outbound_rules(settings),
+        shared=shared_environment(settings),
+        policy=policy(settings),
+        makes_users=makes_users(settings),
+        ec2=ec2(settings),
+    )
+    listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
+    with (
+        ready_database(settings) as db,
+        traced(settings, "api"),
+        clouds(settings, db) as (_, of_project),
+    ):
+        of_stacks = trusts(settings, db)
+        spare_the_collector()
+        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, of_stacks)
+    return OK

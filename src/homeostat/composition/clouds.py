@@ -1,0 +1,138 @@
+"""The clouds, the regions, and what the service may fetch from elsewhere."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeostat.cli.errors import Usage
+from homeostat.cli.service import url_of
+from homeostat.cli.settings import ServiceSettings, with_own_region
+from homeostat.cli.state_directory import State
+from homeostat.composition.access import identity, stack_users, trusts
+
+if TYPE_CHECKING:
+    from homeostat.clouds.credentials import Credentials
+    from homeostat.clouds.heat_api import Regions
+    from homeostat.clouds.local import LocalCloud
+    from homeostat.clouds.outbound import Rules
+    from homeostat.clouds.port import Cloud, Clouds
+    from homeostat.clouds.simulated import SimulatedCloud
+    from homeostat.store.database import Database
+    from homeostat.templates.shared_environments import SharedEnvironment
+
+
+@contextlib.contextmanager
+def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, Clouds]]":
+    """Open the clouds.
+
+    Yields:
+        The cloud that all projects share, and a function that returns what a project sees: that cloud, joined with
+        other regions, the service's own records, plug-ins and installed clouds.
+    """
+    from homeostat.builtin.cloud import Records
+    from homeostat.builtin.server_agents import ServerAgents
+    from homeostat.clock import Entropy
+    from homeostat.clouds.combined import JoinedCloud
+    from homeostat.clouds.installed import installed_clouds
+    from homeostat.plugins.cloud import PluginClouds
+    from homeostat.plugins.loading import classes
+
+    with (
+        contextlib.closing(cloud(settings, db)) as there,
+        contextlib.closing(regions(settings, trusts(settings, db))) as others,
+        contextlib.closing(installed_clouds()) as installed,
+        contextlib.closing(PluginClouds(db, classes(), monotonic=time.monotonic)) as plugin_clouds,
+    ):
+        url = settings.public_url or url_of(settings.host, settings.port)
+        own = Records(db, Entropy(), url, stack_users(settings, db))
+
+        def of_project(project: str) -> JoinedCloud:
+            joined: list[Cloud] = [
+                others.of(project),
+                own.of(project),
+                plugin_clouds.of(project),
+                *installed.of(project),
+            ]
+            return JoinedCloud(ServerAgents(there.of(project), own, db, project), *joined)
+
+        plugin_clouds.clouds = of_project  # handlers use the joined cloud, of which they are a part themselves
+        yield there, of_project
+
+
+def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedCloud":
+    """Return the cloud that the settings name."""
+    from homeostat.clouds.heat_api import KIND
+    from homeostat.clouds.local import LocalCloud
+    from homeostat.clouds.simulated import KINDS, SimulatedCloud
+    from homeostat.store.operation import cloud_identities
+
+    adapters: Mapping[str, Callable[[], LocalCloud | SimulatedCloud]] = {
+        "local": lambda: LocalCloud(
+            State(settings.state).cloud, cloud_identities.CloudLedger(db, "local"), private_paths(settings)
+        ),
+        "simulated": lambda: SimulatedCloud(time.time, kinds=KINDS - {KIND}),  # stacks in regions are real
+    }
+    return adapters[settings.cloud]()
+
+
+def private_paths(settings: ServiceSettings) -> "list[Path]":
+    """Return the files that user data of servers on this machine must not reach (see ADR 0044)."""
+    from sqlalchemy import make_url
+
+    from homeostat.cli.settings import NO_KEYS
+
+    named = (settings.htpasswd, settings.keystone_config, settings.region_logins)
+    url = make_url(settings.database) if settings.database else None
+    file = Path(url.database).absolute() if url and url.get_backend_name() == "sqlite" and url.database else None
+    keys = Path(settings.encryption_keys).expanduser() if settings.encryption_keys not in ("", NO_KEYS) else None
+    return [path for path in (settings.state, keys, file, *named) if path is not None]
+
+
+def regions(settings: ServiceSettings, credentials: "Credentials | None") -> "Regions":
+    """Return the regions in which `OS::Heat::Stack` may make stacks.
+
+    Raises:
+        Usage: A setting is wrong; the error says which.
+    """
+    from homeostat.clouds.heat_api import Regions, read_logins, read_regions
+
+    try:
+        logins = read_logins(settings.region_logins.read_text()) if settings.region_logins is not None else {}
+    except (OSError, ValueError) as error:
+        raise Usage(f"--region-logins {settings.region_logins}: {error}") from error
+    keystone, own = identity(settings), url_of(settings.host, settings.port)
+    try:
+        known = read_regions(with_own_region(settings.regions, own), logins)
+    except ValueError as error:
+        raise Usage(f"--region {error}") from error
+    return Regions(known, credentials=credentials, own=keystone.config.region if keystone is not None else "")
+
+
+def outbound_rules(settings: ServiceSettings) -> "Rules":
+    """Return the rules for what the service may fetch by URL.
+
+    Raises:
+        Usage: An entry is wrong; the error names it.
+    """
+    from homeostat.clouds.outbound import read_rules
+
+    try:
+        return read_rules(settings.fetch_from)
+    except ValueError as error:
+        raise Usage(f"--fetch-from {error}") from error
+
+
+def shared_environment(settings: ServiceSettings) -> "SharedEnvironment":
+    """Return the environment that the operator gives all stacks.
+
+    Raises:
+        Usage: A file is wrong; the error names it.
+    """
+    from homeostat.cli.shared_environments import read_shared
+
+    try:
+        return read_shared(settings.environment_files)
+    except ValueError as error:
+        raise Usage(f"--environment-file {error}") from error

@@ -1,0 +1,66 @@
+"""One worker process."""
+
+import signal
+import threading
+from argparse import Namespace
+
+from homeostat.cli.errors import OK, Problem
+from homeostat.cli.logs import start_logging
+from homeostat.cli.operator_commands import load_plugins
+from homeostat.cli.settings import ServiceSettings
+from homeostat.composition.access import stack_users, trusts
+from homeostat.composition.clouds import clouds, outbound_rules, regions
+from homeostat.composition.database import ready_database
+from homeostat.composition.observability import serve_metrics, traced
+
+
+def worker(arguments: Namespace) -> int:
+    """Run one worker until SIGTERM or SIGINT; it finishes its passes then, and gives its shards back."""
+    from homeostat.clock import AgreedClock, Entropy
+    from homeostat.clouds.outbound import Outbound
+    from homeostat.convergence.limits import Limits
+    from homeostat.convergence.worker import Worker
+    from homeostat.desired.cache import spare_the_collector
+    from homeostat.model.errors import Transient
+    from homeostat.notifications.sinks import Sinks, installed_sinks
+    from homeostat.observability.memory import Memory
+
+    settings = ServiceSettings.of(arguments)
+    start_logging(settings.log_level, settings.log_json)
+    load_plugins(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    regions(settings, None).close()  # reports wrong settings before anything is begun
+    with (
+        ready_database(settings) as db,
+        clouds(settings, db) as (there, of_project),
+        traced(settings, "worker"),
+    ):
+        if settings.metrics_port is not None:
+            serve_metrics(db, settings.metrics_host, settings.metrics_port)
+        of_stacks = trusts(settings, db)
+        each = Worker(
+            db,
+            there,
+            AgreedClock(db.agreed_now),
+            Entropy(),
+            Limits(
+                depth_max=settings.depth_max,
+                resources_max=settings.resources_max,
+                heal_share=settings.heal_share,
+                forget_workers_s=settings.forget_workers_s,
+            ),
+            redis_url=settings.redis_url,
+            clouds=of_project,
+            sinks=Sinks(of_project, Outbound(outbound_rules(settings)), installed_sinks().kinds),
+            tidying=[each.tidy for each in (of_stacks, stack_users(settings, db), Memory()) if each is not None],
+        )
+        spare_the_collector()
+        try:
+            each.start()
+        except Transient as error:
+            raise Problem(f"the worker cannot start, look at --board: {error}") from error
+        stop.wait()
+        each.stop()
+    return OK
