@@ -20,8 +20,8 @@ def test_a_stack_goes_back_to_what_was_wanted_before(service: Home, tmp_path: Pa
     assert "+    word: second" in differing.out
     assert service.run("history", "turning", "1", "2", "--json").json()["diff"][0] == "--- revision 1"
 
-    foreseen = service.run("back", "turning", "1", "--dry-run")
-    assert (foreseen.code, "~ text" in foreseen.out) == (0, True)
+    preview = service.run("back", "turning", "1", "--dry-run")
+    assert (preview.code, "~ text" in preview.out) == (0, True)
     assert service.run("show", "turning", "--output", "word").out.strip() == "second"
     assert service.run("back", "turning", "1").code == 0
     assert service.run("show", "turning", "--output", "word").out.strip() == "first"

@@ -37,7 +37,7 @@ Accept = Callable[[Connection], None]
 """To be called in the transaction that stores the stack for which the trust was requested."""
 
 
-def nobodys(tx: Connection) -> None:
+def accept_nothing(tx: Connection) -> None:
     """Do nothing: for requests that need no trust, or have one already."""
 
 
@@ -101,7 +101,7 @@ class StackTrusts:
         with self._db.read() as tx:
             there = stored_trusts.current(tx, stack_id)
         if there is not None and (there.state, there.user_id) == (GOOD, requester.user_id):
-            yield nobodys
+            yield accept_nothing
             return
         requested = self._intend(stack_id, requester)
         try:

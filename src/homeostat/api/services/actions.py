@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, update
 
-from homeostat.identity.trusts import Accept, nobodys
+from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.errors import Rejected
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource
@@ -176,7 +176,7 @@ class StackActions:
                 raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
             action_begin.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
 
-    def suspend(self, stack_id: str, accept: Accept = nobodys) -> None:
+    def suspend(self, stack_id: str, accept: Accept = accept_nothing) -> None:
         """Suspend everything in the stack, dependents first. Idempotent.
 
         Args:
@@ -187,7 +187,7 @@ class StackActions:
         """
         self._maintain(stack_id, Action.SUSPEND, accept)
 
-    def resume(self, stack_id: str, accept: Accept = nobodys) -> None:
+    def resume(self, stack_id: str, accept: Accept = accept_nothing) -> None:
         """Resume everything in the stack, and keep it in its desired state again. Otherwise like `suspend`."""
         self._maintain(stack_id, Action.RESUME, accept)
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.stacks import StackService
-from homeostat.identity.trusts import Accept, nobodys
+from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
@@ -47,7 +47,9 @@ class Snapshots:
             snapshots.add(tx, id, stack_id, number, name, now)
             return self._get(tx, stack_id, id)
 
-    def restore(self, stack_id: str, id: str, check_types: CheckTypes | None = None, accept: Accept = nobodys) -> None:
+    def restore(
+        self, stack_id: str, id: str, check_types: CheckTypes | None = None, accept: Accept = accept_nothing
+    ) -> None:
         """Make the content of a snapshot the newest revision, whatever action is in progress.
 
         Args:

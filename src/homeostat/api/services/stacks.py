@@ -23,7 +23,7 @@ from homeostat.api.services.quotas import Quotas
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound
 from homeostat.desired.graphs import compile_desired
-from homeostat.identity.trusts import Accept, Requester, StackTrusts, nobodys
+from homeostat.identity.trusts import Accept, Requester, StackTrusts, accept_nothing
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.status import Action, Status, joined
@@ -156,7 +156,7 @@ class StackService:
             Transient: The identity service does not answer.
         """
         if self._trusts is None or by is None or not by.token or not by.user_id or by.project != project:
-            return nullcontext(nobodys)
+            return nullcontext(accept_nothing)
         requester = Requester(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
         return self._trusts.entrusted(root_id, requester)
 
