@@ -1,4 +1,4 @@
-"""Settings of the service and of a client, read from flags and `HOMEOSTAT_*` variables by `arguments.py`."""
+"""Settings of the service and of a client, read from flags (`service_flags`) and `HOMEOSTAT_*` variables."""
 
 import os
 from argparse import Namespace
