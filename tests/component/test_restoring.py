@@ -8,6 +8,7 @@ from sqlalchemy import update
 
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Rejected
+from homeostat.model.intent import LeftAlone
 from homeostat.store import schema
 from homeostat.store.stacks import action_begin, stacks
 from tests.component.running import double, group, server, template, volume
@@ -209,9 +210,9 @@ def test_drift_that_is_left_alone_is_not_forgotten_over_a_snapshot() -> None:
     handle = service.row(stack_id, "disk").handle
     service.cloud.change(handle, description="theirs")
     service.live(120.0)
-    assert service.row(stack_id, "disk").intent == {"left": "description changed outside"}
+    assert service.row(stack_id, "disk").intent == LeftAlone("description changed outside")
     take_snapshot(service, stack_id)
-    assert service.row(stack_id, "disk").intent == {"left": "description changed outside"}
+    assert service.row(stack_id, "disk").intent == LeftAlone("description changed outside")
     assert service.cloud.things()[handle]["description"] == "theirs"
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from homeostat.model.desired import Definition
+from homeostat.model.intent import Intent
 from homeostat.model.observed import Observation
 from homeostat.model.status import LOCKING, MAINTENANCE, Action, Status
 
@@ -35,8 +36,7 @@ class Resource:
             retried whatever the switches say; else None.
         attempts: Consecutive attempts to make or heal the resource of this name; a replacement inherits the count.
         retries: Consecutive answers after which the same act is repeated (`Transient`, `Uncertain`).
-        intent: Subject of the update or operation: `{"changed": [fields]}` or `{"operation": verb}`. A deletion with a
-            snapshot has `{"operation": "snapshot", "token": …}`, and then `{"snapshot": id}`.
+        intent: What is about to be done, or why nothing is, see `model.intent`.
         born: Stamp at which the row was made.
         changed: Stamp at which its reference or attributes last changed.
         resolved: Stamp at which its inputs were last read.
@@ -71,7 +71,7 @@ class Resource:
     asked_at: float | None = None
     attempts: int = 0
     retries: int = 0
-    intent: dict[str, Any] | None = None
+    intent: Intent | None = None
     born: int = 0
     changed: int = 0
     resolved: int = 0

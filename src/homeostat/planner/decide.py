@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from homeostat.model.desired import Definition
+from homeostat.model.intent import adoption_of
 from homeostat.model.plan import Decision, Step
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.waiting import Waiting, Why
@@ -12,7 +13,6 @@ from homeostat.planner.acts import IntendedActs
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import (
     adopt,
-    adoption_data,
     at_rest,
     create,
     delete,
@@ -97,7 +97,7 @@ def keep(context: Context, definition: Definition, now: float) -> Decision:
         # A replacement row is carried on although its revision has failed: its predecessor is being deleted
         # already.
         halted = context.halted(row.name) if row.replaces is None else None
-        if adoption_data.of(row) is not None:
+        if adoption_of(row.intent) is not None:
             return halted or adopt.begin(context, definition, row, now)
         halted = halted or replace.wait_for_predecessor(context, row) or context.missing_requirements(definition)
         return halted or context.acts.begin(definition, row, now)

@@ -4,12 +4,12 @@ import re
 from dataclasses import replace
 
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
+from homeostat.model.intent import adopted, adoption_of, changed_of
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Step, StepOutcome, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.actions import maintenance_state, snapshot_state
-from homeostat.planner.lifecycle import adoption_data
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import HEALING, thing_of
 from homeostat.resources import builtin_kinds
@@ -215,7 +215,7 @@ def is_unchanged(row: Resource) -> bool:
 
     Something else came in between: the thing was not found, or was marked unhealthy.
     """
-    return row.acted_at is None and row.handle != "" and bool((row.intent or {}).get("changed"))
+    return row.acted_at is None and row.handle != "" and bool(changed_of(row.intent))
 
 
 def _missed(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
@@ -269,7 +269,7 @@ def _adopted_answer(world: World, row: Resource, answer: Observation, now: float
     row.handle = answer.handle or row.handle
     kind = type_of(row.type)
     # What the cloud tells only at creation is known from the exported document alone.
-    known = (adoption_data.of(row) or {}).get("data") or {}
+    known = (adoption_of(row.intent) or {}).get("data") or {}
     once = {name: known[name] for name in kind.creation_only_fields if name in known and name not in answer.properties}
     if once:
         answer = replace(answer, properties={**answer.properties, **once})
@@ -285,7 +285,7 @@ TO_BE_MADE = "Update the stack, or ask it to converge, to have it made; abandon 
 
 def _not_there(world: World, row: Resource, reason: str, now: float) -> StepOutcome:
     row.handle = row.token = ""
-    adoption_data.forget(row)
+    row.intent = adopted(row.intent)
     record = fail(world, row, reason, now)
     record.whole = True
     return record
@@ -300,10 +300,10 @@ def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOu
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
     broken = verdict.condition is Condition.BROKEN
     if broken and (not is_outside(row.type) or kind_of(row.type) in builtin_kinds.KINDS):
-        adoption_data.forget(row)
+        row.intent = adopted(row.intent)
         record = fail(world, row, failure_text(row, verdict.reason), now)
     elif broken or verdict.condition in (Condition.READY, Condition.DRIFTED):
-        adoption_data.forget(row)
+        row.intent = adopted(row.intent)
         judge_at_rest(world, row, verdict)
         record = complete(world, row, now)
     else:

@@ -1,5 +1,6 @@
 """Priority of the next pass over a shard, when nothing new happens before it (CV17). Pure."""
 
+from homeostat.model.intent import operation_of
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
@@ -19,5 +20,5 @@ def urgency(world: World) -> Priority:
 
 def _urgency_of(row: Resource) -> Priority:
     """Return the priority of a row in progress while its stack is at rest."""
-    drifted = row.action == Action.UPDATE and "operation" not in (row.intent or {})
+    drifted = row.action == Action.UPDATE and not operation_of(row.intent)
     return Priority.DRIFT if drifted else Priority.HEAL

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Row
 from homeostat.desired.graphs import compile_graph, group_desired
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.intent import AdoptionData, AdoptionIntent
 from homeostat.model.world import Resource
-from homeostat.planner.lifecycle import adoption_data
 from homeostat.resources import builtin_kinds, groups
 from homeostat.resources.composite import Composed
 from homeostat.resources.nested import NestedStack
@@ -139,12 +139,12 @@ def rows_among(
         # Only things of a cloud have their handle already. The service's own records are created from the entry.
         if is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS:
             row.handle = entry["resource_id"]
-        adoption_data.remember(row, _adoption_data(entry))
+        row.intent = AdoptionIntent(_adoption_data(entry))
         rows.append(row)
     return rows
 
 
-def _adoption_data(entry: Document) -> adoption_data.AdoptionData:
+def _adoption_data(entry: Document) -> AdoptionData:
     """Return what a row stores of its entry until it is adopted."""
     if is_document(entry):
         return {"document": entry}

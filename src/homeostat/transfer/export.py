@@ -13,10 +13,10 @@ from homeostat.builtin.kinds.base import RECORD, SIGNALS
 from homeostat.builtin.signals import handle_metadata
 from homeostat.desired.graphs import DesiredGraphs, template_text
 from homeostat.model.desired import Definition, Identity
+from homeostat.model.intent import adoption_of
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, StackFacts
 from homeostat.planner.current import current_row
-from homeostat.planner.lifecycle import adoption_data
 from homeostat.resources import builtin_kinds
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, shown_id, type_of
@@ -81,7 +81,7 @@ def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
     """
     current = current_row(rows, stack)
     if current is not None and (
-        current.handle or current.action != Action.INIT or adoption_data.of(current) is not None
+        current.handle or current.action != Action.INIT or adoption_of(current.intent) is not None
     ):
         return current
     going = [row for row in rows if row.deleting and row.handle]
@@ -97,7 +97,7 @@ def _unmade(definition: Definition) -> Document:
 
 def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs) -> Document:
     # What is still to be adopted is exported as its document had it.
-    adopted = adoption_data.of(row) if row.action == Action.INIT else None
+    adopted = adoption_of(row.intent) if row.action == Action.INIT else None
     if adopted is not None and "document" in adopted:
         return dict(adopted["document"])
     child = stacks.get(tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None

@@ -24,12 +24,13 @@ from tests.unit.planner.worlds import (
 )
 
 from homeostat.model.errors import Rejected, Transient
+from homeostat.model.intent import AdoptionIntent, ChangeIntent, OperationIntent, adoption_of
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.actions.check import pass_on
-from homeostat.planner.lifecycle import adoption_data, at_rest
+from homeostat.planner.lifecycle import at_rest
 
 GROUP = "OS::Heat::ResourceGroup"
 UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
@@ -178,7 +179,7 @@ def test_trying_a_failed_creation_again_is_an_event() -> None:
 
 def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
     properties = {"image": "i", "flavor": "large"}
-    mine = row("a", state="UPDATE_FAILED", properties=properties, intent={"changed": ["flavor"]}, acted_at=None)
+    mine = row("a", state="UPDATE_FAILED", properties=properties, intent=ChangeIntent(("flavor",)), acted_at=None)
     definition = wanted("a", flavor="large")
     again = keep(world([definition], [mine], {"a1": seen(image="i", flavor="small")}, **UPDATED), definition)
     assert isinstance(again, Step)
@@ -188,7 +189,7 @@ def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
 def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> None:
     """Flavor and metadata were refused together; the next revision wants another flavor, and the metadata still."""
     properties = {"image": "i", "flavor": "huge", "metadata": {"k": "v"}}
-    intent = {"changed": ["flavor", "metadata"]}
+    intent = ChangeIntent(("flavor", "metadata"))
     mine = row("a", state="UPDATE_FAILED", properties=properties, intent=intent, acted_at=None)
     definition = wanted("a", flavor="large", metadata={"k": "v"})
     look = {"a1": seen(image="i", flavor="small", metadata={})}
@@ -206,12 +207,12 @@ def test_a_broken_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
 def test_what_goes_after_a_snapshot_of_its_whole_stack_has_failed_has_a_snapshot_of_its_own() -> None:
     """Found by the simulation (seed 30202190): it was asked for under the token of the stack's, which is deleted with
     that."""
-    taken = {"operation": "snapshot", "token": "a1-r2"}
+    taken = OperationIntent("snapshot", token="a1-r2")
     mine = row("a", VOLUME, "SNAPSHOT_FAILED", deletion_policy="Snapshot", changed=1, revision=2, intent=taken)
     definition, broken = wanted("a", VOLUME, policy="Snapshot"), {"a1": seen("error", 2)}
     of = world([definition], [mine], broken, revision=2, action="SNAPSHOT", status="FAILED", settled_revision=2)
     assert until_an_act(of) == ["new1: record INIT_COMPLETE in a new row", "a1: operate snapshot"]
-    assert mine.intent == {"operation": "snapshot", "token": "a1-3"}
+    assert mine.intent == OperationIntent("snapshot", token="a1-3")
 
 
 def test_who_has_waited_for_its_predecessor_still_waits_for_what_it_requires() -> None:
@@ -229,7 +230,7 @@ def test_who_has_waited_for_its_predecessor_still_waits_for_what_it_requires() -
 
 def test_a_server_being_built_that_is_to_be_started_again_is_not_made_again() -> None:
     """Its start was refused once: that is tried again, with the handle it has."""
-    building = row("a", SERVER, "CREATE_IN_PROGRESS", handle="h-1", token="a1-1", intent={"operation": "start"})
+    building = row("a", SERVER, "CREATE_IN_PROGRESS", handle="h-1", token="a1-1", intent=OperationIntent("start"))
     building.acted_at = None
     of = world([wanted("a", SERVER)], [building], {"a1": seen("stopped")}, revision=1, settled_revision=0)
     (step,) = Frontier(of, keys()).steps(NOW, 10)
@@ -238,7 +239,7 @@ def test_a_server_being_built_that_is_to_be_started_again_is_not_made_again() ->
 
 def test_what_was_read_while_it_changed_is_read_again() -> None:
     """The input of `b` changed while `b` was being made: it is compared again when it is done."""
-    b = row("b", SERVER, "CREATE_IN_PROGRESS", intent={"operation": "start"}, resolved=3, born=2)
+    b = row("b", SERVER, "CREATE_IN_PROGRESS", intent=OperationIntent("start"), resolved=3, born=2)
     b.acted_at = None
     of = world(
         [wanted("a", TEST), wanted("b", SERVER, "a")], [row("a", TEST), b], {"b1": seen("stopped")}, settled_revision=0
@@ -317,16 +318,16 @@ def test_what_was_never_there_is_begun_by_standing_for_something_of_others(state
 
 
 def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_it_may_not_be_somebody_elses() -> None:
-    adopted = row("a", GROUP, "ADOPT_FAILED", intent={"given": {"document": {}}})
+    adopted = row("a", GROUP, "ADOPT_FAILED", intent=AdoptionIntent({"document": {}}))
     decision = keep(world([], [adopted], **UPDATED), replace(wanted("a", VOLUME), external_id="v"))
-    assert (told(decision), adoption_data.of(adopted)) == ("record UPDATE_FAILED", None)
+    assert (told(decision), adoption_of(adopted.intent)) == ("record UPDATE_FAILED", None)
 
 
 def test_a_snapshot_of_its_stack_does_not_forget_what_is_still_to_be_taken_over() -> None:
-    mine = row("a", VOLUME, "ADOPT_FAILED", intent={"given": {"data": {}}})
+    mine = row("a", VOLUME, "ADOPT_FAILED", intent=AdoptionIntent({"data": {}}))
     taking = {"action": "SNAPSHOT", "revision": 2, "settled_revision": 1, "snapshot": {"id": "s", "place": ""}}
     assert first_steps(world([wanted("a", VOLUME)], [mine], **taking)) == {}
-    assert adoption_data.of(mine) is not None
+    assert adoption_of(mine.intent) is not None
 
 
 def test_what_an_unanswered_creation_has_made_is_found_whatever_it_requires_by_now() -> None:
@@ -389,7 +390,7 @@ def test_what_was_missed_when_it_was_to_be_changed_is_changed(
     status: str, drifted: str, fields: tuple[str, ...]
 ) -> None:
     definition = wanted("a", flavor="large", metadata={"v": "1"})
-    intent = {"changed": ["flavor"]}
+    intent = ChangeIntent(("flavor",))
     mine = row("a", state="CHECK_COMPLETE", acted_at=None, intent=intent, properties=dict(definition.properties))
     look = seen(number=2, flavor="small", metadata={"v": drifted})
     of = world([definition], [mine], {"a1": look}, action="UPDATE", status=status, settled_revision=0)

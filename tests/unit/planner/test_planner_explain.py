@@ -21,6 +21,7 @@ from tests.unit.planner.worlds import (
     world,
 )
 
+from homeostat.model.intent import OperationIntent
 from homeostat.model.waiting import REASONS, Why
 from homeostat.model.world import Brake, World
 from homeostat.planner.policies.healing import ALL_GONE, CONSENT
@@ -36,7 +37,7 @@ LOST = row("a", updated_at=NOW - 1, judged=1, attempts=3)
 OLD = row("a", state="DELETE_IN_PROGRESS", reason="broken", revision=2, updated_at=NOW - 9)
 NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9)
 KEPT = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", changed=1, updated_at=NOW - 9,
-           intent={"operation": "snapshot", "token": "t"})  # fmt: skip
+           intent=OperationIntent("snapshot", token="t"))  # fmt: skip
 FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
 MARK = {"reason": "it smells", "since": NOW - 30, "expires_at": NOW + 30}
 MARKED = row("a", state="CHECK_FAILED", reason="it smells", marks={"unhealthy": MARK})

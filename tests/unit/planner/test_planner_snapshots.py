@@ -21,6 +21,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal, Transient
+from homeostat.model.intent import ChangeIntent, OperationIntent, SnapshotMade
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import joined
@@ -28,7 +29,7 @@ from homeostat.model.world import Resource, Seen, World
 from homeostat.planner import outcome
 
 NEWER = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
-ASKED = {"operation": "snapshot", "token": "a1-7"}
+ASKED = OperationIntent("snapshot", token="a1-7")
 
 
 def lived(name: str = "a", type: str = VOLUME, **more: Any) -> Resource:
@@ -38,7 +39,7 @@ def lived(name: str = "a", type: str = VOLUME, **more: Any) -> Resource:
 
 def leaving(state: str = "DELETE_IN_PROGRESS", **more: Any) -> Resource:
     """One whose snapshot was asked for three seconds ago."""
-    return lived(state=state, **{"intent": dict(ASKED), "acted_at": NOW - 3, **more})
+    return lived(state=state, **{"intent": ASKED, "acted_at": NOW - 3, **more})
 
 
 def snapshot(status: str, token: str = "a1-7", **more: Any) -> Seen:
@@ -55,7 +56,7 @@ CASES: dict[str, tuple[Resource, Seen | None, Definition | None, dict[str, Any],
     "nothing of it is known to the cloud": (lived(handle=""), None, None, {}, "removed"),
     "its type cannot: it is kept": (lived(type=TEST), None, None, {}, "removed"),
     "broken, and to be made anew": (
-        lived(state="DELETE_IN_PROGRESS", acted_at=None, intent={"changed": []}),
+        lived(state="DELETE_IN_PROGRESS", acted_at=None, intent=ChangeIntent()),
         seen("error", 2),
         wanted("a", VOLUME, policy="Snapshot"),
         {},
@@ -73,14 +74,14 @@ CASES: dict[str, tuple[Resource, Seen | None, Definition | None, dict[str, Any],
     "one look has missed the thing meanwhile": (leaving(), absent(), None, {}, "observe"),
     "the cloud does not answer": (leaving(), unknown(), None, {}, "waits: unseen"),
     "complete, deletion without answer": (
-        leaving(acted_at=None, intent={"snapshot": "s"}),
+        leaving(acted_at=None, intent=SnapshotMade("s")),
         None,
         None,
         {},
         "delete",
     ),
-    "complete, being deleted": (leaving(intent={"snapshot": "s"}), seen("deleting", 2), None, {}, "waits: building"),
-    "complete, gone": (leaving(intent={"snapshot": "s"}), absent(), None, {}, "removed"),
+    "complete, being deleted": (leaving(intent=SnapshotMade("s")), seen("deleting", 2), None, {}, "waits: building"),
+    "complete, gone": (leaving(intent=SnapshotMade("s")), absent(), None, {}, "removed"),
     "failed at this revision": (leaving("DELETE_FAILED"), snapshot("error"), None, {}, "waits: failed"),
     "failed at an earlier revision": (leaving("DELETE_FAILED"), snapshot("error"), None, NEWER, "operate snapshot"),
     "being made, not wanted by a newer revision": (
@@ -137,7 +138,7 @@ def test_the_intent_is_in_the_row_before_the_cloud_hears_of_it() -> None:
     mine = lived()
     step = asked(world([], [mine]), mine)
     assert step.arguments == {"token": "a1-8", "name": "web-a-a1"}
-    assert mine.intent == {"operation": "snapshot", "token": "a1-8"}
+    assert mine.intent == OperationIntent("snapshot", token="a1-8")
     assert (joined(mine.action, mine.status), mine.acted_at) == ("DELETE_IN_PROGRESS", None)
     assert events(step) == ["a DELETE_IN_PROGRESS"]
 
@@ -180,7 +181,7 @@ def test_the_snapshot_is_told_while_it_is_deleted_and_in_the_end() -> None:
     step = drop(of, mine)
     assert isinstance(step, Step)
     assert step.events == []
-    assert (mine.intent, mine.reason) == ({"snapshot": "s-1"}, "state changed; its snapshot is s-1")
+    assert (mine.intent, mine.reason) == (SnapshotMade("s-1"), "state changed; its snapshot is s-1")
     gone = outcome.conclude(of, step, Observation(Presence.ABSENT, "h"), NOW)
     assert gone.removed
     assert [event.reason for event in gone.events] == ["state changed; its snapshot is s-1"]
@@ -230,7 +231,7 @@ def test_a_busy_cloud_is_asked_again_later() -> None:
 
 
 def test_a_deletion_that_fails_after_its_snapshot_does_not_speak_of_snapshots() -> None:
-    mine = leaving(acted_at=None, intent={"snapshot": "s"})
+    mine = leaving(acted_at=None, intent=SnapshotMade("s"))
     of = world([], [mine])
     step = drop(of, mine)
     assert isinstance(step, Step)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from homeostat.model.intent import ChangeIntent, OperationIntent
 from homeostat.model.plan import Priority
 from homeostat.model.world import Resource, StackFacts, World
 from homeostat.planner.priority import urgency
@@ -14,10 +15,10 @@ CASES = {
     "what a user waits for": (AT_WORK, [("CREATE", None)], Priority.USER),
     "a pause between batches": ({**AT_WORK, "step_at": 5.0}, [], Priority.ROLLOUT),
     "made anew": (AT_REST, [("CREATE", None)], Priority.HEAL),
-    "started again": (AT_REST, [("UPDATE", {"operation": "start"})], Priority.HEAL),
+    "started again": (AT_REST, [("UPDATE", OperationIntent("start"))], Priority.HEAL),
     "a leftover of healing": (AT_REST, [("DELETE", None)], Priority.HEAL),
-    "a property differs": (AT_REST, [("UPDATE", {"changed": ["name"]})], Priority.DRIFT),
-    "the most urgent counts": (AT_REST, [("UPDATE", {"changed": ["name"]}), ("CREATE", None)], Priority.HEAL),
+    "a property differs": (AT_REST, [("UPDATE", ChangeIntent(("name",)))], Priority.DRIFT),
+    "the most urgent counts": (AT_REST, [("UPDATE", ChangeIntent(("name",))), ("CREATE", None)], Priority.HEAL),
     "all at rest": (AT_REST, [], Priority.GARBAGE),
 }
 

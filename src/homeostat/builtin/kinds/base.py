@@ -41,7 +41,7 @@ class RecordKind:
             session: The transaction, which gives the record its old id and key where they are known.
             intent: The creation.
             owner: The resource.
-            document: `{id, status, metadata, data}` of the document, see `planner.lifecycle.adoption_data`.
+            document: `{id, status, metadata, data}` of the document, see `model.intent.AdoptionData`.
 
         Raises:
             Terminal: It cannot be made as asked for.

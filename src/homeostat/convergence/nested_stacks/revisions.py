@@ -17,6 +17,7 @@ from homeostat.desired.graphs import (
 )
 from homeostat.desired.redaction import Redactions
 from homeostat.model.desired import Identity
+from homeostat.model.intent import stamp_of
 from homeostat.model.plan import Step
 from homeostat.model.world import Resource, World
 from homeostat.resources import groups
@@ -102,7 +103,7 @@ class NestedRevisions:
 
 def intent_of(row: Resource) -> str:
     """Return a text that identifies the one act that a row in progress is about."""
-    return f"{row.token}/{row.revision}/{(row.intent or {}).get('stamp')}"
+    return f"{row.token}/{row.revision}/{stamp_of(row.intent)}"
 
 
 def _from_template(row: Resource, parent: revisions.Desired, environment: dict[str, Any]) -> revisions.Desired:

@@ -3,6 +3,7 @@
 A check tells whether each resource is as it should be, and changes nothing, as in Heat.
 """
 
+from homeostat.model.intent import LeftAlone, OperationIntent, left_alone_for
 from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
@@ -14,8 +15,6 @@ from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
 LOOK_FIRST = "it is to be looked at first"
-LEFT = "left"
-"""Key of a row's intent: what is wrong with a resource that is left alone since its convergence is switched off."""
 CONVERGE, CHECK = "converge", "check"
 """Operations on a nested stack: the requests of its parent. Those of maintenance have the names of their actions."""
 
@@ -55,11 +54,11 @@ def heals(world: World, row: Resource) -> bool:
 
 def left_alone(row: Resource) -> str:
     """Return what is known to be wrong with a resource that is left alone, or ""."""
-    return str((row.intent or {}).get(LEFT, ""))
+    return left_alone_for(row.intent)
 
 
 def leave_alone(row: Resource, verdict: Verdict) -> None:
-    row.intent = {LEFT: verdict.reason}
+    row.intent = LeftAlone(verdict.reason)
 
 
 def passed_on(world: World, row: Resource) -> str:
@@ -85,7 +84,7 @@ def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
     # The stamp makes this request another one than the last, which the nested stack would not repeat.
-    row.intent = {"operation": operation, "stamp": world.next_stamp()}
+    row.intent = OperationIntent(operation, world.next_stamp())
     row.updated_at = now
     events = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
     return Step(Verb.OPERATE, row, operation=operation, events=events)

@@ -5,6 +5,7 @@ deleted for them: what is in progress comes to its end, what was never made is p
 its type says. A stack that is suspended or locked is held: nothing of it is changed until it is resumed or unlocked.
 """
 
+from homeostat.model.intent import ChangeIntent, OperationIntent
 from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import SETTLED, Decision, Event, Settled, Step, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
@@ -140,7 +141,7 @@ def _begin(context: Context, row: Resource, action: str, method: MaintenanceMeth
     row.revision = context.world.stack.revision
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
-    row.intent = {"operation": step.operation} if step.operation else {"changed": list(step.changed)}
+    row.intent = OperationIntent(step.operation) if step.operation else ChangeIntent(step.changed)
     if action in maintenance_state.MARKS:
         row.marks = maintenance_state.with_mark(row, action, now)
     row.updated_at = now

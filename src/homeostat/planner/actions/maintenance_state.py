@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from homeostat.model.intent import operation_of
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.model.status import MAINTENANCE, Action
 from homeostat.model.world import Resource, World
@@ -73,7 +74,7 @@ def without_mark(row: Resource, action: str) -> dict[str, Any] | None:
 
 def unlocking(row: Resource) -> bool:
     """Return whether a row is unlocked so that it may be deleted."""
-    return row.deleting and row.busy and (row.intent or {}).get("operation") == UNLOCK
+    return row.deleting and row.busy and operation_of(row.intent) == UNLOCK
 
 
 def at_rest(world: World, row: Resource, now: float) -> Verdict:

@@ -4,6 +4,7 @@ The thing itself is left as it is. Its cloud is asked for a snapshot with a toke
 is done once an observation shows this snapshot complete. Nested stacks are asked for the same.
 """
 
+from homeostat.model.intent import OperationIntent, adoption_of
 from homeostat.model.observed import Condition, Presence
 from homeostat.model.plan import SETTLED, Decision, Part, Settled, Step, Verb
 from homeostat.model.status import Action, Status
@@ -11,7 +12,6 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, snapshot_state
-from homeostat.planner.lifecycle import adoption_data
 from homeostat.planner.lifecycle.names import physical_name, snapshot_token
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
@@ -29,7 +29,7 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         return SETTLED
     # The thing is not taken over yet; the intent must go on remembering that it has to be.
-    if adoption_data.of(row) is not None:
+    if adoption_of(row.intent) is not None:
         return SETTLED
     if kind_of(row.type) == "stack":
         return check.pass_on(world, row, snapshot_state.SNAPSHOT, now)
@@ -43,7 +43,7 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
     row.revision, row.updated_at = world.stack.revision, now
     row.acted_at = row.due_at = None
     row.attempts = row.retries = 0
-    row.intent = {"operation": snapshot_state.SNAPSHOT, "token": snapshot_token(row.key, row.revision)}
+    row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=snapshot_token(row.key, row.revision))
     step = _ask(world, row)
     step.events.append(outcome.event_of(row, row.status, row.reason))
     return step

@@ -1,18 +1,19 @@
 """Progress of the snapshot of a thing, as its row remembers it, and as it was seen. Pure.
 
-With the deletion policy Snapshot the intent of a row that is being deleted goes from `{"operation": "snapshot",
-"token": …}` to `{"snapshot": id}`: only then may the thing be deleted.
+With the deletion policy Snapshot the intent of a row that is being deleted goes from an `OperationIntent` to
+`SnapshotMade`: only then may the thing be deleted.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from homeostat.model import intent
 from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.world import Resource, World
 from homeostat.resources.registry import type_of
 
 SNAPSHOT = "snapshot"
-"""The operation of the cloud port, and the key of the snapshot's id in an intent."""
+"""The operation of the cloud port."""
 
 CREATING, AVAILABLE, ERROR = "creating", "available", "error"
 """Status words of a snapshot."""
@@ -32,8 +33,7 @@ def needed(row: Resource, policy: str) -> bool:
 
 def token_of(row: Resource) -> str:
     """Return the token of the snapshot that is being made; "" for none."""
-    intent = row.intent or {}
-    return str(intent.get("token", "")) if intent.get("operation") == SNAPSHOT else ""
+    return intent.token_of(row.intent, SNAPSHOT)
 
 
 def deletion_token(row: Resource) -> str:
@@ -48,7 +48,7 @@ def is_stack_snapshot(row: Resource) -> bool:
 
 def snapshot_id(row: Resource) -> str:
     """Return the id of the snapshot after which the thing may be deleted; "" for none."""
-    return str((row.intent or {}).get(SNAPSHOT, "")) if row.deleting else ""
+    return intent.snapshot_of(row.intent) if row.deleting else ""
 
 
 def observed(world: World, row: Resource) -> Mapping[str, Any] | None:

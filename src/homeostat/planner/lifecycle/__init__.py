@@ -6,5 +6,5 @@
 - `external`: resources that stand for things not managed here
 - `hooks`: places where a resource stops until a hook is cleared
 - `intents`: how a decision is stored before anything acts on it
-- `adoption_data`, `names`: what a row has to take over; names and tokens for the cloud
+- `names`: names and tokens for the cloud
 """

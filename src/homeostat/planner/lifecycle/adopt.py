@@ -6,6 +6,7 @@ from the document. What differs is healed once the whole stack is adopted, like 
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.intent import adopting, adoption_of
 from homeostat.model.observed import Condition
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import Action, Status
@@ -13,7 +14,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import adoption_data, intents
+from homeostat.planner.lifecycle import intents
 from homeostat.planner.lifecycle.names import token
 from homeostat.planner.scope import thing_of
 from homeostat.resources import builtin_kinds
@@ -32,7 +33,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     # A newer revision wants another type: the existing thing stays as it is.
     if row.type != definition.type:
         return context.acts.replace(definition, row, now)
-    data = adoption_data.of(row)
+    data = adoption_of(row.intent)
     assert data is not None
     row.deletion_policy = definition.deletion_policy
     row.called = definition.called or None
@@ -48,7 +49,8 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     step = _step(row)
     intents.intend(context, step, want, Action.ADOPT, outcome.CHANGED, now)
     # `intents.intend` has overwritten the intent.
-    adoption_data.remember(row, data)
+    if data is not None:
+        row.intent = adopting(row.intent, data)
     _add_arguments(context, step)
     return step
 
@@ -80,6 +82,6 @@ def _step(row: Resource) -> Step:
 def _add_arguments(context: Context, step: Step) -> None:
     """Pass the adoption data of the row to the step."""
     row = step.row
-    step.arguments = {**(adoption_data.of(row) or {})}
+    step.arguments = {**(adoption_of(row.intent) or {})}
     if step.verb is Verb.OPERATE:
         step.arguments |= {"token": row.token, "spec": intents.requested_spec(context, row)}

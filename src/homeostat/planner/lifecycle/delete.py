@@ -1,5 +1,6 @@
 """Deletion of resources that should not exist, as their deletion policies say (CV12, CV14). Pure."""
 
+from homeostat.model.intent import OperationIntent, SnapshotMade, adoption_of
 from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, DeletionPolicy, Status
@@ -8,7 +9,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import adoption_data, create, hooks, intents
+from homeostat.planner.lifecycle import create, hooks, intents
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.policies.healing import is_lost
@@ -82,7 +83,7 @@ def _is_spared(context: Context, row: Resource) -> bool:
     """
     stack, kind = context.world.stack, kind_of(row.type)
     mine = kind == NestedStack.kind or kind in builtin_kinds.KINDS - builtin_kinds.LISTED
-    if adoption_data.of(row) is not None and (row.action == Action.INIT or not mine):
+    if adoption_of(row.intent) is not None and (row.action == Action.INIT or not mine):
         return True
     if stack.spares is None or mine:
         return False
@@ -149,7 +150,7 @@ def _unlock(context: Context, row: Resource, now: float) -> Step:
         return _begin(context, row, now)
     step = intents.maintenance_step(context, row, method)
     _mark_deleting(step, maintenance_state.UNLOCK_FIRST)
-    row.intent = {"operation": maintenance_state.UNLOCK}
+    row.intent = OperationIntent(maintenance_state.UNLOCK)
     _mark_requested(context, row, now)
     return step
 
@@ -269,7 +270,7 @@ def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
     if not again:
         row.resolved = context.world.next_stamp()
         mine = token(row.key, row.resolved)
-    row.intent = {"operation": snapshot_state.SNAPSHOT, "token": mine}
+    row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=mine)
     step.arguments = {"token": mine, "name": physical_name(context.world.stack.name, row.name, row.key)}
     row.attempts += 1
     _mark_requested(context, row, now)
@@ -287,7 +288,7 @@ def _await_snapshot(context: Context, row: Resource, now: float) -> Step | Waiti
     if mine is None:
         return _repeat_snapshot(context, row, now)
     if mine.get("status") == snapshot_state.AVAILABLE:
-        row.intent = {snapshot_state.SNAPSHOT: mine["id"]}
+        row.intent = SnapshotMade(mine["id"])
         return _request_deletion(context, row, now)
     if mine.get("status") == snapshot_state.ERROR:
         reason = f"its snapshot {mine['id']} failed: {mine.get('fault') or 'the cloud gives no reason'}"

@@ -6,6 +6,7 @@ policy is always Retain.
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import NotSupported, Rejected, Terminal
+from homeostat.model.intent import adopted, adoption_of
 from homeostat.model.observed import Condition
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import Action, Status
@@ -14,7 +15,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import adoption_data, create, hooks, intents
+from homeostat.planner.lifecycle import create, hooks, intents
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.policies import unhealthy
 from homeostat.planner.scope import thing_of
@@ -49,7 +50,7 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
         if halted is not None:
             return halted
         # The thing was made from the adoption data: there is nothing left to take over.
-        adoption_data.forget(row)
+        row.intent = adopted(row.intent)
         return context.acts.fail(row, NotSupported(changed), now, Action.UPDATE)
     if row.busy:
         return watch(context, row, now)
@@ -106,13 +107,13 @@ def stand_for(context: Context, definition: Definition, row: Resource | None, no
     try:
         row.external_id = external_id(context, definition)
     except (Rejected, Terminal) as error:
-        step = context.acts.fail(row, error, now, Action.CREATE if adoption_data.of(row) is None else Action.ADOPT)
+        step = context.acts.fail(row, error, now, Action.CREATE if adoption_of(row.intent) is None else Action.ADOPT)
         step.inserted = fresh
         return step
     row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
     row.handle, row.token, row.properties = row.external_id or "", "", {}
     unhealthy.forget(row)
-    adoption_data.forget(row)
+    row.intent = adopted(row.intent)
     goes_on = row.busy
     row.action = Action.CREATE if never_ours or row.action == Action.CREATE else Action.UPDATE
     row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
@@ -178,5 +179,5 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
 
 def _was_never_ours(row: Resource) -> bool:
     """Return whether the row stands for nothing yet: as far as is known nothing was made, taken over or looked at."""
-    to_be_adopted = adoption_data.of(row) is not None and row.token == ""
+    to_be_adopted = adoption_of(row.intent) is not None and row.token == ""
     return row.external_id is None and (row.handle == "" or to_be_adopted)

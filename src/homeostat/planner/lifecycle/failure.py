@@ -2,6 +2,7 @@
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.intent import adoption_of
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
@@ -10,7 +11,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import adopt, adoption_data, heal, update
+from homeostat.planner.lifecycle import adopt, heal, update
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.retry import conditions
 from homeostat.planner.scope import thing_of
@@ -72,7 +73,7 @@ def _retry(context: Context, definition: Definition, row: Resource, now: float) 
 
 def _try_again(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     """Choose the way to retry a failed resource: in place where that loses nothing, else by a replacement."""
-    if adoption_data.of(row) is not None:
+    if adoption_of(row.intent) is not None:
         return adopt.begin(context, definition, row, now)
     same = definition.type == row.type
     # Nothing was made, so the row itself can be used again. (A nested stack may exist without a handle.)

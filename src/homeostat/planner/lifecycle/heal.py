@@ -1,6 +1,7 @@
 """Healing: what brings back a thing that is missing, broken or drifted (CV13). Pure."""
 
 from homeostat.model.desired import Definition
+from homeostat.model.intent import ChangeIntent, OperationIntent, changed_of
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import Action, Status
@@ -92,7 +93,7 @@ def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Dec
     kind = type_of(row.type)
     spec = intents.requested_spec(context, row)
     # An interrupted update is made up for in the same request: its fields may not be among those that are compared.
-    unchanged = (row.intent or {})["changed"] if outcome.is_unchanged(row) else ()
+    unchanged = changed_of(row.intent) if outcome.is_unchanged(row) else ()
     drifted = tuple(kind.renamed.get(each, each) for each in verdict.drifted) or tuple(spec)
     changed = tuple(dict.fromkeys((*drifted, *unchanged)))
     return context.acts.heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
@@ -116,8 +117,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
             step.events.append(outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK))
         row.action, row.status = Action.UPDATE, Status.IN_PROGRESS
         step.events.append(outcome.event_of(row, Status.IN_PROGRESS, row.reason))
-    changed = {"changed": list(step.changed)}
-    row.intent = {"operation": step.operation} if step.verb is Verb.OPERATE else changed
+    row.intent = OperationIntent(step.operation) if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
     row.acted_at = row.due_at = row.asked_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now
     if not never_well:

@@ -2,6 +2,7 @@
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.intent import changed_of, operation_of
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Step, Verb
 from homeostat.model.status import Action
@@ -103,12 +104,10 @@ def _repeat(context: Context, definition: Definition, row: Resource, now: float)
             return create.find(context, row, now)
         # The search found nothing and the token is given up, so the creation begins again with a new one.
         return context.missing_requirements(definition) or context.acts.begin(definition, row, now)
-    intent = row.intent or {}
-    if "operation" in intent:
-        return Step(Verb.OPERATE, row, row.reason, operation=intent["operation"])
-    return Step(
-        Verb.UPDATE, row, row.reason, intents.requested_spec(context, row), changed=tuple(intent.get("changed", ()))
-    )
+    operation = operation_of(row.intent)
+    if operation:
+        return Step(Verb.OPERATE, row, row.reason, operation=operation)
+    return Step(Verb.UPDATE, row, row.reason, intents.requested_spec(context, row), changed=changed_of(row.intent))
 
 
 def _judge(context: Context, row: Resource, now: float) -> Verdict:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.model.desired import Definition
+from homeostat.model.intent import ChangeIntent
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
@@ -67,7 +68,7 @@ def intend(context: Context, step: Step, want: ResolvedResource, action: Action,
         row.marks = marked(row, want.mark)
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
-    row.intent = {"changed": list(step.changed), "stamp": context.world.next_stamp()}
+    row.intent = ChangeIntent(step.changed, context.world.next_stamp())
     row.hooks = hooks.intended(context.world, row, want.definition.hooks)
     row.resolved = context.world.stamp
     row.updated_at = now

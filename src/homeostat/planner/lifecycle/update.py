@@ -5,6 +5,7 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.intent import changed_of
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
@@ -147,7 +148,7 @@ def update(context: Context, want: ResolvedResource, row: Resource, before: Mapp
     # The request names fields of the cloud's object, not properties, so the fields are compared.
     requested = intents.spec_of(context, want.kind, row, before) if before else {}
     spec = intents.spec(context, want, row)
-    refused = set((row.intent or {}).get("changed", ())) if row.acted_at is None else set()
+    refused = set(changed_of(row.intent)) if row.acted_at is None else set()
     fields = sorted(
         refused
         | {want.kind.renamed.get(name, name) for name in want.renewed}

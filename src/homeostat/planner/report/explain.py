@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import count
 from typing import NamedTuple
 
+from homeostat.model.intent import adoption_of
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import REASONS, Waiting, Why
@@ -19,7 +20,6 @@ from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance import held
 from homeostat.planner.frontier import Frontier, Node, leftover_node
-from homeostat.planner.lifecycle import adoption_data
 from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import is_outside, type_of
@@ -192,7 +192,7 @@ class _Explainer:
                 row.revision,
                 row.updated_at,
                 row.called or "",
-                adoption_data.of(row) is not None,
+                adoption_of(row.intent) is not None,
             )
             for key, row in world.rows.items()
         }

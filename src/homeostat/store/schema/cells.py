@@ -1,6 +1,7 @@
 """Types of columns, and the encoding of their cells: JSON, encrypted JSON, text without NUL."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -60,20 +61,61 @@ class Cell(str):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """The type of the values of a JSON column that are not plain data.
+
+    Attributes:
+        load: Returns the value of plain data.
+        dump: Returns the plain data of a value.
+    """
+
+    load: Callable[[Any], Any]
+    dump: Callable[[Any], Any]
+
+
 class Json(TypeDecorator[Any]):
-    """Plain data as JSON text: the same bytes in every database, and faster than the databases' own JSON types."""
+    """Plain data as JSON text: the same bytes in every database, and faster than the databases' own JSON types.
+
+    Args:
+        codec: The type of the values; None for plain data.
+    """
 
     impl = Text
     cache_ok = True
 
+    def __init__(self, codec: Codec | None = None) -> None:
+        super().__init__()
+        self.codec = codec
+
+    def encoder(self) -> Callable[[Any], str]:
+        """Return the function that encodes a value as JSON text."""
+        if self.codec is None:
+            return to_json
+        dump = self.codec.dump
+        return lambda value: to_json(dump(value))
+
+    def encode(self, value: Any) -> str:
+        return self.encoder()(value)
+
+    def decoder(self) -> Callable[[str], Any]:
+        """Return the function that decodes JSON text."""
+        if self.codec is None:
+            return orjson.loads
+        load = self.codec.load
+        return lambda text: load(orjson.loads(text))
+
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         if value is None or isinstance(value, Cell):
             return value
-        return to_json(value)
+        return self.encode(value)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         """Return the decoder itself: `process_result_value` would double the cost of each cell."""
-        return _from_json
+        if self.codec is None:
+            return _from_json
+        decode = self.decoder()
+        return lambda cell: None if cell is None else decode(cell)
 
 
 def _from_json(cell: str | None) -> Any:
@@ -87,32 +129,33 @@ class EncryptedJson(Json):
 
     Args:
         place: `table.column`, which is authenticated with the cell.
+        codec: The type of the values; None for plain data.
         always: False if `bulk` encrypts the column only in rows that the caller declares to hold secrets.
     """
 
     cache_ok = True
 
-    def __init__(self, place: str, *, always: bool = True) -> None:
-        super().__init__()
+    def __init__(self, place: str, codec: Codec | None = None, *, always: bool = True) -> None:
+        super().__init__(codec)
         self.place = place
         self.always = always
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         if value is None or isinstance(value, Cell):
             return value
-        return keys_of(dialect).encrypt(to_json(value), self.place)
+        return keys_of(dialect).encrypt(self.encode(value), self.place)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        place = self.place
+        place, decode = self.place, self.decoder()
 
         def read(cell: str | None) -> Any:
             if cell is None:
                 return None
             if not cell.startswith(MARK):
-                return orjson.loads(cell)
+                return decode(cell)
             try:
                 # The keys are looked up for each cell, since they may be set after this decoder was made.
-                return orjson.loads(keys_of(dialect).decrypt(cell, place))
+                return decode(keys_of(dialect).decrypt(cell, place))
             except Unreadable as error:
                 # An exception would fail the whole query, and with it other rows, which can be read.
                 return Lost(error)

@@ -2,8 +2,9 @@
 
 from sqlalchemy import Column, Double, ForeignKey, ForeignKeyConstraint, Index, Integer, Table, Text, text
 
+from homeostat.model import intent
 from homeostat.store.schema.base import metadata
-from homeostat.store.schema.cells import EncryptedJson, Json, SafeText
+from homeostat.store.schema.cells import Codec, EncryptedJson, Json, SafeText
 
 shard = Table(
     "shard",
@@ -83,7 +84,7 @@ resource = Table(
     Column("asked_at", Double),
     Column("attempts", Integer, nullable=False),
     Column("retries", Integer, nullable=False),
-    Column("intent", EncryptedJson("resource.intent", always=False)),
+    Column("intent", EncryptedJson("resource.intent", Codec(intent.load, intent.dump), always=False)),
     Column("born", Integer, nullable=False),
     Column("changed", Integer, nullable=False),
     Column("resolved", Integer, nullable=False),

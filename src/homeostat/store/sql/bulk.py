@@ -204,14 +204,15 @@ def _encoders(dialect: Dialect, table: Table, columns: tuple[str, ...], secret: 
     """Return the index of each column that holds JSON, and the encoder of its cells."""
     keys = keys_of(dialect)
 
-    def encrypted(place: str) -> Encode:
-        return lambda value: keys.encrypt(to_json(value), place)
+    def encrypted(kind: EncryptedJson) -> Encode:
+        return lambda value: keys.encrypt(kind.encode(value), kind.place)
 
     found: list[tuple[int, Encode]] = []
     for index in _json_places(table, columns):
         kind = table.c[columns[index]].type
         encrypts = isinstance(kind, EncryptedJson) and (kind.always or secret) and bool(keys.newest)
-        found.append((index, encrypted(kind.place) if isinstance(kind, EncryptedJson) and encrypts else to_json))
+        assert isinstance(kind, Json)
+        found.append((index, encrypted(kind) if isinstance(kind, EncryptedJson) and encrypts else kind.encoder()))
     return found
 
 
