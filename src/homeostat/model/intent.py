@@ -138,12 +138,12 @@ def adoption_of(intent: Intent | None) -> AdoptionData | None:
     return intent.adopts if intent and isinstance(intent, ChangeIntent | AdoptionIntent) else None
 
 
-def adopting(intent: Intent | None, data: AdoptionData) -> Intent:
+def with_adoption(intent: Intent | None, data: AdoptionData) -> Intent:
     """Return the intent, to adopt this as well."""
     return replace(intent, adopts=data) if intent and isinstance(intent, ChangeIntent) else AdoptionIntent(data)
 
 
-def adopted(intent: Intent | None) -> Intent | None:
+def without_adoption(intent: Intent | None) -> Intent | None:
     """Return what is left of an intent once the adoption is done."""
     if intent and isinstance(intent, AdoptionIntent):
         return None

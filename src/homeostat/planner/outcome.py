@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
-from homeostat.model.intent import adopted, adoption_of, changed_of
+from homeostat.model.intent import adoption_of, changed_of, without_adoption
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Step, StepOutcome, Verb
 from homeostat.model.status import MAINTENANCE, Action, Status
@@ -285,13 +285,13 @@ TO_BE_MADE = "Update the stack, or ask it to converge, to have it made; abandon 
 
 def _not_there(world: World, row: Resource, reason: str, now: float) -> StepOutcome:
     row.handle = row.token = ""
-    row.intent = adopted(row.intent)
+    row.intent = without_adoption(row.intent)
     record = fail(world, row, reason, now)
     record.whole = True
     return record
 
 
-def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOutcome:
+def without_adoption(world: World, row: Resource, verdict: Verdict, now: float) -> StepOutcome:
     """Complete a row whose thing exists, whatever its state: drift and damage in a cloud are mended later.
 
     What the service has made anew itself fails if it is of no use. What is not settled yet stays in progress.
@@ -300,10 +300,10 @@ def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOu
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
     broken = verdict.condition is Condition.BROKEN
     if broken and (not is_outside(row.type) or kind_of(row.type) in builtin_kinds.KINDS):
-        row.intent = adopted(row.intent)
+        row.intent = without_adoption(row.intent)
         record = fail(world, row, failure_text(row, verdict.reason), now)
     elif broken or verdict.condition in (Condition.READY, Condition.DRIFTED):
-        row.intent = adopted(row.intent)
+        row.intent = without_adoption(row.intent)
         judge_at_rest(world, row, verdict)
         record = complete(world, row, now)
     else:

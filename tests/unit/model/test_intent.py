@@ -33,7 +33,7 @@ def test_an_intent_of_an_unknown_kind_is_an_internal_error() -> None:
 
 
 def test_an_adoption_ends_and_the_change_that_it_began_with_stays() -> None:
-    assert intent.adopting(ChangeIntent(("name",), 2), {"data": {}}) == ChangeIntent(("name",), 2, {"data": {}})
-    assert intent.adopted(ChangeIntent(("name",), 2, {"data": {}})) == ChangeIntent(("name",), 2)
-    assert intent.adopted(AdoptionIntent({"data": {}})) is None
+    assert intent.with_adoption(ChangeIntent(("name",), 2), {"data": {}}) == ChangeIntent(("name",), 2, {"data": {}})
+    assert intent.without_adoption(ChangeIntent(("name",), 2, {"data": {}})) == ChangeIntent(("name",), 2)
+    assert intent.without_adoption(AdoptionIntent({"data": {}})) is None
     assert intent.adoption_of(OperationIntent("start")) is None

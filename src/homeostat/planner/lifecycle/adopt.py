@@ -6,7 +6,7 @@ from the document. What differs is healed once the whole stack is adopted, like 
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
-from homeostat.model.intent import adopting, adoption_of
+from homeostat.model.intent import adoption_of, with_adoption
 from homeostat.model.observed import Condition
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import Action, Status
@@ -50,7 +50,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     intents.intend(context, step, want, Action.ADOPT, outcome.CHANGED, now)
     # `intents.intend` has overwritten the intent.
     if data is not None:
-        row.intent = adopting(row.intent, data)
+        row.intent = with_adoption(row.intent, data)
     _add_arguments(context, step)
     return step
 

@@ -6,7 +6,7 @@ policy is always Retain.
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import NotSupported, Rejected, Terminal
-from homeostat.model.intent import adopted, adoption_of
+from homeostat.model.intent import adoption_of, without_adoption
 from homeostat.model.observed import Condition
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import Action, Status
@@ -50,7 +50,7 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
         if halted is not None:
             return halted
         # The thing was made from the adoption data: there is nothing left to take over.
-        row.intent = adopted(row.intent)
+        row.intent = without_adoption(row.intent)
         return context.acts.fail(row, NotSupported(changed), now, Action.UPDATE)
     if row.busy:
         return watch(context, row, now)
@@ -113,7 +113,7 @@ def stand_for(context: Context, definition: Definition, row: Resource | None, no
     row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
     row.handle, row.token, row.properties = row.external_id or "", "", {}
     unhealthy.forget(row)
-    row.intent = adopted(row.intent)
+    row.intent = without_adoption(row.intent)
     goes_on = row.busy
     row.action = Action.CREATE if never_ours or row.action == Action.CREATE else Action.UPDATE
     row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
