@@ -291,7 +291,7 @@ def _not_there(world: World, row: Resource, reason: str, now: float) -> StepOutc
     return record
 
 
-def without_adoption(world: World, row: Resource, verdict: Verdict, now: float) -> StepOutcome:
+def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOutcome:
     """Complete a row whose thing exists, whatever its state: drift and damage in a cloud are mended later.
 
     What the service has made anew itself fails if it is of no use. What is not settled yet stays in progress.
