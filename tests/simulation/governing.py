@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.desired.graphs import Graph
+from homeostat.model.stack_actions import CREATING
 from homeostat.model.status import Action, Status
 from homeostat.model.world import ASK, HEAL_SHARE
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.resources.registry import kind_of
-from homeostat.store.stacks.cancellation import CREATING
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld

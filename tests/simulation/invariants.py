@@ -9,7 +9,8 @@ from sqlalchemy import func, select
 
 from homeostat.convergence.stages.loading import Loaded, load_world
 from homeostat.desired.graphs import DesiredGraphs, Graph
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.stack_actions import MAINTENANCE
+from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Why
 from homeostat.model.world import Resource, Seen
 from homeostat.planner import Frontier

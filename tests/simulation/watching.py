@@ -22,7 +22,8 @@ from homeostat.desired.graphs import Graph, compile_graph
 from homeostat.model.desired import Identity
 from homeostat.model.errors import NotFound
 from homeostat.model.observed import Observation
-from homeostat.model.status import MAINTENANCE, Action, DeletionPolicy, State, Status, joined, resource_may, stack_may
+from homeostat.model.stack_actions import MAINTENANCE, stack_may
+from homeostat.model.status import Action, DeletionPolicy, State, Status, joined, resource_may
 from homeostat.model.world import Spares
 from homeostat.planner.actions.snapshot_state import TOO_LATE
 from homeostat.planner.current import current_row

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from homeostat.convergence import snapshot_end
 from homeostat.desired.graphs import group_desired, touched_shards
-from homeostat.model.status import NON_CHANGING_ACTIONS
+from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update
 from homeostat.store.database import Database

@@ -9,7 +9,8 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.intent import Intent
 from homeostat.model.observed import Observation
-from homeostat.model.status import LOCKING, MAINTENANCE, Action, Status
+from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
+from homeostat.model.status import Action, Status
 
 
 @dataclass(slots=True)
@@ -256,7 +257,7 @@ class StackFacts:
 
         So a check finds everything that is wrong, and a lock protects everything that can be protected.
         """
-        return self.checking or (self.maintained and self.action in LOCKING)
+        return self.status == Status.IN_PROGRESS and STACK_ACTIONS[self.action].thorough
 
     @property
     def held(self) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from homeostat.model.desired import Definition
 from homeostat.model.intent import adoption_of
 from homeostat.model.plan import Decision, Step
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.stack_actions import MAINTENANCE
+from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner.actions import check, maintenance, snapshot

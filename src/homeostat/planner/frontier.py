@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from homeostat.model.plan import Settled, Step, StepOutcome, Verb
+from homeostat.model.stack_actions import STACK_ACTIONS, Order
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -78,13 +79,14 @@ class Frontier:
     def _order(self) -> Mapping[Node, Iterable[Node]]:
         """Return for each resource the resources that come before it: those that it requires.
 
-        Suspending goes the other way: what requires a resource is suspended before it. Locks are set in no order.
+        Maintenance may go the other way, where what requires a resource comes before it, or in no order.
         """
-        definitions = self.world.definitions
-        if not self.world.stack.maintained or self.world.stack.action == Action.RESUME:
+        definitions, stack = self.world.definitions, self.world.stack
+        order = STACK_ACTIONS[stack.action].order if stack.maintained else Order.REQUIRED_FIRST
+        if order is Order.REQUIRED_FIRST:
             return {name: each.requires for name, each in definitions.items()}
         users: dict[Node, list[Node]] = {name: [] for name in definitions}
-        if self.world.stack.action == Action.SUSPEND:
+        if order is Order.DEPENDENTS_FIRST:
             for name, each in definitions.items():
                 for required in each.requires:
                     users[required].append(name)

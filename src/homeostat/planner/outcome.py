@@ -7,7 +7,8 @@ from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejec
 from homeostat.model.intent import adoption_of, changed_of, without_adoption
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Step, StepOutcome, Verb
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.retry.policy import RETRY
@@ -139,7 +140,7 @@ def complete(world: World, row: Resource, now: float) -> StepOutcome:
     row.updated_at = now
     # Whatever has read an earlier state of it is stale by this stamp, see `Context.is_stale`.
     row.changed = world.next_stamp()
-    undone = row.action in maintenance_state.UNDOES and row.marks is not None
+    undone = STACK_ACTIONS[row.action].clears != "" and row.marks is not None
     if undone:
         row.marks = maintenance_state.without_mark(row, row.action)
     return StepOutcome(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row) or undone)

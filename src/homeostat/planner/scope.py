@@ -5,6 +5,7 @@ from typing import Any
 
 from homeostat.model.errors import invalid
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.stack_actions import STACK_ACTIONS
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, World
 from homeostat.planner.lifecycle.names import physical_name
@@ -15,8 +16,6 @@ UNREADABLE = "untold"
 """Property of an observation of a nested stack: why its attributes cannot be told."""
 HEALING = "healing"
 """Mark on a row that is being healed, or made in the place of one that is; these rows count against the brake."""
-SUSPENDED, LOCKED = "suspended", "locked"
-"""Marks on a row: what was done to its thing on behalf of its stack, and has to be undone."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
 
 
@@ -44,8 +43,8 @@ def _treated(world: World, row: Resource) -> tuple[str, ...]:
     A thing that was not resumed although its stack was has no SUSPEND here: that it is suspended is not desired.
     """
     marks = row.marks or {}
-    found = (Action.SUSPEND,) if SUSPENDED in marks and world.stack.suspended else ()
-    return (*found, Action.LOCK) if LOCKED in marks else found
+    marked = [(action, rules) for action, rules in STACK_ACTIONS.items() if rules.mark in marks]
+    return tuple(action for action, rules in marked if not rules.suspends or world.stack.suspended)
 
 
 class RowScope:

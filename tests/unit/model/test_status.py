@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from homeostat.model.status import State, resource_may, stack_may
+from homeostat.model.stack_actions import stack_may
+from homeostat.model.status import State, resource_may
 
 
 def state(text: str) -> State:

@@ -14,10 +14,10 @@ from homeostat.api.orchestration import locks
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import precisely
 from homeostat.model.errors import Rejected
+from homeostat.model.stack_actions import REQUESTED, STACK_ACTIONS, Effect
+from homeostat.model.status import Action
 
 ROUTER = router("actions")
-TYPED = ("suspend", "resume")
-"""Actions that are refused if the caller may not use one of the stack's resource types."""
 
 
 def _cancel(context: RequestContext, stack_id: str) -> None:
@@ -28,18 +28,17 @@ def _cancel_and_stay(context: RequestContext, stack_id: str) -> None:
     context.service.stack_service.cancel(stack_id, roll_back=False)
 
 
-def _check(context: RequestContext, stack_id: str) -> None:
-    context.service.actions.check(stack_id)
+def _beginning(action: Action) -> Callable[[RequestContext, str], None]:
+    """Return the handler of an action that leaves the desired state as it is."""
 
+    def begin(context: RequestContext, stack_id: str) -> None:
+        if STACK_ACTIONS[action].effect is Effect.READ:
+            context.service.actions.begin(stack_id, action)
+            return
+        with context.entrusted(stack_id) as accept:
+            context.service.actions.begin(stack_id, action, accept)
 
-def _suspend(context: RequestContext, stack_id: str) -> None:
-    with context.entrusted(stack_id) as accept:
-        context.service.actions.suspend(stack_id, accept)
-
-
-def _resume(context: RequestContext, stack_id: str) -> None:
-    with context.entrusted(stack_id) as accept:
-        context.service.actions.resume(stack_id, accept)
+    return begin
 
 
 def _converge(context: RequestContext, stack_id: str, resource: str | None = None) -> None:
@@ -53,13 +52,11 @@ def _observe(context: RequestContext, stack_id: str, resource: str | None = None
 ON_STACKS: Mapping[str, Callable[..., Any]] = {
     "cancel_update": _cancel,
     "cancel_without_rollback": _cancel_and_stay,
-    "check": _check,
     "converge": _converge,
     "lock": locks.lock,
     "observe": _observe,
-    "resume": _resume,
-    "suspend": _suspend,
     "unlock": locks.unlock,
+    **{action.lower(): _beginning(action) for action in REQUESTED},
 }
 ON_RESOURCES: Mapping[str, Callable[[RequestContext, str, str], Any]] = {"converge": _converge, "observe": _observe}
 
@@ -95,7 +92,7 @@ def act(context: Context, stack_name: StackName, stack_id: StackId, body: Body) 
     action = _action(body, ON_STACKS)
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
-        if action in TYPED:
+        if action.upper() in STACK_ACTIONS and STACK_ACTIONS[action.upper()].checks_types:
             context.check_types_of(tx, stack)
     arguments = (body[action],) if action == "lock" else ()
     return Json(ON_STACKS[action](context, stack_id, *arguments))
@@ -136,5 +133,5 @@ def _action(body: Body, actions: Mapping[str, Any]) -> str:
         raise Rejected("HTTPBadRequest", "Multiple actions specified")
     action = next(iter(body))
     if action not in actions:
-        raise Rejected("HTTPBadRequest", f"Invalid action {action} specified; it may be {', '.join(actions)}")
+        raise Rejected("HTTPBadRequest", f"Invalid action {action} specified; it may be {', '.join(sorted(actions))}")
     return action

@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Row, update
 
 from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.errors import Rejected
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.stack_actions import STACK_ACTIONS, Effect
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.current import current_row
@@ -163,49 +164,41 @@ class StackActions:
         """Request a check: every resource is observed and compared with its desired state; nothing is changed.
 
         Raises:
-            Rejected: EntityNotFound; ActionInProgress during another action; NotSupported for a stack whose deletion
-                has failed, of which nothing should exist; StackLocked.
+            Rejected: See `begin`.
         """
-        with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, stack_id)
-            if stack.status == Status.IN_PROGRESS:
-                message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
-                raise Rejected("ActionInProgress", message)
-            if stack.action == Action.DELETE:
-                message = f"Checking stack {stack.name} after its deletion has failed is not supported"
-                raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
-            action_begin.check(self._db, tx, stack, self._db.now_of(tx), self._timeout_s)
+        self.begin(stack_id, Action.CHECK)
 
     def suspend(self, stack_id: str, accept: Accept = accept_nothing) -> None:
-        """Suspend everything in the stack, dependents first. Idempotent.
-
-        Args:
-            accept: Stores the trust of the user on whose behalf this is done.
-
-        Raises:
-            Rejected: See `_maintain`.
-        """
-        self._maintain(stack_id, Action.SUSPEND, accept)
+        """Suspend everything in the stack, dependents first. Idempotent. Raises like `begin`."""
+        self.begin(stack_id, Action.SUSPEND, accept)
 
     def resume(self, stack_id: str, accept: Accept = accept_nothing) -> None:
         """Resume everything in the stack, and keep it in its desired state again. Otherwise like `suspend`."""
-        self._maintain(stack_id, Action.RESUME, accept)
+        self.begin(stack_id, Action.RESUME, accept)
 
-    def _maintain(self, stack_id: str, action: Action, accept: Accept) -> None:
-        """Start suspending or resuming a stack.
+    def begin(self, stack_id: str, action: Action, accept: Accept = accept_nothing) -> None:
+        """Begin an action that leaves the desired state as it is, by its rules in `STACK_ACTIONS`.
+
+        Maintenance that is in progress or done already is not begun again.
+
+        Args:
+            stack_id: The stack.
+            action: The action.
+            accept: Stores the trust of the user on whose behalf this is done.
 
         Raises:
-            Rejected: EntityNotFound; StackLocked; ActionInProgress during another action; NotSupported for a nested
-                stack, and for one whose deletion has failed.
+            Rejected: EntityNotFound; StackLocked; ActionInProgress during an action that it does not overtake;
+                NotSupported for a nested stack, and for one whose deletion has failed, of which nothing should exist.
         """
+        rules = STACK_ACTIONS[action]
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
-            if stack.action == action and stack.status != Status.FAILED:
+            if rules.effect is Effect.MAINTAIN and stack.action == action and stack.status != Status.FAILED:
                 return
-            if stack.status == Status.IN_PROGRESS and stack.action not in MAINTENANCE:
+            if stack.status == Status.IN_PROGRESS and stack.action not in (rules.overtakes or ()):
                 message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
                 raise Rejected("ActionInProgress", message)
-            if nested_status.is_nested(tx, stack):
+            if not rules.for_nested and nested_status.is_nested(tx, stack):
                 message = (
                     f"A nested stack is suspended and resumed with the stack {stack.root_id} that it is nested in."
                 )
@@ -214,7 +207,11 @@ class StackActions:
                 message = f"{action.title()} of stack {stack.name} after its deletion has failed is not supported"
                 raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
             accept(tx)
-            action_begin.maintain(self._db, tx, stack, action, self._db.now_of(tx), self._timeout_s)
+            now = self._db.now_of(tx)
+            if rules.effect is Effect.READ:
+                action_begin.check(self._db, tx, stack, now, self._timeout_s)
+            else:
+                action_begin.maintain(self._db, tx, stack, action, now, self._timeout_s)
 
     def lock(self, stack_id: str, wanted: locks.Lock, breaks: Callable[[locks.Lock], bool]) -> None:
         """Lock a stack. See `store.stacks.locks.lock`."""

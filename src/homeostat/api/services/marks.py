@@ -15,6 +15,7 @@ from homeostat.desired.graphs import compile_graph, shard_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event
+from homeostat.model.stack_actions import STACK_ACTIONS
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, StackFacts
 from homeostat.planner.current import current_row
@@ -29,8 +30,6 @@ from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import locks, revisions, stack_state, stacks
 
 DEFAULT_REASON = "state changed by resource_mark_unhealthy api"
-OPEN_ACTIONS = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.ROLLBACK, Action.RESTORE, Action.CHECK})
-"""Actions during which resources may be marked: the stack replaces them at once, or leaves that for later."""
 WORDS_MAX = 400
 """Names and ids in one query."""
 DETAILS_MAX = 20
@@ -194,7 +193,7 @@ def _change(tx: Connection, row: Resource, request: MarkRequest, now: float) -> 
 def _hindrance(sought: _Sought, held: Collection[tuple[tuple[str, ...], int]]) -> Rejected | None:
     """Return why the row must be left alone now (MU5), or None."""
     row, stack = sought.found, sought.stack
-    closed = stack.status == Status.IN_PROGRESS and stack.action not in OPEN_ACTIONS
+    closed = stack.status == Status.IN_PROGRESS and not STACK_ACTIONS[stack.action].marks_allowed
     if not (row.busy or row.action == Action.INIT or closed or sought.shard not in held):
         return None
     doing = f"its resource {row.name} is {joined(row.action, row.status)}"

@@ -16,7 +16,8 @@ from homeostat.clock import Clock
 from homeostat.desired.graphs import compile_desired, registry_of, size_of, template_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
-from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Status
+from homeostat.model.stack_actions import CREATING, ROLLED_BACK_ON_FAILURE
+from homeostat.model.status import Status
 from homeostat.model.world import StackFacts, World
 from homeostat.resources import groups
 from homeostat.resources.families.resource_groups import ResourceGroup
@@ -211,7 +212,7 @@ def give_up(db: Database, world: World, reason: str, now: float, timeout_s: floa
         top = stacks.for_update(db, tx, highest) if highest else None
         if top is None or _highest_busy(tx, world.stack) != highest:
             return  # a newer request has changed the tree before the stack was locked
-        cancellation.cancel(db, tx, top, now, reason, cancellation.CREATING)
+        cancellation.cancel(db, tx, top, now, reason, CREATING)
         if not top.disable_rollback and top.action in ROLLED_BACK_ON_FAILURE:
             action_begin.roll_back(db, tx, top, now, timeout_s)
 
@@ -229,7 +230,7 @@ def _highest_busy(tx: Connection, stack: StackFacts) -> str:
         row = stacks.get(tx, stack_id)
         if row is None or row.revision != revision or row.status != Status.IN_PROGRESS:
             return found
-        if row.action not in cancellation.CREATING:
+        if row.action not in CREATING:
             return found
         found = stack_id
         if row.parent_id is None:

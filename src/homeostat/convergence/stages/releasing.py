@@ -9,7 +9,8 @@ from homeostat.convergence.rollout import Batch
 from homeostat.convergence.stages.passing import Pass
 from homeostat.convergence.stages.storing import encode, write
 from homeostat.model.plan import Event
-from homeostat.model.status import ROLLED_BACK_ON_FAILURE, Action, Status
+from homeostat.model.stack_actions import ROLLED_BACK_ON_FAILURE
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares, look_interval
 from homeostat.planner.actions.check import look_first
 from homeostat.planner.priority import urgency

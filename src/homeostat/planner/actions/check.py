@@ -6,7 +6,8 @@ A check tells whether each resource is as it should be, and changes nothing, as 
 from homeostat.model.intent import LeftAlone, OperationIntent, left_alone_for
 from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.stack_actions import MAINTENANCE
+from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome

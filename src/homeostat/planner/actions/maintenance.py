@@ -8,14 +8,15 @@ its type says. A stack that is suspended or locked is held: nothing of it is cha
 from homeostat.model.intent import ChangeIntent, OperationIntent
 from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import SETTLED, Decision, Event, Settled, Step, Verb
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.stack_actions import LOCKED, MAINTENANCE, STACK_ACTIONS
+from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, StackFacts
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import intents
-from homeostat.planner.scope import LOCKED, thing_of
+from homeostat.planner.scope import thing_of
 from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
 
@@ -86,9 +87,9 @@ def _apply(context: Context, row: Resource, action: str, method: MaintenanceMeth
         return _record_missing(context, row, action, verdict, now)
     if verdict.condition is Condition.PENDING and not row.failed:
         return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
-    undone = maintenance_state.UNDOES.get(Action(action))
+    cleared = STACK_ACTIONS[action].clears
     # Without a mark nothing was done to the thing on behalf of the stack, so there is nothing to undo.
-    if undone is not None and undone not in (row.marks or {}):
+    if cleared and cleared not in (row.marks or {}):
         return _record_done(context, row, action, now)
     # After a failure the field proves nothing for a gradual treatment: a stack in another region shows the action
     # SUSPEND also when that has failed. So it is requested again.
@@ -142,7 +143,7 @@ def _begin(context: Context, row: Resource, action: str, method: MaintenanceMeth
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
     row.intent = OperationIntent(step.operation) if step.operation else ChangeIntent(step.changed)
-    if action in maintenance_state.MARKS:
+    if STACK_ACTIONS[action].mark:
         row.marks = maintenance_state.with_mark(row, action, now)
     row.updated_at = now
     return step

@@ -4,16 +4,12 @@ from typing import Any
 
 from homeostat.model.intent import operation_of
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
-from homeostat.model.status import MAINTENANCE, Action
+from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS, SUSPENDED
+from homeostat.model.status import Action
 from homeostat.model.world import Resource, World
-from homeostat.planner.scope import LOCKED, SUSPENDED, thing_of
+from homeostat.planner.scope import thing_of
 from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
-
-MARKS = {Action.SUSPEND: SUSPENDED, Action.LOCK: LOCKED}
-"""Actions that leave a mark on the row of what they touch."""
-UNDOES = {Action.RESUME: SUSPENDED, Action.UNLOCK: LOCKED}
-"""Actions that take such a mark away: they touch nothing without it."""
 
 ASLEEP = Verdict(Condition.BROKEN, "its stack is suspended", Remedy.OPERATE, Action.RESUME.lower())
 """Verdict on a nested stack that is still suspended (see `sleeps_on`)."""
@@ -63,13 +59,13 @@ def method_of(world: World, row: Resource, action: str) -> MaintenanceMethod | N
 
 def with_mark(row: Resource, action: str, now: float) -> dict[str, Any] | None:
     """Return the marks of a row on which the action begins."""
-    return {**(row.marks or {}), MARKS[Action(action)]: {"at": now}}
+    return {**(row.marks or {}), STACK_ACTIONS[action].mark: {"at": now}}
 
 
 def without_mark(row: Resource, action: str) -> dict[str, Any] | None:
     """Return the marks of a row on which the action is done: without the mark that it undoes, if any."""
-    undone = UNDOES.get(Action(action))
-    return {name: mark for name, mark in (row.marks or {}).items() if name != undone} or None
+    cleared = STACK_ACTIONS[action].clears
+    return {name: mark for name, mark in (row.marks or {}).items() if name != cleared} or None
 
 
 def unlocking(row: Resource) -> bool:

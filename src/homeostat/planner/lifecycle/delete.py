@@ -3,6 +3,7 @@
 from homeostat.model.intent import OperationIntent, SnapshotMade, adoption_of
 from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Step, Verb
+from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -15,7 +16,7 @@ from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.policies.healing import is_lost
 from homeostat.planner.retry import conditions
 from homeostat.planner.retry.policy import RETRY
-from homeostat.planner.scope import LOCKED, NEVER_SEEN, thing_of
+from homeostat.planner.scope import NEVER_SEEN, thing_of
 from homeostat.resources import builtin_kinds
 from homeostat.resources.missing import unknown
 from homeostat.resources.nested import NestedStack

@@ -5,7 +5,8 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import adoption_of
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import Decision, Step, Verb
-from homeostat.model.status import MAINTENANCE, Action, Status
+from homeostat.model.stack_actions import MAINTENANCE
+from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, Row, delete, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
-from homeostat.model.status import READ_ONLY_ACTIONS, Action, Status
+from homeostat.model.stack_actions import READ_ONLY_ACTIONS, STACK_ACTIONS
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares
 from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks
@@ -198,7 +199,8 @@ def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_
     """
     going_on = stack.status == Status.IN_PROGRESS and stack.action not in READ_ONLY_ACTIONS
     action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
-    return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, {"suspended": False})
+    changes = {"suspended": False, "look_from": db.now_of(tx)}
+    return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, changes)
 
 
 def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
@@ -226,7 +228,7 @@ def take_snapshot(
         timeout_s: The service's default for the time that an action may take.
         intent: See `Desired`.
     """
-    changes = {"look_from": None, "snapshot": snapshot}
+    changes = {"snapshot": snapshot}
     return _revise_unchanged(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
 
 
@@ -253,8 +255,8 @@ def maintain(
         lock: The lock that the stack has from now on, if any (see `schema.stack`).
         intent: See `Desired`.
     """
-    suspended = stack.suspended if action in (Action.LOCK, Action.UNLOCK) else action == Action.SUSPEND
-    changes = {"lock": lock, "suspended": suspended}
+    suspends = STACK_ACTIONS[action].suspends
+    changes = {"lock": lock, "suspended": stack.suspended if suspends is None else suspends}
     # A lock of level `stacks` does not touch any thing, so there is no reason to look at them first. If it replaces
     # another lock, things may have to be unlocked for it.
     if action == Action.LOCK and lock is not None and lock["level"] == "stacks" and stack.action != Action.LOCK:
@@ -279,7 +281,8 @@ def _revise_unchanged(
     """
     desired = replace(revisions.copy_of_revision(tx, stack, stack.revision), intent=intent)
     goes_back = stack.snapshot if stacks.facts(stack).restoring else None
-    columns = {"look_from": db.now_of(tx), "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
+    look_from = db.now_of(tx) if STACK_ACTIONS[action].looks_first else None
+    columns = {"look_from": look_from, "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
     if stack.complete_revision == stack.revision:
         columns["complete_revision"] = stack.revision + 1
     return revise(db, tx, stack, action, desired, now, timeout_s, columns)

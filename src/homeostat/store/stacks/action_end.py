@@ -4,7 +4,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, or_, select, update
 
-from homeostat.model.status import LOCKING, MAINTENANCE, NON_CHANGING_ACTIONS, READ_ONLY_ACTIONS, Action, Status
+from homeostat.model.stack_actions import LOCKING, MAINTENANCE, NON_CHANGING_ACTIONS, STACK_ACTIONS
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares
 from homeostat.store import events, schema
 from homeostat.store.builtin import stack_users, stored_trusts
@@ -95,8 +96,7 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
     if row.action == Action.UNLOCK and row.parent_id is None and not failure:
         _unlocked(tx, row, now)
-    elif row.action in READ_ONLY_ACTIONS or row.action in (Action.ADOPT, Action.RESUME):
-        # During these actions nothing is healed; what was found to differ may be mended now.
+    elif STACK_ACTIONS[row.action].heals_after:
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
         snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)

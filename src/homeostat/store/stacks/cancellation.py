@@ -6,16 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
+from homeostat.model.stack_actions import CANCELLABLE
 from homeostat.model.status import Action, Status
 from homeostat.store import events, schema
 from homeostat.store.database import Database, row_lock
 from homeostat.store.shards import shards
 from homeostat.store.stacks import stack_state, stacks
-
-CANCELLABLE = frozenset({Action.CREATE, Action.UPDATE})
-"""Actions that a user can cancel; a deletion, for one, goes on."""
-CREATING = CANCELLABLE | {Action.ADOPT, Action.RESTORE, Action.ROLLBACK}
-"""Actions that create things."""
 
 
 def cancel(

@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, exists, or_, select
 
-from homeostat.model.status import NON_CHANGING_ACTIONS, WELL, Action, Status, stack_may
+from homeostat.model.stack_actions import NON_CHANGING_ACTIONS, WELL, stack_may
+from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import action_end, stack_state, stacks
