@@ -130,7 +130,7 @@ def test_what_is_not_there_fails_and_is_made_when_somebody_asks() -> None:
     assert service.state(stack_id) == "ADOPT_FAILED"
     reason = service.stack(stack_id).reason
     assert reason.startswith("Resource ADOPT failed: NotFound: resources.disk: The OS::Cinder::Volume (volume-999)")
-    assert "to have it made" in reason
+    assert "converge the stack to create it" in reason
     service.live(100.0)
     assert not service.cloud.things("volume")
 

@@ -470,4 +470,4 @@ def test_while_a_cloud_hangs_it_is_named_and_since_when() -> None:
     assert service.cloud.answer is not None
     found = service.cloud.answer.explanation
     assert (found.why, found.since, found.released_by) == (Why.ANSWER, asked_at, "an answer of the cloud")
-    assert found.reason == "a worker has asked the cloud (server) for it (create), and there is no answer yet"
+    assert found.reason == "a worker has sent the request (create) to the cloud (server), and there is no answer yet"

@@ -150,7 +150,7 @@ def stack_not_found(name: str) -> Rejected:
 
 
 class Transient(HomeostatError):
-    """Time will mend it: retry after `retry_after_s` seconds, or after the caller's own backoff where that is None."""
+    """Time will fix it: retry after `retry_after_s` seconds, or after the caller's own backoff where that is None."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
@@ -158,7 +158,7 @@ class Transient(HomeostatError):
 
 
 class Terminal(HomeostatError):
-    """Only a change of the desired state can mend it; the resource is FAILED with this reason."""
+    """Only a change of the desired state can fix it; the resource is FAILED with this reason."""
 
 
 class ResourceActionRestricted(Terminal):
@@ -181,7 +181,7 @@ class Uncertain(HomeostatError):
 
 
 class Superseded(HomeostatError):
-    """A newer owner or revision has taken over; drop the work quietly."""
+    """A newer owner or revision has taken over; the work is dropped without an error."""
 
 
 class Bug(HomeostatError):

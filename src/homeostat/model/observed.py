@@ -9,8 +9,8 @@ from typing import Any
 class Presence(StrEnum):
     """Whether a look found the thing.
 
-    `ABSENT` means that the cloud has answered that there is none. A cloud that cannot tell and one that does not answer
-    are both `UNKNOWN`: neither is a reason to create or delete anything.
+    `ABSENT` means that the cloud has answered that there is none. Without a clear answer it is `UNKNOWN`, which
+    is no reason to create or delete anything.
     """
 
     PRESENT = "present"

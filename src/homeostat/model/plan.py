@@ -20,7 +20,7 @@ class Priority(IntEnum):
 
 
 class Verb(StrEnum):
-    """The act that carries out a step; no choice is left to the code that performs it.
+    """The act that carries out a step; the executor has no choice left.
 
     Attributes:
         CREATE: Send the request to create, with the row's token.
@@ -29,7 +29,7 @@ class Verb(StrEnum):
         UPDATE: Change the thing in place.
         OPERATE: Carry out an operation of the cloud port: start, reboot, snapshot, …
         DELETE: Delete the thing.
-        RECORD: Nothing to perform; only the row's new state is stored.
+        RECORD: Nothing to execute; only the row's new state is stored.
     """
 
     CREATE = "create"
@@ -78,14 +78,14 @@ class Part:
 
 @dataclass(slots=True)
 class Step:
-    """The smallest act. When it is performed, its intent is already in `row`.
+    """The smallest act. When it is executed, its intent is already in `row`.
 
     Attributes:
         reason: Reason for the act, for users.
         spec: The cloud object wanted, for CREATE and UPDATE.
         changed: Names of the fields of `spec` that differ, see `clouds.port.Change`.
         operation: Operation for OPERATE.
-        arguments: Arguments of the operation, or what a row was given to take over.
+        arguments: Arguments of the operation, or the adoption data of its row.
         inserted: Whether the row is new.
         removed: Whether the row is deleted.
         events: Events to store with the intent.
@@ -93,7 +93,7 @@ class Step:
         orphan_token: Token of a creation that is given up without an answer; what turns up with it later is deleted.
         spared: Token of a creation whose thing stays, and does not belong to the stack any more.
         part: Part of the snapshot being taken of the stack.
-        retained: Handle of a thing that the row lets go of, and that stays.
+        retained: Handle of a thing that the row releases, and that stays.
         fails: Why the stack fails with this step although its row does not; "" if it does not.
     """
 

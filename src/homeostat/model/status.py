@@ -67,7 +67,7 @@ def resource_may(before: State, after: State) -> bool:
     Each such change is one event; a row begins as INIT_COMPLETE.
     """
     (was, status), (action, then) = before, after
-    # Any row may be removed (a thing that vanished, was kept or was never made); nothing follows after that.
+    # Any row may be removed (a thing that vanished, was retained or was never made); nothing follows after that.
     if before == GONE or after == GONE:
         return before != GONE
     if was == action:
@@ -81,7 +81,7 @@ _AT_ONCE = {(Status.FAILED, action) for action in UNBEGUN}
 def _same_action(action: str, status: str, then: str) -> bool:
     """Return whether an action may end, or begin once more.
 
-    A failed one may still turn out well, or fail anew for a newer revision before it begins.
+    A failed one may still turn out well, or fail again for a newer revision before it begins.
     """
     if status == then:
         return (then, action) in _AT_ONCE

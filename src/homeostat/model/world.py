@@ -24,7 +24,7 @@ class Resource:
     Attributes:
         key: 12 letters and digits; also the end of the physical name.
         version: Version of the stored row, for optimistic locking between a pass and the API.
-        handle: The cloud's id of the thing; "" as long as no answer has told it.
+        handle: The cloud's id of the thing; "" until an answer has it.
         revision: Revision of the stack for which the row was last acted on.
         requires: Keys of the rows it was built on. Keys, not names: a dependant holds on to the very row it has used.
         properties: Resolved properties as last requested from the cloud, without defaults.
@@ -33,8 +33,8 @@ class Resource:
         token: Token that the cloud's object carries, by which it is found after a lost answer.
         acted_at: When the act was carried out; None from the intent to the outcome.
         due_at: No act before this time.
-        asked_at: When a user asked to converge this one resource: it is looked at after this time, and then healed or
-            retried whatever the switches say; else None.
+        asked_at: When a user requested to converge this one resource: it is looked at after this time, and then
+            healed or retried whatever the switches are; else None.
         attempts: Consecutive attempts to make or heal the resource of this name; a replacement inherits the count.
         retries: Consecutive answers after which the same act is repeated (`Transient`, `Uncertain`).
         intent: What is about to be done, or why nothing is, see `model.intent`.
@@ -46,7 +46,7 @@ class Resource:
         external_id: Id of an existing thing that the resource stands for and that is not managed here (`external_id` of
             the template); else None.
         hooks: Progress through hooks, see `planner.lifecycle.hooks`.
-        marks: What users, locks, suspension, healing and restoring have put on the row, by name.
+        marks: Marks of users, locks, suspension, healing and restoring, by name.
     """
 
     key: str
@@ -117,7 +117,7 @@ class Seen:
 
     Attributes:
         number: Grows whenever what was seen differs from the observation before. Observers give odd numbers and the
-            shard's owner even ones, so that neither takes the other's look for its own.
+            shard's owner even ones, so that neither mistakes the other's look for its own.
     """
 
     observation: Observation
@@ -135,9 +135,9 @@ def next_own_look(number: int) -> int:
 
 
 ASK, REPLACE = "ask", "replace"
-"""Healing policies for a thing that would have to be made anew: ask the user first, or replace it."""
+"""Healing policies for a thing that would have to be replaced: wait for the user's consent, or replace it."""
 HEAL_SHARE = 0.4
-"""Share of a stack's things healed at a time, where neither the stack nor the service says otherwise."""
+"""Share of a stack's things healed at a time, where neither the stack nor the service has a setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Brake:
         members: Number of expected things in all shards of the stack; None to count those of this shard.
         elsewhere: Number of things being healed in other shards.
         in_service_min: Number of things to leave alone, as far as there are so many.
-        policy: Healing policy of the stack for things that would have to be made anew; None for the default.
+        policy: Healing policy of the stack for things that would have to be replaced; None for the default.
         blind: Kinds of the cloud port of which every thing in the project is absent: the look is doubted rather than
             the things.
     """
@@ -161,17 +161,17 @@ class Brake:
     policy: str | None = None
     blind: frozenset[str] = frozenset()
 
-    def allowed(self, there: int) -> int:
-        """Return how many of `there` things may be healed at a time: at least one."""
-        there = there if self.members is None else self.members
+    def allowed(self, things: int) -> int:
+        """Return how many of so many things may be healed at a time: at least one."""
+        things = things if self.members is None else self.members
         # The epsilon makes up for products just below a whole number: 0.29 * 100 is 28.999….
-        return max(1, min(int(self.share * there + 1e-9), there - self.in_service_min))
+        return max(1, min(int(self.share * things + 1e-9), things - self.in_service_min))
 
 
 class Spares(StrEnum):
     """Things that stay untouched when a stack is deleted.
 
-    `ALL`: everything, since the stack is abandoned. `ADOPTED`: whatever the stack was given to adopt, as long as its
+    `ALL`: everything, since the stack is abandoned. `ADOPTED`: what the stack was to adopt, as long as its
     adoption is not complete.
     """
 
@@ -318,16 +318,16 @@ def look_interval(
 ) -> float | None:
     """Return the seconds between looks at a shard at rest, None for never.
 
-    The shortest interval that any resource asks for holds for the whole shard, since looks are made in bulk.
+    The shortest interval that any resource has holds for the whole shard, since looks are made in bulk.
 
     Args:
         observe_s: The stack's own interval; 0 for never, None for `default_s`.
         exceptions: Resource name -> switches, of which `observe_s` counts here; see `store.schema.stack`.
         default_s: The service's interval.
     """
-    wishes = [default_s if observe_s is None else observe_s]
-    wishes += [each["observe_s"] for each in (exceptions or {}).values() if each.get("observe_s") is not None]
-    return min((wish for wish in wishes if wish > 0), default=None)
+    intervals = [default_s if observe_s is None else observe_s]
+    intervals += [each["observe_s"] for each in (exceptions or {}).values() if each.get("observe_s") is not None]
+    return min((each for each in intervals if each > 0), default=None)
 
 
 @dataclass(slots=True)
@@ -347,7 +347,7 @@ class World:
         brake: Limits on healing.
         stamp: The logical clock of the shard: the newest stamp in any row.
         restored: Resource name -> id of the snapshot from which it gets its data back.
-        policies: Resource name -> deletion policy given to it since the deletion of the stack began (ADR 0048).
+        policies: Resource name -> its deletion policy as set since the deletion of the stack began (ADR 0048).
         patience_s: Seconds for an act begun in a stack that is not in progress (ADR 0058).
     """
 

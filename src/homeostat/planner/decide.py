@@ -46,11 +46,11 @@ class Decider:
         """Keys of the rows that are being healed."""
         return self._context.healing
 
-    def keep(self, definition: Definition, now: float) -> Decision:
+    def decide(self, definition: Definition, now: float) -> Decision:
         """Decide about a resource that should exist, and whose requirements are all done."""
-        return keep(self._context, definition, now)
+        return decide(self._context, definition, now)
 
-    def drop(self, row: Resource, now: float) -> Step | Waiting:
+    def decide_leftover(self, row: Resource, now: float) -> Step | Waiting:
         """Decide about a leftover that nothing uses any more (CV12)."""
         return delete.decide(self._context, row, now)
 
@@ -63,10 +63,10 @@ class Decider:
         return self._context.is_stale(definition, row)
 
 
-def keep(context: Context, definition: Definition, now: float) -> Decision:
+def decide(context: Context, definition: Definition, now: float) -> Decision:
     """Decide about a resource that should exist, and whose requirements are all done."""
     row = context.current.get(definition.name)
-    # Another name of the same type is no replacement: the row takes it on. Users go on seeing the name they know.
+    # Another name of the same type is no replacement: the row takes it on. Users still see the name in the template.
     if row is not None and row.type != definition.type and is_renamed(row.type, definition.type):
         row.called, row.type = row.shown_type, definition.type
     unchanged = _left_as_is(context, definition, row, now)
@@ -125,8 +125,8 @@ def _is_external(context: Context, definition: Definition, row: Resource | None)
 def _left_as_is(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
     """Decide about a resource that is left as it is whatever its definition says; None where it may be changed."""
     stack = context.world.stack
-    # Maintenance and snapshots are carried to their own end, whatever the stack does by now: only their own code
-    # knows what was requested of the thing, and what shows that it is done.
+    # Maintenance and snapshots end by their own code, whatever the stack does by now: it has what was requested of
+    # the thing, and what shows that it is done.
     if row is not None and row.busy and row.action in MAINTENANCE:
         return maintenance.go_on(context, row, now)
     if row is not None and row.busy and row.action == Action.SNAPSHOT:
@@ -181,7 +181,7 @@ def _stop_before_creation(
         return None
     if row is not None:
         return hooks.stop(context.world, row, PRE_CREATE, now)
-    # The stop has to be remembered somewhere, so the row is stored earlier than usual, as INIT.
+    # The stop has to be stored, so the row is stored earlier than usual, as INIT.
     fresh = intents.new_row(context, definition, now)
     step = hooks.stop(context.world, fresh, PRE_CREATE, now)
     if isinstance(step, Step):

@@ -35,7 +35,7 @@ class Frontier:
     """Plans one shard. Pure: changes nothing but the rows of its own world.
 
     Each node is in one of these states: blocked by others (`_blocked` counts them), ready to be examined, acting (its
-    step was given out, and `apply` was not called for it yet), waiting for a reason in `waiting`, or settled.
+    step was returned, and `apply` was not called for it yet), waiting for a reason in `waiting`, or settled.
 
     Args:
         world: The whole shard.
@@ -116,7 +116,7 @@ class Frontier:
                 continue
             if user.key in self.leftovers:
                 nodes.add(leftover_node(user.key))
-            # A wanted user lets go when it settles: by then it was compared, and updated to use the replacement.
+            # A desired user releases it when it settles: by then it was compared, and updated to use the replacement.
             elif user.name in self.world.definitions:
                 nodes.add(user.name)
         return nodes
@@ -151,7 +151,7 @@ class Frontier:
         self.waiting.pop(node, None)
         decision: Step | Settled | Waiting
         if node[0] == "/":
-            decision = self._drop(node, now)
+            decision = self._decide_leftover(node, now)
         elif self._blocked[node] > 0:
             row = self._unanswered(node)
             # It was queued for a lost answer that has arrived since; it is queued again when nothing blocks it.
@@ -159,7 +159,7 @@ class Frontier:
                 return None
             decision = self._decider.look_for(row, now)
         else:
-            decision = self._decider.keep(self.world.definitions[node], now)
+            decision = self._decider.decide(self.world.definitions[node], now)
         if isinstance(decision, Waiting):
             decision = deadlines.in_time(self.world, decision, now)
         if isinstance(decision, Waiting):
@@ -185,7 +185,7 @@ class Frontier:
             return None
         return row
 
-    def _drop(self, node: Node, now: float) -> Step | Settled | Waiting:
+    def _decide_leftover(self, node: Node, now: float) -> Step | Settled | Waiting:
         row = self.leftovers.get(node[1:])
         # Its row was deleted while the node was queued.
         if row is None:
@@ -200,7 +200,7 @@ class Frontier:
         begun = row.deleting or unanswered
         if stack.halted and not begun and stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
-        return self._decider.drop(row, now)
+        return self._decider.decide_leftover(row, now)
 
     def _adopt(self, node: Node, step: Step) -> None:
         """Take a new row into the world; the row that it replaces becomes a leftover."""
@@ -236,7 +236,7 @@ class Frontier:
         """Move the frontier by a step that was carried out and whose outcome is in its row."""
         row = record.row
         node = leftover_node(row.key) if row.key in self.leftovers else row.name
-        # The step may have turned its row from the current one into a leftover, or back: then it was given out under
+        # The step may have turned its row from the current one into a leftover, or back: then it was returned under
         # the other node.
         self._acting.discard(node)
         self._acting.discard(row.name)
@@ -249,7 +249,7 @@ class Frontier:
         elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
             self._settle(node)
         elif step.verb is Verb.OBSERVE:
-            self._ready.appendleft(node)  # what follows from a look comes next: no other pass knows of it
+            self._ready.appendleft(node)  # what follows from a look comes next: only this pass has seen it
         else:
             self._ready.append(node)
 

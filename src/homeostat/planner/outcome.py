@@ -20,7 +20,7 @@ from homeostat.templates.registry import POST_DELETE
 CHANGED = "state changed"
 """The reason of events that need no other, as in Heat."""
 NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P<name>[^.:\[]+)(?P<rest>.*)", re.DOTALL)
-"""A reason that `stack_failure` has given for a nested stack."""
+"""A reason that `stack_failure` returns for a nested stack."""
 UNJUDGED = 0
 """Below the number of any look: a row with this in `judged` has its newest observation judged again."""
 
@@ -30,7 +30,7 @@ def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event
 
 
 ERROR_MAX = 4000
-"""Characters of an error that are kept."""
+"""Maximum length of an error; the rest is cut off."""
 
 
 def failure_text(row: Resource, error: Exception | str) -> str:
@@ -111,7 +111,7 @@ def look(world: World, row: Resource, seen: Observation) -> None:
 def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
     """Mark the newest observation of a row that is about to be complete as judged, or leave that for later.
 
-    A thing that differs is judged once more at rest, and mended there. So is one that was suspended or locked: only
+    A thing that differs is judged once more at rest, and repaired there. So is one that was suspended or locked: only
     that this is done is known of it.
     """
     ready = verdict.condition is Condition.READY and row.action not in MAINTENANCE
@@ -126,7 +126,7 @@ def judged(world: World, row: Resource, now: float) -> StepOutcome:
         return complete(world, row, now)
     if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.MANUAL:
         return fail(world, row, failure_text(row, verdict.reason), now)
-    # Anything else that is broken is left to the next decision, which knows the remedy.
+    # Anything else that is broken is left to the next decision, which applies the remedy.
     row.reason = verdict.reason
     row.due_at = verdict.due_at
     return StepOutcome(row)
@@ -183,7 +183,7 @@ def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> StepO
 def _observed_external(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude a look at a thing that is not managed here (`external_id`)."""
     if answer.presence is Presence.UNKNOWN:
-        return _try_again(row, Transient(answer.reason or "nobody can tell whether it is there"), now)
+        return _try_again(row, Transient(answer.reason or "the cloud does not say whether it exists"), now)
     if answer.presence is Presence.ABSENT:
         missing = NotFound(f"The {row.shown_type} ({row.handle}) could not be found.")
         return fail(world, row, failure_text(row, missing), now)
@@ -201,7 +201,7 @@ def _observed_external(world: World, row: Resource, answer: Observation, now: fl
 def is_looked_for(row: Resource) -> bool:
     """Return whether a row has a thing in a cloud, which a single look may miss.
 
-    What the service keeps itself is in its own database, where no look misses anything.
+    The service's own records are in its database, where no look misses anything.
     """
     return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS
 
@@ -257,10 +257,10 @@ def _second_look(world: World, row: Resource, answer: Observation | HomeostatErr
 def _adopted_answer(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude an answer about a thing to take over.
 
-    If it does not exist, the row fails and what it was given is forgotten: the next try creates it.
+    If it does not exist, the row fails and drops its adoption data: the next try creates the thing.
     """
     if answer.presence is Presence.UNKNOWN:
-        return _try_again(row, Transient(answer.reason or "nobody can tell whether it is there"), now)
+        return _try_again(row, Transient(answer.reason or "the cloud does not say whether it exists"), now)
     if answer.presence is Presence.ABSENT:
         missing = NotFound(f"The {row.shown_type} ({row.handle}) could not be found. {TO_BE_MADE}")
         return _not_there(world, row, failure_text(row, missing), now)
@@ -269,7 +269,7 @@ def _adopted_answer(world: World, row: Resource, answer: Observation, now: float
     row.retries = 0
     row.handle = answer.handle or row.handle
     kind = type_of(row.type)
-    # What the cloud tells only at creation is known from the exported document alone.
+    # Fields that the cloud returns only at creation come from the exported document.
     known = (adoption_of(row.intent) or {}).get("data") or {}
     once = {name: known[name] for name in kind.creation_only_fields if name in known and name not in answer.properties}
     if once:
@@ -280,7 +280,7 @@ def _adopted_answer(world: World, row: Resource, answer: Observation, now: float
     return record
 
 
-TO_BE_MADE = "Update the stack, or ask it to converge, to have it made; abandon the stack if this is the wrong project"
+TO_BE_MADE = "Update or converge the stack to create it; abandon the stack if this is the wrong project"
 """What a user can do about a thing that was to be adopted and does not exist."""
 
 
@@ -293,9 +293,9 @@ def _not_there(world: World, row: Resource, reason: str, now: float) -> StepOutc
 
 
 def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOutcome:
-    """Complete a row whose thing exists, whatever its state: drift and damage in a cloud are mended later.
+    """Complete a row whose thing exists, whatever its state: drift and damage in a cloud are repaired later.
 
-    What the service has made anew itself fails if it is of no use. What is not settled yet stays in progress.
+    What the service has created again itself fails if it is broken. What is not settled yet stays in progress.
     """
     if verdict.condition is Condition.ABSENT:
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
@@ -352,7 +352,7 @@ def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> S
 
 
 def removed(world: World, row: Resource, reason: str = CHANGED) -> StepOutcome:
-    """Remove the row of a thing that is gone or let go of, unless its deletion stops at a last hook."""
+    """Remove the row of a thing that is gone or released, unless its deletion stops at a last hook."""
     events = [event_of(row, Status.COMPLETE, reason, Action.DELETE)]
     if not _stops_at_last_hook(world, row):
         return StepOutcome(row, events, removed=True)
@@ -375,7 +375,7 @@ def _stops_at_last_hook(world: World, row: Resource) -> bool:
 def _found(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude the search for what a creation without an answer has made.
 
-    The thing is taken on; if none is found, the creation is given up, and its token with it.
+    The row gets the thing; if none is found, the creation is given up, and its token with it.
     """
     if answer.presence is not Presence.PRESENT:
         # The request may still arrive: what turns up with this token is deleted. The next creation has a token of its

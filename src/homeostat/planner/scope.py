@@ -13,7 +13,7 @@ from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import type_of
 
 UNREADABLE = "untold"
-"""Property of an observation of a nested stack: why its attributes cannot be told."""
+"""Property of an observation of a nested stack: why its attributes cannot be read."""
 HEALING = "healing"
 """Mark on a row that is being healed, or made in the place of one that is; these rows count against the brake."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
@@ -51,7 +51,7 @@ class RowScope:
     """Resolves `get_resource` and `get_attr` from rows and their newest observations.
 
     Raises:
-        Rejected: A resource cannot tell its attributes; the error names it.
+        Rejected: The attributes of a resource cannot be read; the error names it.
     """
 
     unknown: Any = None

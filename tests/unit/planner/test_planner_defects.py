@@ -10,14 +10,14 @@ from tests.unit.planner.worlds import (
     SERVER,
     TEST,
     VOLUME,
-    drop,
+    decide,
+    decide_leftover,
+    described,
     events,
     first_steps,
-    keep,
     keys,
     row,
     seen,
-    told,
     unanswered,
     wanted,
     world,
@@ -41,7 +41,7 @@ def until_an_act(of: World) -> list[str]:
     """What is decided one after the other, up to the first thing that a cloud hears of."""
     frontier, found = Frontier(of, keys()), []
     while steps := frontier.steps(NOW, 1):
-        found.append(f"{steps[0].row.key}: {told(steps[0])}")
+        found.append(f"{steps[0].row.key}: {described(steps[0])}")
         if steps[0].verb is not Verb.RECORD:
             break
         frontier.apply(steps[0], StepOutcome(steps[0].row, removed=steps[0].removed))
@@ -51,7 +51,7 @@ def until_an_act(of: World) -> list[str]:
 def test_what_stands_for_a_thing_of_others_is_looked_at_while_its_stack_is_checked_and_not_changed() -> None:
     taking = row("a", state="CREATE_IN_PROGRESS", acted_at=None, external_id="h", token="")
     of = world([wanted("a")], [taking], revision=2, action="CHECK", complete_revision=1)
-    assert told(keep(of, wanted("a"))) == "observe"
+    assert described(decide(of, wanted("a"))) == "observe"
 
 
 def test_a_healthy_thing_is_not_deleted_because_its_new_values_do_not_fit() -> None:
@@ -73,11 +73,11 @@ def test_what_only_people_can_help_is_not_replaced_by_itself() -> None:
 
 
 def test_a_refused_repair_does_not_replace_the_thing() -> None:
-    described = {"size": 1, "description": "mine"}
+    properties = {"size": 1, "description": "mine"}
     look = {"a1": seen("available", 2, description="theirs")}
     of = world(
         [wanted("a", VOLUME, description="mine")],
-        [row("a", VOLUME, properties=described)],
+        [row("a", VOLUME, properties=properties)],
         look,
         revision=2,
         status="COMPLETE",
@@ -85,10 +85,10 @@ def test_a_refused_repair_does_not_replace_the_thing() -> None:
     )
     frontier = Frontier(of, keys())
     repair = frontier.steps(NOW, 10)[0]
-    assert told(repair) == "update"
+    assert described(repair) == "update"
     record = outcome.conclude(of, repair, Rejected("Forbidden", "locked"), NOW)
     frontier.apply(repair, record)
-    assert [told(step) for step in frontier.steps(NOW, 10)] == []
+    assert [described(step) for step in frontier.steps(NOW, 10)] == []
 
 
 def test_a_rollback_keeps_a_volume_whose_update_was_refused() -> None:
@@ -105,11 +105,11 @@ def test_an_update_asked_for_again_names_only_what_differs() -> None:
     mine = row("a", properties={"image": "i", "flavor": "small"})
     definition = wanted("a", metadata={"k": "v"})
     of = world([definition], [mine], {"a1": seen("active", 1, image="i", flavor="small", metadata={})}, **UPDATED)
-    first = keep(of, definition)
+    first = decide(of, definition)
     assert isinstance(first, Step)
     assert first.changed == ("metadata",)
     outcome.conclude(of, first, Transient("busy", 0.1), NOW - 10)
-    again = keep(of, definition)
+    again = decide(of, definition)
     assert isinstance(again, Step)
     assert again.changed == ("metadata",)
 
@@ -117,19 +117,19 @@ def test_an_update_asked_for_again_names_only_what_differs() -> None:
 def test_an_operation_asked_for_again_is_the_operation() -> None:
     definition = wanted("a")
     of = world([definition], [row("a")], {"a1": seen("stopped", 2)}, **AT_REST)
-    first = keep(of, definition)
-    assert told(first) == "operate start"
+    first = decide(of, definition)
+    assert described(first) == "operate start"
     assert isinstance(first, Step)
     outcome.conclude(of, first, Transient("busy", 0.1), NOW - 10)
-    assert told(keep(of, definition)) == "operate start"
+    assert described(decide(of, definition)) == "operate start"
 
 
 def test_a_creation_without_an_answer_is_not_forgotten_when_its_new_values_do_not_fit() -> None:
     mine = unanswered("a", VOLUME)
     failing = wanted("a", VOLUME, size="big")
-    first = keep(world([failing], [mine], **UPDATED), failing)
+    first = decide(world([failing], [mine], **UPDATED), failing)
     assert isinstance(first, Step)
-    assert told(first) == "find" or first.orphan_token == "a1-1"
+    assert described(first) == "find" or first.orphan_token == "a1-1"
 
 
 def test_the_old_one_stays_until_the_second_replacement_is_done() -> None:
@@ -167,13 +167,13 @@ def test_a_cloud_that_was_down_does_not_use_up_the_attempts() -> None:
         outcome.conclude(of, Step(Verb.FIND, mine), Transient("the cloud does not answer", 1.0), LONG_AGO)
     broken = Observation(Presence.PRESENT, "h", {"status": "error"}, NOW)
     outcome.conclude(of, Step(Verb.CREATE, mine), broken, LONG_AGO)
-    assert told(keep(of, wanted("a"))) == "record INIT_COMPLETE in a new row"
+    assert described(decide(of, wanted("a"))) == "record INIT_COMPLETE in a new row"
 
 
 def test_trying_a_failed_creation_again_is_an_event() -> None:
     mine = row("a", state="CREATE_FAILED", handle="", token="")
-    again = keep(world([wanted("a")], [mine], **UPDATED), wanted("a"))
-    assert told(again) == "create"
+    again = decide(world([wanted("a")], [mine], **UPDATED), wanted("a"))
+    assert described(again) == "create"
     assert events(again) == ["a CREATE_IN_PROGRESS"]
 
 
@@ -181,7 +181,7 @@ def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
     properties = {"image": "i", "flavor": "large"}
     mine = row("a", state="UPDATE_FAILED", properties=properties, intent=ChangeIntent(("flavor",)), acted_at=None)
     definition = wanted("a", flavor="large")
-    again = keep(world([definition], [mine], {"a1": seen(image="i", flavor="small")}, **UPDATED), definition)
+    again = decide(world([definition], [mine], {"a1": seen(image="i", flavor="small")}, **UPDATED), definition)
     assert isinstance(again, Step)
     assert again.changed == ("flavor",)
 
@@ -193,7 +193,7 @@ def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> 
     mine = row("a", state="UPDATE_FAILED", properties=properties, intent=intent, acted_at=None)
     definition = wanted("a", flavor="large", metadata={"k": "v"})
     look = {"a1": seen(image="i", flavor="small", metadata={})}
-    again = keep(world([definition], [mine], look, **UPDATED), definition)
+    again = decide(world([definition], [mine], look, **UPDATED), definition)
     assert isinstance(again, Step)
     assert again.changed == ("flavor", "metadata")
 
@@ -201,7 +201,7 @@ def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> 
 def test_a_broken_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
     mine = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", acted_at=None, changed=1)
     definition = wanted("a", VOLUME, policy="Snapshot")
-    assert told(drop(world([definition], [mine]), mine)) != "delete"
+    assert described(decide_leftover(world([definition], [mine]), mine)) != "delete"
 
 
 def test_what_goes_after_a_snapshot_of_its_whole_stack_has_failed_has_a_snapshot_of_its_own() -> None:
@@ -223,9 +223,9 @@ def test_who_has_waited_for_its_predecessor_still_waits_for_what_it_requires() -
     of = world([wanted("a"), wanted("b", TEST, "a")], [building, old, new], {"a1": seen("building")})
     frontier = Frontier(of, keys())
     (deletion,) = frontier.steps(NOW, 10)
-    assert told(deletion) == "delete"
+    assert described(deletion) == "delete"
     frontier.apply(deletion, outcome.conclude(of, deletion, Observation(Presence.ABSENT), NOW))
-    assert [told(step) for step in frontier.steps(NOW, 10)] == []
+    assert [described(step) for step in frontier.steps(NOW, 10)] == []
 
 
 def test_a_server_being_built_that_is_to_be_started_again_is_not_made_again() -> None:
@@ -265,7 +265,7 @@ def test_what_was_healed_is_then_compared_with_the_newer_revision() -> None:
     looked = Observation(Presence.PRESENT, "h-a1", {"status": "available", "size": 1, "description": "mine"}, NOW)
     frontier.apply(repair, outcome.conclude(of, repair, looked, NOW))
     (create,) = frontier.steps(NOW, 10)
-    assert (create.row.name, told(create)) == ("a", "create in a new row")
+    assert (create.row.name, described(create)) == ("a", "create in a new row")
 
 
 def test_what_an_unanswered_creation_has_made_is_found_though_the_stack_has_failed() -> None:
@@ -301,26 +301,26 @@ def test_a_nested_stack_that_its_row_has_not_heard_of_goes_before_something_of_a
     old = row("a", GROUP, "CREATE_FAILED", handle="", acted_at=None)
     of = world([wanted("a", SERVER)], [old], **UPDATED)
     steps = Frontier(of, keys()).steps(NOW, 10)
-    assert [told(step) for step in steps] == ["record INIT_COMPLETE in a new row", "delete"]
+    assert [described(step) for step in steps] == ["record INIT_COMPLETE in a new row", "delete"]
 
 
 def test_a_nested_stack_that_its_row_has_not_heard_of_is_found_before_the_row_stands_for_something_of_others() -> None:
     old = row("a", GROUP, "CREATE_FAILED", handle="", acted_at=None)
     of = world([], [old], **UPDATED)
-    assert told(keep(of, replace(wanted("a", VOLUME), external_id="v"))) == "find"
+    assert described(decide(of, replace(wanted("a", VOLUME), external_id="v"))) == "find"
 
 
 @pytest.mark.parametrize("state", ["CREATE_FAILED", "ADOPT_FAILED", "CHECK_FAILED"])
 def test_what_was_never_there_is_begun_by_standing_for_something_of_others(state: str) -> None:
     """It failed to be updated, and was made by the next revision: what is updated was there."""
     of = world([], [row("a", VOLUME, state, handle="", token="")], **UPDATED)
-    assert events(keep(of, replace(wanted("a", VOLUME), external_id="v"))) == ["a CREATE_IN_PROGRESS"]
+    assert events(decide(of, replace(wanted("a", VOLUME), external_id="v"))) == ["a CREATE_IN_PROGRESS"]
 
 
 def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_it_may_not_be_somebody_elses() -> None:
     adopted = row("a", GROUP, "ADOPT_FAILED", intent=AdoptionIntent({"document": {}}))
-    decision = keep(world([], [adopted], **UPDATED), replace(wanted("a", VOLUME), external_id="v"))
-    assert (told(decision), adoption_of(adopted.intent)) == ("record UPDATE_FAILED", None)
+    decision = decide(world([], [adopted], **UPDATED), replace(wanted("a", VOLUME), external_id="v"))
+    assert (described(decision), adoption_of(adopted.intent)) == ("record UPDATE_FAILED", None)
 
 
 def test_a_snapshot_of_its_stack_does_not_forget_what_is_still_to_be_taken_over() -> None:
@@ -378,7 +378,7 @@ def test_a_nested_stack_that_is_asked_again_before_it_has_heard_begins_once() ->
     asked = row("a", GROUP, "RESUME_IN_PROGRESS", acted_at=None, marks={"suspend": {}})
     of = world([wanted("a", TEST)], [asked], revision=2, action="RESUME", status="IN_PROGRESS", settled_revision=1)
     step = pass_on(of, asked, "resume", NOW)
-    assert (told(step), step.events) == ("operate resume", [])
+    assert (described(step), step.events) == ("operate resume", [])
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_what_was_missed_when_it_was_to_be_changed_is_changed(
     mine = row("a", state="CHECK_COMPLETE", acted_at=None, intent=intent, properties=dict(definition.properties))
     look = seen(number=2, flavor="small", metadata={"v": drifted})
     of = world([definition], [mine], {"a1": look}, action="UPDATE", status=status, settled_revision=0)
-    step = keep(of, definition)
+    step = decide(of, definition)
     assert isinstance(step, Step)
     assert (step.verb, step.changed) == (Verb.UPDATE, fields)
 
@@ -424,4 +424,4 @@ def test_whose_a_thing_is_to_be_is_of_no_concern_while_nothing_is_begun(
 ) -> None:
     mine = row("a", VOLUME, external_id=now, judged=1)
     of = world([], [mine], revision=2, settled_revision=1, **{"status": "COMPLETE", **facts})
-    assert told(keep(of, replace(wanted("a", VOLUME), external_id="other"))) == decided
+    assert described(decide(of, replace(wanted("a", VOLUME), external_id="other"))) == decided

@@ -12,8 +12,8 @@ DUE = ShardStatus(NOW - 60.0, wake_at=NOW - 1.0)
 TOOK = {(SERVER, "CREATE"): 30.0, (VOLUME, "CREATE"): 10.0, (SERVER, "DELETE"): 4.0}
 
 
-def happened(key: str, action: str, *told: tuple[str, float], type: str = SERVER) -> list[ResourceEvent]:
-    return [ResourceEvent(key, type, action, status, at) for status, at in told]
+def happened(key: str, action: str, *described: tuple[str, float], type: str = SERVER) -> list[ResourceEvent]:
+    return [ResourceEvent(key, type, action, status, at) for status, at in described]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def two() -> list[Any]:
     return [wanted("a"), wanted("b", SERVER, "a")]
 
 
-def told(each: Explanation) -> tuple[Any, ...]:
+def described(each: Explanation) -> tuple[Any, ...]:
     """Why, on which, reason, and when: waiting for so long, released in so long, next attempt in so long."""
     since = None if each.since is None else NOW - each.since
     due = None if each.due_at is None else each.due_at - NOW
@@ -167,7 +167,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
             "a",
             Why.ANSWER,
             (),
-            "a worker has asked the cloud (server) for it (create), and there is no answer yet",
+            "a worker has sent the request (create) to the cloud (server), and there is no answer yet",
             7.0,
             None,
             "find",
@@ -231,7 +231,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
 def test_every_reason(case: str) -> None:
     of, standing, (node, *expected) = CASES[case]
     found = {each.node: each for each in explain(deepcopy(of), standing, NOW)}
-    assert told(found[node]) == tuple(expected)
+    assert described(found[node]) == tuple(expected)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from tests.unit.planner.worlds import (
     TEST,
     VOLUME,
     absent,
+    described,
     first_steps,
     keys,
     row,
     seen,
-    told,
     unanswered,
     wanted,
     world,
@@ -239,7 +239,7 @@ def test_time_out_fails_what_is_in_progress_and_nothing_else() -> None:
     rows = [row("a"), row("b", state="UPDATE_IN_PROGRESS"), row("c", state="DELETE_IN_PROGRESS")]
     frontier = Frontier(world([wanted("a"), wanted("b")], rows), keys())
     steps = frontier.time_out(NOW)
-    assert [told(step) for step in steps] == ["record UPDATE_FAILED", "record DELETE_FAILED"]
+    assert [described(step) for step in steps] == ["record UPDATE_FAILED", "record DELETE_FAILED"]
     assert steps[0].events[0].reason == "ResourceInError: resources.b: UPDATE timed out"
 
 

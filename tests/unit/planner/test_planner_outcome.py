@@ -53,7 +53,7 @@ CASES: dict[str, tuple[Verb, Resource, Observation | HomeostatError, str]] = {
 }
 
 
-def told(record: StepOutcome) -> str:
+def described(record: StepOutcome) -> str:
     if record.removed:
         return "removed"
     mine = record.row
@@ -68,7 +68,7 @@ def told(record: StepOutcome) -> str:
 def test_conclude(reason: str) -> None:
     verb, mine, answer, expected = CASES[reason]
     record = outcome.conclude(world(rows=[mine]), Step(verb, mine), answer, NOW)
-    assert told(record) == expected
+    assert described(record) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,5 +127,5 @@ def test_failures_name_their_class_and_place(error: Exception | str, expected: s
 
 
 def test_an_error_of_what_is_nested_keeps_its_place_where_names_are_the_same() -> None:
-    told = outcome.failure_text(row("a", "OS::Heat::ResourceGroup"), invalid("too long", "resources", "a", "name"))
-    assert told == "Rejected: resources.a: resources.a.name: too long"
+    described = outcome.failure_text(row("a", "OS::Heat::ResourceGroup"), invalid("too long", "resources", "a", "name"))
+    assert described == "Rejected: resources.a: resources.a.name: too long"

@@ -9,11 +9,11 @@ from tests.unit.planner.worlds import (
     TEST,
     VOLUME,
     absent,
-    drop,
+    decide_leftover,
+    described,
     events,
     row,
     seen,
-    told,
     unknown,
     wanted,
     world,
@@ -124,11 +124,11 @@ def test_leaving_with_a_snapshot(reason: str) -> None:
     mine, look, definition, more, expected = CASES[reason]
     looks = {"a1": look} if look is not None else {}
     of = world([definition] if definition is not None else [], [mine], looks, **more)
-    assert told(drop(of, mine)) == expected
+    assert described(decide_leftover(of, mine)) == expected
 
 
 def asked(of: World, mine: Resource) -> Step:
-    step = drop(of, mine)
+    step = decide_leftover(of, mine)
     assert isinstance(step, Step)
     assert step.verb is Verb.OPERATE
     return step
@@ -178,7 +178,7 @@ def test_tokens_of_one_row_never_come_again() -> None:
 def test_the_snapshot_is_told_while_it_is_deleted_and_in_the_end() -> None:
     mine = leaving()
     of = world([], [mine], {"a1": snapshot("available")})
-    step = drop(of, mine)
+    step = decide_leftover(of, mine)
     assert isinstance(step, Step)
     assert step.events == []
     assert (mine.intent, mine.reason) == (SnapshotMade("s-1"), "state changed; its snapshot is s-1")
@@ -193,7 +193,7 @@ def test_the_answer_alone_does_not_delete() -> None:
     step = asked(of, mine)
     record = outcome.conclude(of, step, snapshot("creating").observation, NOW)
     assert (record.removed, mine.acted_at, mine.status) == (False, NOW, "IN_PROGRESS")
-    assert told(drop(of, mine)) == "waits: snapshot"
+    assert described(decide_leftover(of, mine)) == "waits: snapshot"
 
 
 def test_what_is_gone_already_needs_no_snapshot_and_says_so() -> None:
@@ -218,7 +218,7 @@ def test_a_refusal_keeps_the_thing_and_tells_the_way_out(error: Exception) -> No
 
 def test_a_failed_snapshot_tells_its_fault_and_the_way_out() -> None:
     mine = leaving()
-    drop(world([], [mine], {"a1": snapshot("error", fault="disk full")}), mine)
+    decide_leftover(world([], [mine], {"a1": snapshot("error", fault="disk full")}), mine)
     assert "s-1 failed: disk full" in mine.reason
     assert "another deletion policy" in mine.reason
 
@@ -227,13 +227,13 @@ def test_a_busy_cloud_is_asked_again_later() -> None:
     mine = leaving(acted_at=None)
     of = world([], [mine])
     outcome.conclude(of, asked(of, mine), Transient("busy", 5.0), NOW)
-    assert told(drop(of, mine)) == "waits: backoff +5"
+    assert described(decide_leftover(of, mine)) == "waits: backoff +5"
 
 
 def test_a_deletion_that_fails_after_its_snapshot_does_not_speak_of_snapshots() -> None:
     mine = leaving(acted_at=None, intent=SnapshotMade("s"))
     of = world([], [mine])
-    step = drop(of, mine)
+    step = decide_leftover(of, mine)
     assert isinstance(step, Step)
     outcome.conclude(of, step, Terminal("locked"), NOW)
     assert joined(mine.action, mine.status) == "DELETE_FAILED"
@@ -245,4 +245,4 @@ def test_what_two_looks_have_not_found_has_gone_before_its_snapshot() -> None:
     mine = leaving()
     of = world([], [mine], {"a1": absent()})
     of.looked.add("a1")
-    assert told(drop(of, mine)) == "removed"
+    assert described(decide_leftover(of, mine)) == "removed"

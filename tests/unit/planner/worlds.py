@@ -91,27 +91,27 @@ def world(
     return made
 
 
-def keep(of: World, definition: Definition) -> Decision:
+def decide(of: World, definition: Definition) -> Decision:
     """The decision about one resource; its newest row is current."""
     mine = {each.name: each for each in sorted(of.rows.values(), key=lambda each: each.born) if not each.deleting}
-    return Decider(of, mine, keys()).keep(definition, NOW)
+    return Decider(of, mine, keys()).decide(definition, NOW)
 
 
-def drop(of: World, leftover: Resource) -> Decision:
-    return Decider(of, {}, keys()).drop(leftover, NOW)
+def decide_leftover(of: World, leftover: Resource) -> Decision:
+    return Decider(of, {}, keys()).decide_leftover(leftover, NOW)
 
 
-def told(decision: Decision) -> str:
+def described(decision: Decision) -> str:
     """`create`, `create in a new row`, `record CREATE_FAILED`, `removed`, `waits: backoff +5`, `settled`, …"""
     if isinstance(decision, Settled):
         return "settled" if decision.step is None else "settled, noted"
     if isinstance(decision, Waiting):
         due = "" if decision.due_at is None else f" +{decision.due_at - NOW:g}"
         return f"waits: {decision.why}{due}"
-    return _told_step(decision)
+    return _described_step(decision)
 
 
-def _told_step(step: Step) -> str:
+def _described_step(step: Step) -> str:
     if step.removed:
         return "removed"
     what = str(step.verb)
@@ -130,4 +130,4 @@ def events(decision: Decision) -> list[str]:
 
 def first_steps(of: World) -> dict[str, str]:
     """What may be done at once: row key -> told."""
-    return {step.row.key: told(step) for step in Frontier(of, keys()).steps(NOW, 1000)}
+    return {step.row.key: described(step) for step in Frontier(of, keys()).steps(NOW, 1000)}

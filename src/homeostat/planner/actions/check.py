@@ -1,6 +1,6 @@
 """Requests about existing things that change no desired state: to look first, to converge, to check (CV8, CV9). Pure.
 
-A check tells whether each resource is as it should be, and changes nothing, as in Heat.
+A check finds out whether each resource is as it should be, and changes nothing, as in Heat.
 """
 
 from homeostat.model.intent import LeftAlone, OperationIntent, left_alone_for
@@ -41,14 +41,14 @@ def look_first(world: World, row: Resource) -> Waiting | None:
 
 
 def heals(world: World, row: Resource) -> bool:
-    """Return whether the resource is brought back when it is not as it should be, unasked or since a user asked.
+    """Return whether the resource is brought back when it is not as it should be, by itself or on request.
 
     What is adopted is left as it is until all of the stack is adopted, and nothing is brought back while the stack is
     locked or suspended.
     """
     if world.stack.held or (world.stack.adopting and row.asked_at is None):
         return False
-    # A revision in progress brings about what it says, even where continuous convergence is switched off.
+    # A revision in progress is brought about, even where continuous convergence is switched off.
     rolled_out = unsettled(world) and not world.stack.halted
     return world.stack.converges(row.name) or row.asked_at is not None or rolled_out
 
@@ -136,7 +136,7 @@ def _unmade(world: World, row: Resource, now: float) -> Decision:
     """Check a resource that could not be made.
 
     Without a thing its check fails; a thing that has become ready after its time was over is well; one that is there
-    and of no use keeps its state.
+    and broken stays as it is.
     """
     if row.handle == "":
         return _checked(world, row, Status.FAILED, row.reason, now)
@@ -150,7 +150,7 @@ def _unmade(world: World, row: Resource, now: float) -> Decision:
 
 
 def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
-    """Return the verdict on a thing that could not be made in its time, if it is there by now and of use, else None."""
+    """Return the verdict on a thing that could not be made in its time, if it exists by now and works, else None."""
     if row.handle == "" or not is_outside(row.type) or row.external_id is not None:
         return None
     kind = type_of(row.type)

@@ -1,7 +1,7 @@
 """Actions on existing things: suspend, resume, lock and unlock. Pure.
 
 They are revisions with the same desired state, like a check (ADR 0020, ADR 0037). Nothing is created, changed or
-deleted for them: what is in progress comes to its end, what was never made is passed by, and each thing is treated as
+deleted for them: what is in progress comes to its end, what was never made is passed by, and each thing is handled as
 its type says. A stack that is suspended or locked is held: nothing of it is changed until it is resumed or unlocked.
 """
 
@@ -60,7 +60,7 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
     action = asked_of(stack, row)
     if not action:
         return SETTLED
-    # To record an action here would forget that the row has failed, so it keeps its state.
+    # To record an action here would lose that the row has failed, so it stays as it is.
     if row.failed and row.action not in MAINTENANCE:
         return _refuse_suspension(context, row) if action == Action.SUSPEND else SETTLED
     if kind_of(row.type) == "stack":
@@ -72,7 +72,7 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
 
 
 def _refuse_suspension(context: Context, row: Resource) -> Settled:
-    """Refuse to suspend a failed resource: it keeps its state, and the stack fails for it."""
+    """Refuse to suspend a failed resource: it stays as it is, and the stack fails for it."""
     # A failure of this revision is what fails the stack.
     row.revision = context.world.stack.revision
     return Settled(Step(Verb.RECORD, row))
@@ -91,7 +91,7 @@ def _apply(context: Context, row: Resource, action: str, method: MaintenanceMeth
     # Without a mark nothing was done to the thing on behalf of the stack, so there is nothing to undo.
     if cleared and cleared not in (row.marks or {}):
         return _record_done(context, row, action, now)
-    # After a failure the field proves nothing for a gradual treatment: a stack in another region shows the action
+    # After a failure the field proves nothing for a gradual method: a stack in another region shows the action
     # SUSPEND also when that has failed. So it is requested again.
     if method.is_done(thing.seen.properties) and not (row.failed and method.gradual):
         # Whatever has suspended it before: it is resumed together with its stack.
@@ -132,7 +132,7 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
 
 
 def _begin(context: Context, row: Resource, action: str, method: MaintenanceMethod, now: float) -> Step:
-    """Intend a treatment.
+    """Intend the action on the thing.
 
     The mark is stored before the act, so that whatever may have been done to the thing is undone later.
     """
@@ -169,7 +169,7 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
         outcome.judge_at_rest(context.world, row, verdict)
         return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
     if row.acted_at is None:
-        # Treatments are idempotent, so an answer that was lost needs no search.
+        # Maintenance methods are idempotent, so an answer that was lost needs no search.
         return _repeat(context, row, now)
     if verdict.condition is Condition.BROKEN:
         return context.acts.fail(row, verdict.reason, now)
@@ -180,7 +180,7 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
 def _is_reflected(row: Resource) -> bool:
     """Return whether the thing itself shows the result.
 
-    A nested stack that was not asked yet still shows its state from before.
+    A nested stack that has not got the request yet still shows its state from before.
     """
     return row.acted_at is not None or kind_of(row.type) != "stack"
 

@@ -1,4 +1,4 @@
-"""Signs that a thing is suspended, resumed, locked or unlocked for its stack, and the marks that remember it. Pure."""
+"""Signs that a thing is suspended, resumed, locked or unlocked for its stack, and the marks that record it. Pure."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ UNLOCK_FIRST = "it is unlocked first"
 
 
 def verdict(world: World, row: Resource, now: float) -> Verdict:
-    """Judge a thing; one that is being treated by whether the treatment is done."""
+    """Judge a thing; one under maintenance by whether that is done."""
     kind = type_of(row.type)
     thing = thing_of(world, row, kind)
     found = kind.judge(thing, now)
@@ -29,7 +29,7 @@ def verdict(world: World, row: Resource, now: float) -> Verdict:
     method = kind.maintenance_method(thing, row.action)
     if method is None or found.condition in (Condition.ABSENT, Condition.UNKNOWN):
         return found
-    # Before the field is read: it may show the new value while the treatment is under way, or has failed.
+    # Before the field is read: it may show the new value while the act is under way, or has failed.
     if method.gradual and _under_way_or_broken(found):
         return found
     if method.is_done(thing.seen.properties):
@@ -40,7 +40,7 @@ def verdict(world: World, row: Resource, now: float) -> Verdict:
 def _under_way_or_broken(found: Verdict) -> bool:
     """Return whether the thing is changing, or broken.
 
-    A status that calls for an operation is not counted: it may merely be the status from before the treatment.
+    A status that calls for an operation is not counted: it may merely be the status from before the act.
     """
     broken = found.condition is Condition.BROKEN and found.remedy is not Remedy.OPERATE
     return broken or found.condition is Condition.PENDING

@@ -1,7 +1,7 @@
 """Snapshots of whole stacks: the part of each resource. Pure.
 
-The thing itself is left as it is. Its cloud is asked for a snapshot with a token that is stored first, and the resource
-is done once an observation shows this snapshot complete. Nested stacks are asked for the same.
+The thing itself is left as it is. A snapshot is requested of its cloud, with a token that is stored first, and the
+resource is done once an observation shows this snapshot complete. Nested stacks get the same request.
 """
 
 from homeostat.model.intent import OperationIntent, adoption_of
@@ -17,7 +17,7 @@ from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
 from homeostat.resources.registry import is_known, kind_of, type_of
 
-GIVEN_UP = "the snapshot is given up: something else was asked of the stack"
+GIVEN_UP = "the snapshot is given up: something else was requested of the stack"
 
 
 def take(world: World, row: Resource | None, now: float) -> Decision:
@@ -28,16 +28,16 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
         if row.failed:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         return SETTLED
-    # The thing is not taken over yet; the intent must go on remembering that it has to be.
+    # The thing is not taken over yet; the intent must go on saying so.
     if adoption_of(row.intent) is not None:
         return SETTLED
     if kind_of(row.type) == "stack":
         return check.pass_on(world, row, snapshot_state.SNAPSHOT, now)
     if not _has_data(row):
-        # To record an action would forget that the row has failed.
+        # To record an action would lose that the row has failed.
         return SETTLED if row.failed else _nothing_to_keep(world, row, now)
     if check.left_alone(row):
-        # The snapshot takes the place of this note in the intent: judged again later, the thing is left alone anew.
+        # The snapshot takes the place of this note in the intent: judged again later, the thing is left alone again.
         row.judged = outcome.UNJUDGED
     row.action, row.status, row.reason = Action.SNAPSHOT, Status.IN_PROGRESS, outcome.CHANGED
     row.revision, row.updated_at = world.stack.revision, now
@@ -64,7 +64,7 @@ def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:
 
 
 def _ask(world: World, row: Resource) -> Step:
-    """Ask for the snapshot. It is made only once, however often it is requested, since the token is the same."""
+    """Request the snapshot. It is made only once, however often it is requested, since the token is the same."""
     row.attempts += 1
     row.acted_at = row.due_at = None
     mine = snapshot_state.token_of(row)
@@ -94,7 +94,7 @@ def go_on(world: World, row: Resource, now: float) -> Decision:
 
 def _being_made(world: World, row: Resource, now: float) -> Decision:
     mine = snapshot_state.observed(world, row)
-    # The snapshot was lost after the cloud had accepted the request, or the cloud lists late. To ask again is
+    # The snapshot was lost after the cloud had accepted the request, or the cloud lists late. A second request is
     # idempotent.
     if mine is None:
         due_at = (row.acted_at or now) + world.listing_lag_s + RETRY.delay_s(row.attempts)

@@ -1,4 +1,4 @@
-"""Progress of the snapshot of a thing, as its row remembers it, and as it was seen. Pure.
+"""Progress of the snapshot of a thing, as its row records it, and as it was observed. Pure.
 
 With the deletion policy Snapshot the intent of a row that is being deleted goes from an `OperationIntent` to
 `SnapshotMade`: only then may the thing be deleted.

@@ -1,6 +1,6 @@
 """Adoption: taking over existing things from an exported document. No cloud creates or changes anything. Pure.
 
-A thing of a cloud is looked at. Nested stacks, what the service keeps itself and what exists in it alone are made anew
+A thing of a cloud is looked at. Nested stacks, and what exists in the service alone, are created again
 from the document. What differs is healed once the whole stack is adopted, like any other drift (CV16).
 """
 
@@ -22,7 +22,7 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
 ADOPT = "adopt"
-"""Operation on what the service keeps itself."""
+"""Operation on the service's own records."""
 
 
 def begin(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
@@ -42,7 +42,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now, Action.ADOPT)
     if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in builtin_kinds.KINDS:
-        # Only what is made anew carries a token. A row without one shows that its thing was not made here.
+        # Only what is created again carries a token. A row without one shows that its thing was not made here.
         row.token = row.token or token(row.key, context.world.next_stamp())
     elif is_outside(row.type):
         row.handle = want.kind.adopted_handle(data["id"], want.kind.complete(want.values))

@@ -80,7 +80,7 @@ def _is_failed_stack(context: Context, row: Resource, verdict: Verdict) -> bool:
 def _forbidden(definition: Definition, verdict: Verdict) -> bool:
     """Return whether the environment forbids the act that would bring the resource back.
 
-    Creating anew what is gone is always allowed: it touches nothing.
+    Creating again what is gone is always allowed: it touches nothing.
     """
     if verdict.condition is Condition.ABSENT:
         return False

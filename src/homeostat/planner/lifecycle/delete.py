@@ -78,7 +78,7 @@ def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
 def _is_spared(context: Context, row: Resource) -> bool:
     """Return whether the thing stays, since its stack is abandoned, or was to adopt it.
 
-    What was made here carries a token. A nested stack is deleted in any case, and lets go of its own things. So are
+    What was made here carries a token. A nested stack is deleted in any case, and releases its own things. So are
     things of the service that users could not find or delete without the stack. A thing that is still to be taken
     over does not belong to the stack yet, and stays whatever the stack does.
     """
@@ -101,11 +101,11 @@ def _stop_at_hook(context: Context, row: Resource, hook: str, now: float) -> Ste
 def _policy_of(context: Context, row: Resource) -> str:
     """Return the deletion policy that holds for a row.
 
-    That is the one it was last given. In the middle of its deletion the policy of a newer revision counts instead
+    That is its last one. In the middle of its deletion the policy of a newer revision counts instead
     (CV14), and Retain in the newest revision counts in any case.
     """
     if context.world.stack.abandoned and kind_of(row.type) == NestedStack.kind:
-        # An abandoned nested stack has to be asked to let go of its own things, which is a deletion to it.
+        # An abandoned nested stack has to release its own things, which is a deletion to it.
         return DeletionPolicy.DELETE
     if row.name in context.world.policies:
         return context.world.policies[row.name]
@@ -157,22 +157,22 @@ def _unlock(context: Context, row: Resource, now: float) -> Step:
 
 
 def _give_up(context: Context, row: Resource, now: float) -> Step:
-    """Fail the deletion of a thing whose type is not known any more; let go of it when that is requested again."""
+    """Fail the deletion of a thing whose type is not known any more; release it when that is requested again."""
     if row.deleting and row.failed:
         return _remove_row(context, row, f"{row.handle} is left as it is: its type {row.type} is not known any more")
-    reason = f"{unknown(row.type)}, or delete {row.handle} yourself and ask again: then it is let go of"
+    reason = f"{unknown(row.type)}, or delete {row.handle} yourself and delete it again: then it is released"
     return context.acts.fail(row, reason, now, Action.DELETE)
 
 
 def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
-    """Continue a deletion that has begun; let go of the thing at once if a newer revision keeps it (CV14)."""
+    """Continue a deletion that has begun; release the thing at once if a newer revision retains it (CV14)."""
     if row.status == Status.COMPLETE:
         last = _stop_at_hook(context, row, POST_DELETE, now)
         return last or Step(Verb.RECORD, row, row.reason, removed=True)
     if _is_retained(row):
         return _retain(context, row)
     if row.failed:
-        # No newer revision has asked for the deletion again.
+        # No newer revision has requested the deletion again.
         if row.revision == context.world.stack.revision or not context.unsettled:
             waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
             return _remove_if_gone(context, row, now) or _release_healing(context, row) or waiting
@@ -263,7 +263,7 @@ def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
     """
     mine = snapshot_state.deletion_token(row)
     old = snapshot_state.observed(context.world, row) if mine else None
-    # After a failed deletion a complete or failed snapshot is of no use: the thing may have been written to since.
+    # After a failed deletion a complete or failed snapshot does not count: the thing may have been written to since.
     spent = old is not None and old.get("status") != snapshot_state.CREATING
     again = bool(mine) and not (row.failed and spent)
     step = Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT)

@@ -103,7 +103,7 @@ def _update_again(context: Context, definition: Definition, row: Resource, now: 
 
 
 def _after_check(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Keep what is well by now; replace what is gone or of no use, under the rules of healing."""
+    """Keep what is well by now; replace what is gone or broken, under the rules of healing."""
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)

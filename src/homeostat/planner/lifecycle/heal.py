@@ -36,7 +36,7 @@ def mend(context: Context, definition: Definition, row: Resource, verdict: Verdi
 
 
 def recreate(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
-    """Make a missing or broken thing anew, at growing intervals, and fail after too many attempts (CV13)."""
+    """Replace a missing or broken thing, at growing intervals, and fail after too many attempts (CV13)."""
     required = context.missing_requirements(definition)
     if required is not None:
         return required

@@ -113,7 +113,7 @@ def _repeat(context: Context, definition: Definition, row: Resource, now: float)
 def _judge(context: Context, row: Resource, now: float) -> Verdict:
     """Judge a thing whose act is in in_progress.
 
-    A thing found after its answer was lost is BROKEN if it is of no use without what only that answer told.
+    A thing found after its answer was lost is BROKEN if it does not work without what only that answer had.
     """
     kind = type_of(row.type)
     thing = thing_of(context.world, row, kind)

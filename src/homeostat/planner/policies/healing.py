@@ -44,7 +44,7 @@ BRAKE_S = 2.0
 def held_back(
     context: Context, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
 ) -> Decision | None:
-    """Return the reason why a thing is not healed yet, or the step that asks for consent; None if it may be healed.
+    """Return the reason why a thing is not healed yet, or the step that requests consent; None if it may be healed.
 
     Args:
         gone: Whether the thing is absent.
@@ -121,7 +121,7 @@ def _consent_first(context: Context, row: Resource) -> bool:
 def _is_agreed(
     context: Context,
 ) -> bool:
-    """Return whether a user has requested to converge the whole stack, whatever it takes."""
+    """Return whether a user has requested to converge the whole stack, without limits."""
     return context.unsettled and context.world.stack.look_from is not None
 
 
@@ -149,7 +149,7 @@ def look_once_more(context: Context, row: Resource, now: float) -> Step | Waitin
 
 
 def replaced_for_absence(row: Resource, now: float) -> None:
-    """Remember on the old row why another thing is made."""
+    """Mark the old row: another thing is made since its own is absent."""
     if outcome.is_looked_for(row):
         row.marks = with_lost(row, now)
 

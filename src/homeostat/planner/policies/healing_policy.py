@@ -13,8 +13,8 @@ POLICIES = (REPLACE, ASK)
 def policy_in(metadata: Any) -> str | None:
     """Return the policy in the metadata of a resource; None if they have none."""
     section = metadata.get(SECTION) if isinstance(metadata, Mapping) else None
-    said = section.get(HEALING) if isinstance(section, Mapping) else None
-    return said if isinstance(said, str) else None
+    policy = section.get(HEALING) if isinstance(section, Mapping) else None
+    return policy if isinstance(policy, str) else None
 
 
 def check(metadata: Any, path: tuple[str | int, ...]) -> None:

@@ -64,8 +64,8 @@ def marked(row: Resource, mark: Mark) -> Event:
 def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> Event:
     """Make a failed check of a row COMPLETE, whether it was marked or not; return the event.
 
-    The row is judged anew by what is seen of it. One whose thing was never made fails as it did before the mark: saying
-    that it is well makes nothing.
+    The row is judged again by what is seen of it. One whose thing was never made fails as it did before the mark:
+    taking the mark away makes nothing.
 
     Args:
         settled_revision: Newest revision at which its shard came to rest. The row was never compared with a later one
@@ -90,7 +90,7 @@ def _failed_as_before(row: Resource, now: float) -> Event:
 
 
 def forget(row: Resource) -> None:
-    """Remove the mark: the thing that carried it is gone, or is judged anew."""
+    """Remove the mark: the thing that carried it is gone, or is judged again."""
     row.marks = {name: mark for name, mark in (row.marks or {}).items() if name != UNHEALTHY} or None
 
 
@@ -110,7 +110,7 @@ def expire(world: World, row: Resource, now: float) -> Step:
 
 
 def fails_again(row: Resource, mark: Mark, now: float) -> Step:
-    """Something was done about it that left the mark as it is: while it waits, it has failed its check as before."""
+    """Fail the check of a marked row again, since an act in between has left its mark."""
     row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.FAILED, mark.reason, now
     return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, row.reason)])
 

@@ -1,4 +1,4 @@
-"""Questions to the planner that change nothing.
+"""What the planner would do, without doing it.
 
 - `explain`: why a resource does not move
 - `estimate`: how long it will take

@@ -1,6 +1,6 @@
 """Explanations: why each resource and leftover of a shard is not at rest, and what would move it (CV19).
 
-The planner itself is asked what it would do now, what it gives a reason not to do, and what it would do later. Nothing
+The planner itself decides what it would do now, what waits for which reason, and what it would do later. Nothing
 of that is carried out, and the world is useless afterwards.
 """
 
@@ -28,7 +28,7 @@ LOOK, COMPARE = "look", "compare"
 """Next acts that are no step: a look by an observer, and comparing a resource with its definition."""
 
 PATIENCE_S = 5.0
-"""Seconds that a shard is due before a missing worker is given as the reason."""
+"""Seconds that a shard is due before a missing worker is the reason."""
 
 CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.LEAVING, Why.HALTED})
 """Reasons whose cause is another resource."""
@@ -164,7 +164,7 @@ def with_pause(each: Explanation, child: StackFacts) -> Explanation:
 
 
 class RowBefore(NamedTuple):
-    """A row before the planner was asked, which changes rows by deciding."""
+    """A row before the planner decided, which changes rows."""
 
     type: str
     key: str
@@ -228,7 +228,7 @@ class _Explainer:
         return found | {name: each for name, each in left_alone if each is not None}
 
     def _examined(self, waiting: Waiting) -> Waiting:
-        """Complete what the planner says by facts it does not have."""
+        """Complete a reason of the planner by facts that it does not have."""
         row, world = self._rows.get(waiting.key), self._world
         if waiting.why in SEEN_TO_END and row is not None and is_outside(row.type) and world.blind:
             since = world.looked_at or waiting.since
@@ -264,12 +264,14 @@ class _Explainer:
         return Waiting(name, Why.TURN, (), "its shard is due", shard.wake_at)
 
     def _awaiting_answer(self, node: Node, name: str) -> Waiting | None:
-        """Explain a node by a request that has no answer yet: its row says so before the cloud hears of it."""
+        """Explain a node by a request that has no answer yet: its row shows it before it is sent."""
         row = self._row(node)
         if row is None or row.status != Status.IN_PROGRESS or not is_outside(row.type):
             return None
         kind = type_of(row.type).kind
-        reason = f"a worker has asked the cloud ({kind}) for it ({row.action.lower()}), and there is no answer yet"
+        reason = (
+            f"a worker has sent the request ({row.action.lower()}) to the cloud ({kind}), and there is no answer yet"
+        )
         return Waiting(name, Why.ANSWER, (), reason, row.updated_at)
 
     def _blocked(self, node: Node, blockers: Sequence[Node]) -> Waiting:
@@ -341,7 +343,7 @@ class _Explainer:
             return Verb.DELETE, None
         if waiting.why not in {Why.BACKOFF, Why.UNSEEN, *SEEN_TO_END}:
             return "", None
-        # This changes the frontier and its rows, so everything else was asked before.
+        # This changes the frontier and its rows, so it comes last.
         step = self._frontier.step_at(node, waiting.due_at) if waiting.due_at is not None else None
         if step is not None:
             return _word(step), waiting.due_at

@@ -13,7 +13,7 @@ from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.world import Resource, World
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.current import current_row
-from homeostat.planner.decide import keep
+from homeostat.planner.decide import decide
 from homeostat.planner.lifecycle import external
 from homeostat.planner.lifecycle.delete import RETAINED
 from homeostat.planner.scope import RowScope
@@ -112,7 +112,7 @@ class ShardPreviewer:
         if row is not None and row.action == Action.INIT:
             self._context.acts.begin(definition, row, now)
         else:
-            keep(self._context, definition, now)
+            decide(self._context, definition, now)
         if row is not None and note.fate in (Fate.UNCHANGED, Fate.UPDATED):
             note.sections = _sections(was, (row.metadata, row.deletion_policy))
             if POLICY in note.changed:
@@ -245,7 +245,7 @@ def _why_replaced(definition: Definition, row: Resource) -> str:
         return f"its type changes from {row.shown_type} to {definition.called or definition.type}"
     if row.failed:
         return f"it failed before: {row.reason}"
-    return "every update makes it anew" if type_of(row.type).renewed else row.reason
+    return "every update replaces it" if type_of(row.type).renewed else row.reason
 
 
 def _going(row: Resource) -> ResourcePreview:

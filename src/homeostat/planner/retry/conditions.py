@@ -15,7 +15,7 @@ from homeostat.resources.registry import type_of
 def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bool:
     """Return whether a failed resource of a stack at rest is worth another try.
 
-    A resource whose thing has vanished meanwhile is made anew. One whose thing is broken is left to users, since to
+    A resource whose thing has vanished meanwhile is created again. One whose thing is broken is left to users, since to
     retry would be to replace it.
 
     Args:

@@ -9,11 +9,11 @@ from tests.unit.planner.worlds import (
     TEST,
     VOLUME,
     absent,
-    drop,
-    keep,
+    decide,
+    decide_leftover,
+    described,
     row,
     seen,
-    told,
     unanswered,
     unknown,
     wanted,
@@ -336,7 +336,7 @@ def test_keep(
 ) -> None:
     rows = [mine] if mine is not None else []
     looks = {"a1": look} if look is not None else {}
-    assert told(keep(world([definition], rows, looks, **more), definition)) == expected
+    assert described(decide(world([definition], rows, looks, **more), definition)) == expected
 
 
 DROPPED: dict[str, tuple[Resource, Seen | None, dict[str, Any], str]] = {
@@ -373,4 +373,4 @@ DROPPED: dict[str, tuple[Resource, Seen | None, dict[str, Any], str]] = {
 def test_drop(reason: str) -> None:
     leftover, look, more, expected = DROPPED[reason]
     looks = {"a1": look} if look is not None else {}
-    assert told(drop(world([], [leftover], looks, **more), leftover)) == expected
+    assert described(decide_leftover(world([], [leftover], looks, **more), leftover)) == expected
