@@ -8,7 +8,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event
 from homeostat.model.world import Resource, Seen
 from homeostat.store.database import Database
-from homeostat.store.shards import shard_state, shards
+from homeostat.store.shards import leases, shard_state
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks.action_begin import NewStack, add
 from homeostat.store.stacks.revisions import EMPTY
@@ -22,7 +22,7 @@ def bare_rows(n: int, database: str) -> tuple[float, float]:
     with database_url(database) as url, contextlib.closing(opened(url)) as db:
         with db.write() as tx:
             add(db, tx, NewStack("s", "p", "n"), EMPTY, time.time(), 3600.0)
-            lease = shards.claim(tx, "s", 0, "bench", time.time(), 600.0)
+            lease = leases.claim(tx, "s", 0, "bench", time.time(), 600.0)
         if lease is None:
             raise RuntimeError("the shard could not be claimed")
         wall, cpu = time.perf_counter(), time.process_time()
@@ -31,7 +31,7 @@ def bare_rows(n: int, database: str) -> tuple[float, float]:
         return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def _batch(db: Database, lease: shards.Lease, numbers: range) -> None:
+def _batch(db: Database, lease: leases.Lease, numbers: range) -> None:
     rows = [
         Resource(f"k{i:011d}", "s", 0, f"r{i}", "OS::Heat::TestResource", properties={"value": "v"}) for i in numbers
     ]
@@ -40,14 +40,14 @@ def _batch(db: Database, lease: shards.Lease, numbers: range) -> None:
     for row in rows:
         intended.insert(row)
     with db.write() as tx:
-        shards.renew(tx, lease, time.time(), 600.0)
+        leases.renew(tx, lease, time.time(), 600.0)
         shard_state.record(db, tx, "s", intended, time.time())
     for row in rows:
         row.handle, row.status = row.key, "COMPLETE"
         outcome.conclude(row)
         outcome.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, row.key, {"value": "v"}, 0.0), 1))
     with db.write() as tx:
-        shards.renew(tx, lease, time.time(), 600.0)
+        leases.renew(tx, lease, time.time(), 600.0)
         shard_state.record(db, tx, "s", outcome, time.time())
 
 

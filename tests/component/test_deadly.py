@@ -11,7 +11,7 @@ from homeostat.convergence.jobs.conductor import DEADLY_RETRY, run_pass
 from homeostat.model.errors import Transient
 from homeostat.model.waiting import Why
 from homeostat.store.operation import health, workers
-from homeostat.store.shards import shards
+from homeostat.store.shards import leases, shards
 from tests.component.running import LIMITS, Service, volume
 from tests.component.test_explaining import whys
 
@@ -22,7 +22,7 @@ def crash(service: Service, *, stored: bool = False) -> None:
     service.board.claim(job, f"worker that ends at {service.clock.time}")
     if stored:
         with service.db.write() as tx:
-            shards.renew(tx, job.lease, service.clock.now(), LIMITS.lease_s)
+            leases.renew(tx, job.lease, service.clock.now(), LIMITS.lease_s)
     service.clock.time += LIMITS.lease_s + 0.1
 
 

@@ -9,7 +9,7 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.store import schema
-from homeostat.store.shards import shards
+from homeostat.store.shards import leases
 from tests.component.running import LIMITS, Service, double, server, template, volume
 
 
@@ -90,7 +90,7 @@ def test_a_superseded_pass_tells_of_all_it_has_made_since_its_last_transaction()
         answers = create(*arguments)
         service.clock.time += LIMITS.lease_s + 1
         with service.db.write() as tx:
-            assert shards.claim(tx, job.stack_id, job.number, "w2", service.clock.now(), LIMITS.lease_s) is not None
+            assert leases.claim(tx, job.stack_id, job.number, "w2", service.clock.now(), LIMITS.lease_s) is not None
         return answers
 
     with pytest.MonkeyPatch.context() as patch:

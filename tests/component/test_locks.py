@@ -15,9 +15,9 @@ from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation
 from homeostat.model.world import Seen
 from homeostat.store.database import Database
-from homeostat.store.shards import observations, shard_state, shards
+from homeostat.store.shards import leases, observations, shard_state
+from homeostat.store.shards.leases import Lease
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.shards.shards import Lease
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, resource
 
 THINGS = 40
@@ -45,7 +45,7 @@ class Contention:
 
     def _store(self, writes: Writes) -> None:
         with self.db.write() as tx:
-            shards.renew(tx, self.lease, NOW, LEASE_S)
+            leases.renew(tx, self.lease, NOW, LEASE_S)
             shard_state.record(self.db, tx, self.stack_id, writes, NOW)
 
     def one_pass(self) -> None:

@@ -22,7 +22,7 @@ from homeostat.desired.graphs import (
 )
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded, Terminal, Transient
-from homeostat.store.shards import shards
+from homeostat.store.shards import leases, shards
 from homeostat.store.stacks.revisions import Desired
 from tests.component.running import PROJECT, Service, double, server, template, volume
 
@@ -269,7 +269,7 @@ def test_a_stale_owner_drops_its_pass_and_leaves_the_shard_to_the_new_one() -> N
     stale = service.claim()
     service.clock.time += 6.0
     with service.db.write() as tx:
-        newer = shards.claim(tx, stale.stack_id, stale.number, "w2", service.clock.now(), 5.0)
+        newer = leases.claim(tx, stale.stack_id, stale.number, "w2", service.clock.now(), 5.0)
     assert newer is not None
     run_pass(service.reconciler, stale)
     assert service.states(stale.stack_id) == {}
@@ -285,7 +285,7 @@ def test_a_worker_frozen_before_its_act_does_not_act_any_more(monkeypatch: pytes
     def thaws_late(*arguments: Any) -> Any:
         service.clock.time += 6.0
         with service.db.write() as tx:
-            assert shards.claim(tx, job.stack_id, job.number, "w2", service.clock.now(), 5.0) is not None
+            assert leases.claim(tx, job.stack_id, job.number, "w2", service.clock.now(), 5.0) is not None
         return call(*arguments)
 
     with monkeypatch.context() as patch:

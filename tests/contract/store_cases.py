@@ -12,8 +12,8 @@ from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.shards import shards
-from homeostat.store.shards.shards import Lease
+from homeostat.store.shards import leases, shards
+from homeostat.store.shards.leases import Lease
 from homeostat.store.stacks import action_begin, action_end, stacks
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired
@@ -68,7 +68,7 @@ def claim(
     db: Database, stack_id: str, number: int = 0, owner: str = "w", at: float = NOW, lease_s: float = LEASE_S
 ) -> Lease:
     with db.write() as tx:
-        lease = shards.claim(tx, stack_id, number, owner, at, lease_s)
+        lease = leases.claim(tx, stack_id, number, owner, at, lease_s)
     assert lease is not None
     return lease
 

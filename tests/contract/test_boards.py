@@ -17,8 +17,9 @@ from homeostat.convergence.jobs.redis_board import connect
 from homeostat.convergence.worker import fetch_board
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.shards import shards
-from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER, Lease
+from homeostat.store.shards import leases, shards
+from homeostat.store.shards.leases import Lease
+from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER
 
 SHORT_S = 1.0
 Boards = Callable[..., Any]
@@ -73,7 +74,7 @@ def new_stack(db: Database, name: str = "web", **more: Any) -> str:
 def finish(db: Database, job: Any, wake_at: float | None = None) -> None:
     """What a pass does at its end."""
     with db.write() as tx:
-        shards.release(tx, job.lease, job.lease.wakes, wake_at)
+        leases.release(tx, job.lease, job.lease.wakes, wake_at)
 
 
 def wake(db: Database, stack_id: str, priority: int = USER) -> None:
@@ -180,7 +181,7 @@ def test_an_owner_that_wakes_up_late_takes_nothing_away(database: Database, boar
     frozen, living = boards(), boards()
     stale = claimed(frozen, "frozen")
     with database.write() as tx:
-        shards.release(tx, stale.lease, 0, None)  # its lease is over
+        leases.release(tx, stale.lease, 0, None)  # its lease is over
     with contextlib.suppress(AttributeError):
         frozen._redis.delete(stale.owner_key)  # and so is its claim
     job = claimed(living, "living")
@@ -276,9 +277,9 @@ def test_a_job_that_is_not_due_any_more_is_removed(
     board = redis_boards()
     (job,) = jobs(board, 1)
     with database.write() as tx:
-        lease = shards.claim(tx, stack_id, 0, "of the other board", database.now_of(tx), LONG_S)
+        lease = leases.claim(tx, stack_id, 0, "of the other board", database.now_of(tx), LONG_S)
         assert lease is not None
-        shards.release(tx, lease, lease.wakes, None)
+        leases.release(tx, lease, lease.wakes, None)
     with pytest.raises(exceptions.UnclaimableJob):
         board.claim(job, "w")
     assert redis_running.client.hlen(board.listings_key) == 0

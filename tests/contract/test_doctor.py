@@ -20,7 +20,7 @@ from homeostat.store.database import Database, sqlite_url
 from homeostat.store.encryption.encrypted_cells import NO_KEYS, Keyring, key_id
 from homeostat.store.operation import workers
 from homeostat.store.operation.workers import Worker
-from homeostat.store.shards import retained, shard_state, shards
+from homeostat.store.shards import leases, retained, shard_state
 from homeostat.store.shards.orphans import Orphan, add
 from homeostat.store.shards.retained import Retained
 from homeostat.store.shards.shard_state import Writes
@@ -49,7 +49,7 @@ def asleep(db: Database, name: str = "web") -> str:
     stack_id = add_stack(db, name, at=time.time())
     lease = claim(db, stack_id, at=time.time() + 1)
     with db.write() as tx:
-        shards.release(tx, lease, lease.wakes, None)
+        leases.release(tx, lease, lease.wakes, None)
     return stack_id
 
 
@@ -163,7 +163,7 @@ def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:
     stack_id = add_stack(database, at=time.time())
     lease = claim(database, stack_id, at=time.time() + 1)
     with database.write() as tx:
-        shards.set_aside(tx, lease, "KeyError('x')", time.time() + LONG_S)
+        leases.set_aside(tx, lease, "KeyError('x')", time.time() + LONG_S)
     assert troubles(database) == {"bugs": Level.FAIL}
     assert "web (p-web) shard 0: KeyError('x')" in checks(database)["bugs"].found
 

@@ -10,7 +10,7 @@ from homeostat.model.errors import Rejected, Superseded
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.unhealthy import mark_of
 from homeostat.store.database import Database
-from homeostat.store.shards import shard_state, shards
+from homeostat.store.shards import leases, shard_state
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import views
 
@@ -78,7 +78,7 @@ def test_a_pass_that_has_the_row_in_hand_stores_nothing(database: Database) -> N
     intents = Writes()
     intents.intend(mine)
     with database.write() as tx:
-        assert shards.renew(tx, lease, NOW, 5.0) > lease.wakes
+        assert leases.renew(tx, lease, NOW, 5.0) > lease.wakes
         with pytest.raises(Superseded):
             shard_state.record(database, tx, stack_id, intents, NOW)
     assert loaded(database, stack_id).status == Status.FAILED

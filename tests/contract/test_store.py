@@ -28,7 +28,7 @@ from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.store import events, schema
 from homeostat.store.database import Database
-from homeostat.store.shards import shards
+from homeostat.store.shards import leases, shards
 from homeostat.store.stacks import action_begin, action_end, nested_status, revisions, stacks
 from homeostat.store.stacks.revisions import Desired
 
@@ -112,10 +112,10 @@ def test_a_stack_has_changed_when_something_was_stored_or_it_was_woken(database:
     before = changes()
     lease = claim(database, stack_id)
     with database.write() as tx:
-        shards.renew(tx, lease, NOW, 5.0, stores=False)
+        leases.renew(tx, lease, NOW, 5.0, stores=False)
     assert changes() == before, "it was merely looked after"
     with database.write() as tx:
-        shards.renew(tx, lease, NOW, 5.0)
+        leases.renew(tx, lease, NOW, 5.0)
     assert changes() > before
     before = changes()
     with database.write() as tx:

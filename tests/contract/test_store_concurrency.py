@@ -29,7 +29,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Seen
 from homeostat.store import events, schema
 from homeostat.store.database import Database
-from homeostat.store.shards import look_schedule, observations, orphans, shard_state, shards
+from homeostat.store.shards import leases, look_schedule, observations, orphans, shard_state
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import action_begin, action_end
@@ -38,27 +38,27 @@ ROUNDS = 15
 LATER = NOW + 1000
 
 
-def end_of_pass(database: Database, lease: shards.Lease, revision: int) -> bool:
+def end_of_pass(database: Database, lease: leases.Lease, revision: int) -> bool:
     """A pass that found everything at rest: locks the stack, then its shard. Did this complete the stack?"""
     with database.write() as tx:
         locked(database, tx, lease.stack_id)
-        wakes = shards.renew(tx, lease, NOW, LEASE_S)
+        wakes = leases.renew(tx, lease, NOW, LEASE_S)
         completed = come_to_rest(database, tx, lease.stack_id, lease.number, revision) is not None
-        shards.release(tx, lease, wakes, None)
+        leases.release(tx, lease, wakes, None)
     return completed
 
 
-def middle_of_pass(database: Database, lease: shards.Lease, writes: Writes) -> None:
+def middle_of_pass(database: Database, lease: leases.Lease, writes: Writes) -> None:
     """A pass that stores outcomes: its shard only."""
     with database.write() as tx:
-        shards.renew(tx, lease, NOW, LEASE_S)
+        leases.renew(tx, lease, NOW, LEASE_S)
         shard_state.record(database, tx, lease.stack_id, writes, NOW)
 
 
 def test_a_shard_is_claimed_by_one_of_many(database: Database) -> None:
     def try_to_claim(stack_id: str, owner: str) -> bool:
         with database.write() as tx:
-            return shards.claim(tx, stack_id, 0, owner, NOW, LEASE_S) is not None
+            return leases.claim(tx, stack_id, 0, owner, NOW, LEASE_S) is not None
 
     for number in range(ROUNDS):
         stack_id = add_stack(database, f"s{number}")
@@ -70,8 +70,8 @@ def test_a_shard_is_claimed_by_one_of_many(database: Database) -> None:
 def test_the_last_two_shards_complete_the_stack_once(database: Database) -> None:
     for number in range(ROUNDS):
         stack_id = add_stack(database, f"s{number}", shard_count=2)
-        leases = [claim(database, stack_id, shard) for shard in (0, 1)]
-        completed = at_once([partial(end_of_pass, database, lease, 1) for lease in leases])
+        held = [claim(database, stack_id, shard) for shard in (0, 1)]
+        completed = at_once([partial(end_of_pass, database, lease, 1) for lease in held])
         assert sorted(completed) == [False, True]
         assert stack_row(database, stack_id).status == Status.COMPLETE
         with database.read() as tx:
@@ -126,7 +126,7 @@ def test_users_and_passes_get_along(database: Database) -> None:
     def keep_settling(number: int) -> None:
         for _ in range(ROUNDS):
             with database.write() as tx:
-                lease = shards.claim(tx, stack_id, number, f"w{number}", NOW, LEASE_S)
+                lease = leases.claim(tx, stack_id, number, f"w{number}", NOW, LEASE_S)
             if lease is not None:
                 end_of_pass(database, lease, int(stack_row(database, stack_id).revision))
 
@@ -219,7 +219,7 @@ def test_a_rollback_never_overtakes_a_newer_intent(database: Database) -> None:
 def test_a_stale_owner_and_a_new_one_do_not_both_write(database: Database) -> None:
     """The old owner wakes up after its lease ran out, at the very moment at which the new one begins."""
 
-    def write(lease: shards.Lease, name: str) -> bool:
+    def write(lease: leases.Lease, name: str) -> bool:
         writes = Writes()
         writes.insert(resource(f"{lease.stack_id}-{name}", lease.stack_id, name))
         try:
@@ -228,10 +228,10 @@ def test_a_stale_owner_and_a_new_one_do_not_both_write(database: Database) -> No
             return False
         return True
 
-    def take_over(stack_id: str) -> shards.Lease:
+    def take_over(stack_id: str) -> leases.Lease:
         while True:  # a shard whose row is being written to is passed over: a conductor comes back to it
             with database.write() as tx:
-                lease = shards.claim(tx, stack_id, 0, "new", NOW + LEASE_S, LEASE_S)
+                lease = leases.claim(tx, stack_id, 0, "new", NOW + LEASE_S, LEASE_S)
             if lease is not None:
                 return lease
 

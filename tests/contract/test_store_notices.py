@@ -22,7 +22,7 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database
 from homeostat.store.operation import periodic
-from homeostat.store.shards import look_schedule, shards
+from homeostat.store.shards import fair_queue, leases, look_schedule, shards
 from homeostat.store.sql import notices
 
 WAKE = """
@@ -82,7 +82,7 @@ def test_what_makes_nothing_due_is_not_told_of(database: Database) -> None:
     lease = claim(database, stack_id)
     with hearing(database) as news:
         with database.write() as tx:
-            shards.renew(tx, lease, NOW, LEASE_S)
+            leases.renew(tx, lease, NOW, LEASE_S)
         assert not news.wait(0.05)
 
 
@@ -96,12 +96,12 @@ def test_another_process_is_heard(database: Database) -> None:
 def test_what_becomes_due_later_is_waited_for_until_then(database: Database) -> None:
     stack_id = add_stack(database, at=NOW + 30)
     with database.read() as tx:
-        waits = [shards.due_in(tx, now, 20.0) for now in (NOW, NOW + 20, NOW + 30, NOW + 40)]
+        waits = [fair_queue.due_in(tx, now, 20.0) for now in (NOW, NOW + 20, NOW + 30, NOW + 40)]
     assert waits == [20.0, 10.0, 0.0, 0.0]
     with database.write() as tx:
-        shards.claim(tx, stack_id, 0, "w", NOW + 30, LEASE_S)
+        leases.claim(tx, stack_id, 0, "w", NOW + 30, LEASE_S)
     with database.read() as tx:
-        assert shards.due_in(tx, NOW + 31, 20.0) == LEASE_S - 1, "its owner may die"
+        assert fair_queue.due_in(tx, NOW + 31, 20.0) == LEASE_S - 1, "its owner may die"
 
 
 def test_a_look_that_becomes_due_later_is_waited_for_until_then(database: Database) -> None:

@@ -13,7 +13,7 @@ from tests.waiting import until
 
 from homeostat.model.errors import Transient
 from homeostat.store.database import Database
-from homeostat.store.shards import look_schedule, shards
+from homeostat.store.shards import leases, look_schedule, shards
 from homeostat.store.shards.shards import HEAL
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import stacks
@@ -59,7 +59,7 @@ def test_nobody_waits_for_a_pass_that_waits_for_him(postgresql_database_url: str
 
     other = threading.Thread(target=act)
     with db.write() as tx:
-        shards.renew(tx, lease, NOW, LEASE_S)
+        leases.renew(tx, lease, NOW, LEASE_S)
         other.start()
         until(lambda: _blocked(db), "the other one to wait for the shard of the child")
         shards.wake(tx, ROOT, NOW, HEAL, [0])
@@ -79,11 +79,11 @@ def test_a_heartbeat_does_not_wait_for_a_shard_that_is_written_to(postgresql_dat
     db.migrate()
     add_stack(db, "a")
     add_stack(db, "b", root_id=ROOT, parent_id=ROOT, parent_shard=0, depth=1)
-    leases = [claim(db, ROOT), claim(db, CHILD)]
+    held = [claim(db, ROOT), claim(db, CHILD)]
     with db.write() as tx:
-        shards.renew(tx, leases[1], NOW, LEASE_S)
+        leases.renew(tx, held[1], NOW, LEASE_S)
         with db.write() as beat:
-            shards.renew_all(beat, leases, NOW + 1, LEASE_S)
+            leases.renew_all(beat, held, NOW + 1, LEASE_S)
     kept = [shard_row(db, stack_id).lease_until for stack_id in (ROOT, CHILD)]
     db.close()
     assert kept == [NOW + 1 + LEASE_S, NOW + LEASE_S]

@@ -12,7 +12,7 @@ from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.shards import look_schedule, shard_state, shards
+from homeostat.store.shards import fair_queue, leases, look_schedule, shard_state, shards
 from homeostat.store.shards.look_schedule import TAKEN_S
 from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER
 from homeostat.store.stacks.revisions import EMPTY
@@ -20,9 +20,9 @@ from homeostat.store.stacks.revisions import EMPTY
 LATER = NOW + LEASE_S + 1
 
 
-def release(db: Database, lease: shards.Lease, wake_at: float | None = None) -> bool:
+def release(db: Database, lease: leases.Lease, wake_at: float | None = None) -> bool:
     with db.write() as tx:
-        return shards.release(tx, lease, lease.wakes, wake_at)
+        return leases.release(tx, lease, lease.wakes, wake_at)
 
 
 def wake(db: Database, stack_id: str, at: float = NOW, priority: int = USER) -> None:
@@ -32,7 +32,7 @@ def wake(db: Database, stack_id: str, at: float = NOW, priority: int = USER) -> 
 
 def due(db: Database, at: float = NOW, limit: int = 100) -> list[tuple[str, int]]:
     with db.read() as tx:
-        return [(row.stack_id, row.number) for row in shards.due(tx, at, limit)]
+        return [(row.stack_id, row.number) for row in fair_queue.due(tx, at, limit)]
 
 
 def asleep(db: Database, name: str, project: str = "p") -> str:
@@ -45,14 +45,14 @@ def asleep(db: Database, name: str, project: str = "p") -> str:
 # -- progress ---------------------------------------------------------------------------------------------------------
 
 
-def reached(db: Database, stack_id: str, *told: shards.PassProgress) -> list[tuple[int, int]]:
+def reached(db: Database, stack_id: str, *told: leases.PassProgress) -> list[tuple[int, int]]:
     """Planned and done after each release that tells of it."""
     found = []
     for each in told:
         wake(db, stack_id, NOW)
         lease = claim(db, stack_id)
         with db.write() as tx:
-            shards.release(tx, lease, lease.wakes, None, each)
+            leases.release(tx, lease, lease.wakes, None, each)
         row = shard_row(db, stack_id)
         found.append((row.planned, row.done))
     return found
@@ -60,14 +60,14 @@ def reached(db: Database, stack_id: str, *told: shards.PassProgress) -> list[tup
 
 def test_what_was_planned_stays_planned_until_nothing_is_left(database: Database) -> None:
     stack_id = add_stack(database)
-    steps = (shards.PassProgress(1, 5, 5, 2), shards.PassProgress(1, 4, 3, 2), shards.PassProgress(1, 6, 1, 2))
+    steps = (leases.PassProgress(1, 5, 5, 2), leases.PassProgress(1, 4, 3, 2), leases.PassProgress(1, 6, 1, 2))
     assert reached(database, stack_id, *steps) == [(5, 0), (5, 2), (6, 5)]
-    assert reached(database, stack_id, shards.PassProgress(1, 3, 0, 2)) == [(2, 2)]
+    assert reached(database, stack_id, leases.PassProgress(1, 3, 0, 2)) == [(2, 2)]
 
 
 def test_what_an_older_revision_has_reached_counts_nothing(database: Database) -> None:
     stack_id = add_stack(database)
-    assert reached(database, stack_id, shards.PassProgress(1, 5, 1, 5), shards.PassProgress(0, 9, 0, 9)) == [
+    assert reached(database, stack_id, leases.PassProgress(1, 5, 1, 5), leases.PassProgress(0, 9, 0, 9)) == [
         (5, 4),
         (5, 4),
     ]
@@ -75,7 +75,7 @@ def test_what_an_older_revision_has_reached_counts_nothing(database: Database) -
 
 def test_a_new_revision_begins_from_nothing_where_it_is_not_at_rest(database: Database) -> None:
     stack_id = add_stack(database)
-    reached(database, stack_id, shards.PassProgress(1, 5, 0, 5))
+    reached(database, stack_id, leases.PassProgress(1, 5, 0, 5))
     with database.write() as tx:
         shards.wake(tx, stack_id, NOW, USER, restart_at=0)
     assert shard_row(database, stack_id).done == 5
@@ -91,7 +91,7 @@ def test_a_claimed_shard_is_nobody_elses_until_its_lease_runs_out(database: Data
     stack_id = add_stack(database)
     first = claim(database, stack_id, owner="w1")
     with database.write() as tx:
-        assert shards.claim(tx, stack_id, 0, "w2", NOW + LEASE_S - 1, LEASE_S) is None
+        assert leases.claim(tx, stack_id, 0, "w2", NOW + LEASE_S - 1, LEASE_S) is None
     assert due(database, NOW + LEASE_S - 1) == []
     second = claim(database, stack_id, owner="w2", at=LATER)
     assert second.epoch == first.epoch + 1
@@ -104,12 +104,12 @@ def test_a_stale_owner_writes_nothing(database: Database) -> None:
     before = shard_row(database, stack_id)
 
     with pytest.raises(Superseded, match=f"newer owner than epoch {stale.epoch}"), database.write() as tx:
-        shards.renew(tx, stale, LATER, LEASE_S)
+        leases.renew(tx, stale, LATER, LEASE_S)
     assert release(database, stale, NOW) is False
     with database.write() as tx:
-        shards.set_aside(tx, stale, "a bug", LATER + 99)
+        leases.set_aside(tx, stale, "a bug", LATER + 99)
     with database.write() as tx:
-        shards.renew_all(tx, [stale], LATER, 1000.0)
+        leases.renew_all(tx, [stale], LATER, 1000.0)
 
     assert shard_row(database, stack_id) == before
 
@@ -118,7 +118,7 @@ def test_a_renewed_lease_lasts_longer(database: Database) -> None:
     stack_id = add_stack(database)
     lease = claim(database, stack_id)
     with database.write() as tx:
-        assert shards.renew(tx, lease, NOW + 4, LEASE_S) == lease.wakes
+        assert leases.renew(tx, lease, NOW + 4, LEASE_S) == lease.wakes
     assert due(database, NOW + 8) == []
     assert due(database, NOW + 4 + LEASE_S) == [(stack_id, 0)]
 
@@ -126,10 +126,10 @@ def test_a_renewed_lease_lasts_longer(database: Database) -> None:
 def test_a_heartbeat_renews_the_living_leases_that_it_names(database: Database) -> None:
     mine, others, expired, released = (add_stack(database, name) for name in ("a", "b", "c", "d"))
     claim(database, others, owner="you", at=NOW + 4)
-    leases = [claim(database, mine, at=NOW + 4), claim(database, expired), claim(database, released, at=NOW + 4)]
-    release(database, leases[2], None)
+    held = [claim(database, mine, at=NOW + 4), claim(database, expired), claim(database, released, at=NOW + 4)]
+    release(database, held[2], None)
     with database.write() as tx:
-        shards.renew_all(tx, leases, NOW + 6, LEASE_S)
+        leases.renew_all(tx, held, NOW + 6, LEASE_S)
     until = {stack_id: shard_row(database, stack_id).lease_until for stack_id in (mine, others, expired, released)}
     assert until == {mine: NOW + 6 + LEASE_S, others: NOW + 4 + LEASE_S, expired: NOW + LEASE_S, released: 0.0}
 
@@ -138,20 +138,20 @@ def test_leases_that_still_stand(database: Database) -> None:
     stack_id = add_stack(database, shard_count=3)
     stands, over, taken = (claim(database, stack_id, number) for number in range(3))
     with database.write() as tx:
-        shards.renew_all(tx, [stands, taken], NOW + 1, LEASE_S)
+        leases.renew_all(tx, [stands, taken], NOW + 1, LEASE_S)
     release(database, over)
     with database.read() as tx:
-        assert shards.unexpired(tx, [stands, over, taken], NOW + 2) == {stands, taken}
+        assert leases.unexpired(tx, [stands, over, taken], NOW + 2) == {stands, taken}
     again = claim(database, stack_id, 2, at=LATER)
     with database.read() as tx:
-        assert shards.unexpired(tx, [stands, taken, again], LATER) == {again}
+        assert leases.unexpired(tx, [stands, taken, again], LATER) == {again}
 
 
 def test_a_shard_that_met_a_bug_rests_and_keeps_the_reason(database: Database) -> None:
     stack_id = add_stack(database)
     lease = claim(database, stack_id)
     with database.write() as tx:
-        shards.set_aside(tx, lease, "KeyError('x')", NOW + 30)
+        leases.set_aside(tx, lease, "KeyError('x')", NOW + 30)
     row = shard_row(database, stack_id)
     assert (row.owner, row.wake_at, row.reason) == (None, NOW + 30, "KeyError('x')")
 
@@ -162,10 +162,10 @@ def test_a_shard_that_met_a_bug_rests_and_keeps_the_reason(database: Database) -
 def test_a_shard_is_not_claimed_before_it_is_woken(database: Database) -> None:
     stack_id = asleep(database, "web")
     with database.write() as tx:
-        assert shards.claim(tx, stack_id, 0, "w", LATER, LEASE_S) is None
+        assert leases.claim(tx, stack_id, 0, "w", LATER, LEASE_S) is None
     wake(database, stack_id, at=LATER)
     with database.write() as tx:
-        assert shards.claim(tx, stack_id, 0, "w", LATER - 1, LEASE_S) is None
+        assert leases.claim(tx, stack_id, 0, "w", LATER - 1, LEASE_S) is None
     assert claim(database, stack_id, at=LATER)
 
 
@@ -223,8 +223,8 @@ def test_the_next_wake_is_the_earliest_claimable_time(database: Database) -> Non
 def test_nothing_waits_for_ever(database: Database) -> None:
     """What is not urgent goes with the urgent when it has waited."""
     wake(database, asleep(database, "user"), NOW - 5, USER)
-    wake(database, asleep(database, "heal"), NOW - shards.PATIENCE_S, HEAL)
-    wake(database, asleep(database, "drift"), NOW - shards.PATIENCE_S, DRIFT)
+    wake(database, asleep(database, "heal"), NOW - fair_queue.PATIENCE_S, HEAL)
+    wake(database, asleep(database, "drift"), NOW - fair_queue.PATIENCE_S, DRIFT)
     assert [stack_id for stack_id, _ in due(database)] == ["p-heal", "p-user", "p-drift"]
 
 

@@ -31,8 +31,8 @@ from homeostat.plugins.cloud import PluginClouds
 from homeostat.plugins.resource import Resource
 from homeostat.store.database import Database
 from homeostat.store.operation.purge import Rules, purge
-from homeostat.store.shards import shards
-from homeostat.store.shards.shards import Lease
+from homeostat.store.shards import leases
+from homeostat.store.shards.leases import Lease
 
 URL = "http://api.test:8004"
 TIMEOUT_S = 900.0
@@ -327,7 +327,7 @@ class Worker(Process):
         """The heartbeat: a transaction of its own, between two calls of the other threads."""
         if self.reconciler.leases and self._world.time >= self.cut_off_until:
             with self._plain_db.write() as tx:
-                shards.renew_all(tx, self.reconciler.leases, self.db.now_of(tx), self.limits.lease_s)
+                leases.renew_all(tx, self.reconciler.leases, self.db.now_of(tx), self.limits.lease_s)
         if self._world.time >= self.cut_off_until:
             self.reconciler.lost.acquit(self._plain_db, self.name, self.reconciler.leases)
 

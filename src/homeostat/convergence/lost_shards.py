@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterable
 
 from homeostat.store.database import Database
-from homeostat.store.shards import shards
-from homeostat.store.shards.shards import Lease
+from homeostat.store.shards import leases
+from homeostat.store.shards.leases import Lease
 
 
 class LostShards:
@@ -43,7 +43,7 @@ class LostShards:
         with db.write() as tx:
             now = db.now_of(tx)
             for stack_id, number in sorted(lost - found):
-                shards.end_lease(tx, stack_id, number, owner)
-                shards.clear_crashes(tx, stack_id, number, now)
+                leases.end_lease(tx, stack_id, number, owner)
+                leases.clear_crashes(tx, stack_id, number, now)
         with self._lock:
             self._shards -= lost

@@ -6,8 +6,8 @@ from sqlalchemy import Connection
 
 from homeostat.clock import Clock
 from homeostat.store.database import Database
-from homeostat.store.shards import shards
-from homeostat.store.shards.shards import Lease
+from homeostat.store.shards import leases
+from homeostat.store.shards.leases import Lease
 
 
 class ShardOwnership:
@@ -72,7 +72,7 @@ class ShardOwnership:
         """
         # Read before the query, so that this worker believes in its lease for no longer than the database.
         queried_at = self._clock.monotonic()
-        wakes = shards.renew(tx, self.lease, self._db.now_of(tx), self._lease_s, stores=stores)
+        wakes = leases.renew(tx, self.lease, self._db.now_of(tx), self._lease_s, stores=stores)
         self._valid_until = queried_at + self._lease_s
         self._on_progress()
         return wakes

@@ -27,7 +27,7 @@ from homeostat.model.errors import Superseded
 from homeostat.observability import tracing
 from homeostat.planner import Frontier
 from homeostat.store.database import Database
-from homeostat.store.shards.shards import Lease
+from homeostat.store.shards.leases import Lease
 
 
 class Reconciler:

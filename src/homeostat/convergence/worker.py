@@ -30,7 +30,7 @@ from homeostat.notifications.delivery import SINKS_MAX, Deliverer
 from homeostat.notifications.sinks import Sinks
 from homeostat.store.database import Database
 from homeostat.store.operation import periodic, workers
-from homeostat.store.shards import shards
+from homeostat.store.shards import leases
 
 LOG = logging.getLogger(__name__)
 SQL_BOARD = "homeostat"
@@ -193,14 +193,14 @@ class Worker:
     def _beat(self) -> None:
         # In transactions of their own: leases first, since they are urgent. `_end_frozen` belongs to the first one, as
         # a frozen session may hold the very rows that have to be renewed.
-        leases = self._reconciler.leases
-        if leases:
+        held = self._reconciler.leases
+        if held:
             with self._db.write() as tx:
                 self._end_frozen(tx)
-                shards.renew_all(tx, leases, self._db.now_of(tx), self._limits.lease_s)
-        self._reconciler.lost.acquit(self._db, self.name, leases)
+                leases.renew_all(tx, held, self._db.now_of(tx), self._limits.lease_s)
+        self._reconciler.lost.acquit(self._db, self.name, held)
         with self._db.write() as tx:
-            if not leases:
+            if not held:
                 self._end_frozen(tx)
             now = self._db.now_of(tx)
             me = workers.Worker(

@@ -17,8 +17,8 @@ from homeostat.convergence.lost_shards import LostShards
 from homeostat.model.errors import Transient
 from homeostat.observability import metrics
 from homeostat.store.database import Database
-from homeostat.store.shards import shards
-from homeostat.store.shards.shards import Lease
+from homeostat.store.shards import fair_queue, leases, shards
+from homeostat.store.shards.leases import Lease
 
 PRIORITIES = (
     base.JobPriority.VERY_HIGH,
@@ -50,7 +50,7 @@ def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: flo
     """
     try:
         with db.write() as tx:
-            return shards.claim(tx, stack_id, number, who, db.now_of(tx), lease_s)
+            return leases.claim(tx, stack_id, number, who, db.now_of(tx), lease_s)
     except Transient:
         lost.add(stack_id, number)
         raise
@@ -64,8 +64,8 @@ def give_back(db: Database, lease: Lease) -> None:
     """
     with db.write() as tx:
         now = db.now_of(tx)
-        if not shards.release(tx, lease, lease.wakes, now + RETRY_S):
-            shards.clear_crashes(tx, lease.stack_id, lease.number, now)
+        if not leases.release(tx, lease, lease.wakes, now + RETRY_S):
+            leases.clear_crashes(tx, lease.stack_id, lease.number, now)
 
 
 def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -> Row[Any]:
@@ -140,7 +140,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
     def iterjobs(self, only_unclaimed: bool = False, ensure_fresh: bool = False) -> Iterator[ShardJob]:
         """Return the claimable jobs, in fair order; claimed ones are never listed."""
         with unreachable(), self._db.read() as tx:
-            rows = shards.due(tx, self._db.now_of(tx), LISTED_MAX)
+            rows = fair_queue.due(tx, self._db.now_of(tx), LISTED_MAX)
         return iter([ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority) for row in rows])
 
     def due_in(self, within_s: float) -> float:
@@ -149,7 +149,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         It costs one short indexed query.
         """
         with self._db.single_read() as tx:
-            return shards.due_in(tx, self._db.agreed_now(), within_s)
+            return fair_queue.due_in(tx, self._db.agreed_now(), within_s)
 
     @property
     def job_count(self) -> int:

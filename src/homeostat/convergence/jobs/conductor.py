@@ -21,8 +21,8 @@ from homeostat.model.retry import RetryPolicy
 from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about
 from homeostat.store.database import Database
-from homeostat.store.shards import shards
-from homeostat.store.shards.shards import Lease
+from homeostat.store.shards import leases, shards
+from homeostat.store.shards.leases import Lease
 from homeostat.store.stacks import action_end, stacks
 
 LOG = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ def set_aside_deadly(db: Database, lease: Lease) -> None:
 
     It is tried again later and later. A new revision is tried at once, so the stack can always be deleted.
     """
-    times = (lease.crashes - shards.CRASHES_MAX) // shards.CRASH
+    times = (lease.crashes - shards.CRASHES_MAX) // leases.CRASH
     _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", DEADLY_RETRY.delay_s(times + 1))
 
 
@@ -139,7 +139,7 @@ def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float)
     with db.write() as tx:
         now = db.now_of(tx)
         stack = stacks.for_update(db, tx, lease.stack_id)  # before the shard (invariant 5)
-        shards.set_aside(tx, lease, reason, now + for_s)
+        leases.set_aside(tx, lease, reason, now + for_s)
         if stack is not None and stack.deadline is not None and stack.deadline <= now:
             action_end.fail(db, tx, stack.id, stack.revision, late, now)
 

@@ -26,7 +26,7 @@ from homeostat.convergence.lost_shards import LostShards
 from homeostat.model.errors import Transient
 from homeostat.observability import metrics
 from homeostat.store.database import Database
-from homeostat.store.shards import shards
+from homeostat.store.shards import fair_queue, leases
 from homeostat.store.sql.notices import Notices
 
 LOG = logging.getLogger(__name__)
@@ -199,8 +199,8 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         within_s = self._db.notices.longest_wait_s()
         with self._db.read() as tx:
             now = self._db.now_of(tx)
-            pause_s = shards.due_in(tx, now, within_s)
-            rows = [] if pause_s else shards.due(tx, now, POSTED_MAX)
+            pause_s = fair_queue.due_in(tx, now, within_s)
+            rows = [] if pause_s else fair_queue.due(tx, now, POSTED_MAX)
         if not rows:
             return pause_s
         there = {job.name for job in self._fetch_jobs()}
@@ -217,7 +217,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         if not jobs:
             return
         with self._db.read() as tx:
-            held = shards.unexpired(tx, [job.lease for job in jobs], self._db.now_of(tx))
+            held = leases.unexpired(tx, [job.lease for job in jobs], self._db.now_of(tx))
         for job in jobs:
             if job.lease in held:
                 job.extend_expiry(self._lease_s)

@@ -16,7 +16,7 @@ from homeostat.planner.actions.check import look_first
 from homeostat.planner.priority import urgency
 from homeostat.resources.registry import is_outside
 from homeostat.store.schema import Cell
-from homeostat.store.shards import look_schedule, orphans, shards
+from homeostat.store.shards import leases, look_schedule, orphans, shards
 from homeostat.store.shards.shard_state import EncodedWrites
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, action_end, stack_state, stacks, status_at_rest
@@ -70,7 +70,7 @@ def release(current: Pass) -> None:
         times = (_wake_at(current, now), wake_at)
         wake_at = min((at for at in times if at is not None), default=None)
         look_schedule.schedule_look(tx, stack.id, lease.number, _observe_at(current, now))
-        shards.release(tx, lease, lease.wakes, wake_at, _progress(current))
+        leases.release(tx, lease, lease.wakes, wake_at, _progress(current))
 
 
 def hand_over(current: Pass) -> None:
@@ -182,9 +182,9 @@ def _notify_parent(current: Pass, tx: Connection, now: float) -> None:
         stack_state.wake_parent(tx, row, now)
 
 
-def _progress(current: Pass) -> shards.PassProgress:
+def _progress(current: Pass) -> leases.PassProgress:
     frontier, world = current.frontier, current.world
-    return shards.PassProgress(
+    return leases.PassProgress(
         world.stack.revision, frontier.size, frontier.unfinished, len(world.definitions), urgency(world)
     )
 

@@ -53,7 +53,7 @@ Columns:
     looked_at: When the newest look that saw all of its things was made.
     blind: Why the look after that one could not see them; "" if it could.
     reason: The internal error for which the shard was set aside.
-    crashes: Crashes of its owners in a row, weighted; see `shards.CRASHES_MAX`.
+    crashes: Crashes of its owners in a row, weighted; see `store.shards.shards.CRASHES_MAX`.
     stored: The newest epoch in which anything was stored.
     healing: How many of its resources are being healed; only counted if the stack has several shards.
 """

@@ -1,6 +1,6 @@
 """Shards: the units of ownership.
 
-- `shards`: leases, epochs and wake-ups
+- `shards`: rows of shards, wake-ups; `leases`: ownership and epochs; `fair_queue`: the order of due shards
 - `shard_state`: the rows of a shard, loaded and recorded
 - `look_schedule`, `observations`: when things are observed, and what was seen
 - `orphans`: tokens under which a thing may turn up late; `retained`: things that stay on purpose

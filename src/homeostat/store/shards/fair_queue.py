@@ -1,0 +1,88 @@
+"""Due shards, in an order that is fair to projects and stacks (CV17, ADR 0039)."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, and_, case, func, literal, select
+
+from homeostat.model.status import Action, Status
+from homeostat.store import schema
+from homeostat.store.shards import shards
+from homeostat.store.sql.prepared import prepared
+
+PATIENCE_S = 10.0
+"""Time after which healing is as urgent as what users wait for; each lower priority waits one such time longer."""
+
+
+def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
+    """Return shards with work to do and no living owner, in fair order (CV17, ADR 0039).
+
+    The order is: the most urgent first; then projects in turn, those with shards in work later; within a project root
+    stacks in turn, likewise; within the tree of one root stack what is being deleted, then the first shard of each
+    stack, then the oldest wake-up.
+
+    So however many due shards one project has, every other project has its turn within the first few, and so has every
+    other stack of that project. Less urgent work becomes urgent when it has waited (`PATIENCE_S`). A deletion does not
+    wait for the creation that it ends, and a stack that will find its tree too large does not wait for the large groups
+    of that tree.
+    """
+    return list(_due(tx, now, limit))
+
+
+@prepared
+def _due(now: float, limit: int) -> Select[Any]:
+    table, stack = schema.shard, schema.stack
+    urgency = case((table.c.wake_at <= now - PATIENCE_S * table.c.priority, int(shards.USER)), else_=table.c.priority)
+    ending = and_(stack.c.action == Action.DELETE, stack.c.status == Status.IN_PROGRESS)
+    columns = [table.c[name] for name in ("stack_id", "number", "project", "wake_at", "priority")]
+    # First turn: the place of a shard within its tree.
+    in_tree = func.row_number().over(
+        partition_by=(stack.c.root_id, urgency),
+        order_by=(case((ending, 0), else_=1), table.c.number, table.c.wake_at, table.c.stack_id),
+    )
+    waiting = (
+        select(*columns, stack.c.root_id, urgency.label("urgency"), in_tree.label("place"))
+        .join(stack, stack.c.id == table.c.stack_id)
+        .where(table.c.wake_at <= now, table.c.lease_until <= now)
+        .subquery()
+    )
+    # Shards in work count as turns that were taken already, so that a large tree does not occupy all workers.
+    held = select(table.c.project, stack.c.root_id, func.count().label("shards"))
+    held_by_tree = (
+        held.join(stack, stack.c.id == table.c.stack_id)
+        .where(table.c.lease_until > now)
+        .group_by(table.c.project, stack.c.root_id)
+        .cte("held_by_tree")
+    )
+    held_by_project = (
+        select(held_by_tree.c.project, func.sum(held_by_tree.c.shards).label("shards"))
+        .group_by(held_by_tree.c.project)
+        .cte("held_by_project")
+    )
+    oldest = (waiting.c.wake_at, waiting.c.stack_id, waiting.c.number)
+    # Second turn: the place within the project, whose trees alternate. The projects alternate in the final order.
+    share = func.coalesce(held_by_tree.c.shards, 0) + waiting.c.place
+    turn = func.row_number().over(partition_by=(waiting.c.project, waiting.c.urgency), order_by=(share, *oldest))
+    return (
+        select(*(waiting.c[column.name] for column in columns))
+        .outerjoin(held_by_tree, held_by_tree.c.root_id == waiting.c.root_id)
+        .outerjoin(held_by_project, held_by_project.c.project == waiting.c.project)
+        .order_by(waiting.c.urgency, func.coalesce(held_by_project.c.shards, 0) + turn, *oldest)
+        .limit(limit)
+    )
+
+
+def due_in(tx: Connection, now: float, within_s: float) -> float:
+    """Return the seconds until a shard can be claimed: 0 if one can be now, at most `within_s`."""
+    first = _first_due(tx, now, now + within_s).scalar_one()
+    return within_s if first is None else min(max(first - now, 0.0), within_s)
+
+
+@prepared
+def _first_due(now: float, until: float) -> Select[Any]:
+    """Select when the first shard can be claimed, NULL for none; 0 if one can be now."""
+    table = schema.shard
+    # With many shards due, EXISTS stops at the first one, while the minimum would read them all.
+    there = select(table.c.number).where(table.c.wake_at <= now, table.c.lease_until <= now).exists()
+    at = case((table.c.wake_at < table.c.lease_until, table.c.lease_until), else_=table.c.wake_at)
+    later = select(func.min(at)).where(table.c.wake_at <= until).scalar_subquery()
+    return select(case((there, literal(0.0)), else_=later))
