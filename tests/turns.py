@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from homeostat.desired import graphs
+from homeostat.desired import compiling
 from homeostat.store.database import Database
 from homeostat.store.encryption.encrypted_cells import Keyring
 from homeostat.store.schema import cells
@@ -62,7 +62,7 @@ def watched(report: Callable[[str], None], written_max: int = WRITTEN_MAX) -> It
         patch.setattr(cells, "orjson", _Shim(watching(orjson.dumps, writes=True)))
         patch.setattr(Keyring, "encrypt", watching(Keyring.encrypt, writes=True))
         for name in ("compile_template", "parse_template"):
-            patch.setattr(graphs, name, watching(getattr(graphs, name), writes=False))
+            patch.setattr(compiling, name, watching(getattr(compiling, name), writes=False))
         yield
 
 

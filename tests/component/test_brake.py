@@ -10,7 +10,7 @@ from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
-from homeostat.desired import graphs
+from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.store.stacks import stacks
 from tests.component.running import Service, double, group, server, volume
@@ -89,7 +89,7 @@ def test_min_in_service_of_a_group_is_honoured_by_healing() -> None:
 
 
 def test_the_share_counts_across_the_shards_of_a_group() -> None:
-    with patch.object(graphs, "MEMBERS_PER_SHARD", 2):
+    with patch.object(desired_members, "MEMBERS_PER_SHARD", 2):
         service = Service(SLOW)
         _, child, members = six(service)
         assert service.stack(child).shards == 3
@@ -118,7 +118,7 @@ def test_what_waits_for_one_that_is_gone_does_not_keep_it_from_being_healed() ->
 @pytest.mark.parametrize("shards", [1, 3])
 def test_what_cannot_be_replaced_does_not_keep_others_from_being_healed(shards: int) -> None:
     """What is broken is deleted first, and somebody has protected it."""
-    with patch.object(graphs, "MEMBERS_PER_SHARD", 6 // shards):
+    with patch.object(desired_members, "MEMBERS_PER_SHARD", 6 // shards):
         service = Service()
         _, child, members = six(service)
         assert service.stack(child).shards == shards

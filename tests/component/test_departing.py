@@ -8,7 +8,7 @@ from homeostat.api.services.actions import StackActions
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import all_of
 from homeostat.clouds.simulated import Weather
-from homeostat.desired import graphs
+from homeostat.desired import members
 from homeostat.planner.report.preview import Fate
 from homeostat.store.stacks.locks import Lock
 from tests.component.running import Service, double, group, template, volume
@@ -166,7 +166,7 @@ HINDERED: dict[str, dict[str, Any]] = {
 def test_what_could_not_be_deleted_is_once_nothing_is_left(
     kind: str, locked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graphs, "MEMBERS_PER_SHARD", 2)
+    monkeypatch.setattr(members, "MEMBERS_PER_SHARD", 2)
     service = Service()
     asks = StackActions(service.db, 3600.0)
     stack_id = service.create(HINDERED[kind])

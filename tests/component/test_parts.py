@@ -13,13 +13,9 @@ from homeostat.clouds.port import Answer, Creation, Operation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import SET_ASIDE_S, run_pass
-from homeostat.desired.graphs import (
-    MEMBERS_PER_SHARD,
-    DesiredGraphs,
-    compile_graph,
-    group_desired,
-    with_implied,
-)
+from homeostat.desired.graphs import DesiredGraphs, compile_graph
+from homeostat.desired.implied import with_implied
+from homeostat.desired.members import MEMBERS_PER_SHARD, group_desired
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded, Terminal, Transient
 from homeostat.store.shards import leases, shards

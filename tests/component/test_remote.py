@@ -6,7 +6,8 @@ import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.desired.graphs import compile_desired, graph_of
+from homeostat.desired.compiling import compile_desired
+from homeostat.desired.implied import graph_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources.nested import FILES

@@ -10,8 +10,8 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence import rollout
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.desired import graphs
-from homeostat.desired.graphs import MEMBERS_PER_SHARD
+from homeostat.desired import members
+from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.shards import shards
@@ -431,7 +431,7 @@ def test_a_policy_may_use_parameters() -> None:
 
 def test_shards_that_a_batch_leaves_alone_count_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found by the simulation: the shard that ended a batch was carried over to the next one, and counted nothing."""
-    monkeypatch.setattr(graphs, "MEMBERS_PER_SHARD", 2)
+    monkeypatch.setattr(members, "MEMBERS_PER_SHARD", 2)
     service = Service()
     service.create({"grp": batched(4, 1)})
     service.rest()
@@ -444,7 +444,7 @@ def test_a_shard_that_has_something_left_to_do_is_not_left_alone_by_a_new_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was lost and replaced while the group had failed waits until it has not; its members are not changed."""
-    monkeypatch.setattr(graphs, "MEMBERS_PER_SHARD", 2)
+    monkeypatch.setattr(members, "MEMBERS_PER_SHARD", 2)
     service = Service(Weather(quota=4))
     stack_id = service.create({"grp": group(5)})
     service.rest()

@@ -8,7 +8,7 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.desired import graphs
+from homeostat.desired import graphs, members
 from homeostat.planner.actions.check import left_alone
 from homeostat.store.stacks import views
 from tests.component.maintained import asks, made, refusal, rested, statuses
@@ -316,7 +316,7 @@ def test_what_differs_when_it_is_found_while_its_stack_is_asked_for_something_el
 
 def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those, too, that the update does not change."""
-    monkeypatch.setattr(graphs, "MEMBERS_PER_SHARD", 2)
+    monkeypatch.setattr(members, "MEMBERS_PER_SHARD", 2)
     service, stack_id = made({"grp": group(5), "srv": server()})
     asks(service).suspend(stack_id)
     service.rest()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.desired import graphs
+from homeostat.desired import compiling
 from homeostat.store.database import Database
 from homeostat.store.sql import bulk
 from tests.component.running import Service, group, server, template
@@ -45,7 +45,7 @@ class Turns:
                     self.writing = False
 
         monkeypatch.setattr(Database, "write", marked)
-        for module, name in ((graphs, "compile_template"), *((bulk, name) for name in ENCODING)):
+        for module, name in ((compiling, "compile_template"), *((bulk, name) for name in ENCODING)):
             monkeypatch.setattr(module, name, self._noted(name, getattr(module, name)))
 
     def _noted(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from docs import examples, functions, generate, type_pages
 from homeostat.api.services.pipeline.checking import check
 from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
-from homeostat.desired.graphs import compile_desired
+from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.waiting import REASONS
 from homeostat.plugins import loading

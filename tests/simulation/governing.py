@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
-from homeostat.desired.graphs import Graph
+from homeostat.desired.compiling import Definitions
 from homeostat.model.stack_actions import CREATING
 from homeostat.model.status import Action, Status
 from homeostat.model.world import ASK, HEAL_SHARE
@@ -113,7 +113,7 @@ class HealingLaws:
     of rows of which it was said that somebody has to agree.
     """
 
-    def __init__(self, demand: Callable[[bool, str], None], graph: Callable[["Stack", int], Graph]) -> None:
+    def __init__(self, demand: Callable[[bool, str], None], graph: Callable[["Stack", int], Definitions]) -> None:
         self._graph = graph
         self.asked: set[str] = set()
         self._released: set[str] = set()

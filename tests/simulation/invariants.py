@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from sqlalchemy import func, select
 
 from homeostat.convergence.stages.loading import Loaded, load_world
-from homeostat.desired.graphs import DesiredGraphs, Graph
+from homeostat.desired.compiling import Definitions
+from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.stack_actions import MAINTENANCE
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Why
@@ -138,7 +139,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     return {name for name, each in graph.items() if each.restricted}
 
 
-def _check_tries(place: str, graph: Graph, frontier: Frontier) -> None:
+def _check_tries(place: str, graph: Definitions, frontier: Frontier) -> None:
     """Nothing that could not be made stays so when what it requires has become well since (CV13)."""
     for name, row in frontier.current.items():
         if row.action != Action.CREATE or not row.failed or row.handle or graph[name].restricted or row.hooks:

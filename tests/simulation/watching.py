@@ -18,7 +18,8 @@ from homeostat.builtin.signals import SIGNAL
 from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.jobs.conductor import DEADLY
-from homeostat.desired.graphs import Graph, compile_graph
+from homeostat.desired.compiling import Definitions
+from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity
 from homeostat.model.errors import NotFound
 from homeostat.model.observed import Observation
@@ -45,7 +46,6 @@ UNMOVED = re.compile(
 WELL = ("active", "available")
 LINK, LINKED = "volume_attachment", ("instance_uuid", "volume_id")
 """A kind of things, and the fields that name those without which the cloud refuses one."""
-
 
 ENGINE = create_engine("sqlite://", poolclass=NullPool)
 """Of all worlds: what one of them has compiled the next need not compile. Each connection is a database of its own."""
@@ -308,7 +308,7 @@ class Watcher:
         self._passed_over: set[str] = set()
         self._refused: set[tuple[str, int]] = set()
         self._now = Committed({}, {}, {})
-        self._graphs: dict[tuple[str, int, int], Graph] = {}
+        self._graphs: dict[tuple[str, int, int], Definitions] = {}
         self.healing = HealingLaws(self._demand, self._graph)
         db.on_commit = self.committed
         for cloud in clouds:
@@ -588,7 +588,7 @@ class Watcher:
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _graph(self, stack: Any, shard: int) -> Graph:
+    def _graph(self, stack: Any, shard: int) -> Definitions:
         place = (stack.id, stack.revision, shard)
         if place not in self._graphs:
             with self._db.read() as tx:

@@ -10,7 +10,7 @@ from sqlalchemy import Table, select
 
 from homeostat.clock import Entropy
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.desired import graphs
+from homeostat.desired import members
 from homeostat.model.status import Status
 from homeostat.plugins.resource import Resource
 from homeostat.store import schema
@@ -61,7 +61,7 @@ class SimulatedWorld:
         *,
         projects: tuple[str, ...] = ("p",),
         workers: int = 1,
-        members_per_shard: int = graphs.MEMBERS_PER_SHARD,
+        members_per_shard: int = members.MEMBERS_PER_SHARD,
         few: int = brakes.FEW,
     ) -> None:
         self.seed = seed
@@ -218,7 +218,7 @@ class SimulatedWorld:
 
     def run(self) -> None:
         with (
-            patch.object(graphs, "MEMBERS_PER_SHARD", self.members_per_shard),
+            patch.object(members, "MEMBERS_PER_SHARD", self.members_per_shard),
             patch.object(orphans, "PATIENCE_S", PATIENCE_S),
             patch.object(brakes, "FEW", self.few),
         ):

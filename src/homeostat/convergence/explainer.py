@@ -12,7 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.stages.loading import load_world
-from homeostat.desired.graphs import DesiredGraphs, numbers_of, shard_of
+from homeostat.desired.graphs import DesiredGraphs
+from homeostat.desired.members import numbers_of, shard_of
 from homeostat.model.status import Status
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import HEAL_SHARE

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from homeostat.convergence import snapshot_end
-from homeostat.desired.graphs import group_desired, touched_shards
+from homeostat.desired.members import group_desired, touched_shards
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from homeostat.desired.graphs import compile_desired, template_of
+from homeostat.desired.compiling import compile_desired, template_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action

@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.desired.graphs import compile_graph, group_desired
+from homeostat.desired.graphs import compile_graph
+from homeostat.desired.members import group_desired
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import AdoptionData, AdoptionIntent

@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Row
 
 from homeostat.builtin.kinds.base import RECORD, SIGNALS
 from homeostat.builtin.signals import handle_metadata
-from homeostat.desired.graphs import DesiredGraphs, template_text
+from homeostat.desired.graphs import DesiredGraphs
+from homeostat.desired.texts import template_text
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.intent import adoption_of
 from homeostat.model.status import Action, Status

@@ -10,7 +10,7 @@ from homeostat.api.services.pipeline.checking import check
 from homeostat.api.services.pipeline.expansion import Expansion, ExpansionLimits
 from homeostat.api.services.pipeline.fetching import with_fetched
 from homeostat.api.services.pipeline.requirements import Requirements
-from homeostat.desired.graphs import compile_desired
+from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.revisions import Desired

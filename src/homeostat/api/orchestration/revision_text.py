@@ -3,7 +3,7 @@
 from typing import Any
 
 from homeostat.api.services.graphs import Graph
-from homeostat.desired.graphs import template_text
+from homeostat.desired.texts import template_text
 from homeostat.templates import environments, validate_shape
 
 Wire = dict[str, Any]

@@ -7,7 +7,10 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.desired.cache import Cache
-from homeostat.desired.graphs import MEMBERS_PER_SHARD, compile_desired, compile_graph, graph_of
+from homeostat.desired.compiling import compile_desired
+from homeostat.desired.graphs import compile_graph
+from homeostat.desired.implied import graph_of
+from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.desired import Definition, Identity
 from homeostat.resources import groups
 from homeostat.store.stacks import revisions, views

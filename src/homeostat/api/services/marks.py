@@ -11,7 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, or_
 
-from homeostat.desired.graphs import compile_graph, shard_of
+from homeostat.desired.graphs import compile_graph
+from homeostat.desired.members import shard_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.plan import Event

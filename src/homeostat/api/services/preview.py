@@ -14,19 +14,11 @@ from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.convergence.nested_stacks.group_revisions import wanted_group
 from homeostat.convergence.nested_stacks.revisions import environment_inside
+from homeostat.desired.compiling import Definitions, compile_desired, template_of
 from homeostat.desired.deletion_policies import inside
-from homeostat.desired.graphs import (
-    Graph,
-    chain_desired,
-    compile_desired,
-    compile_graph,
-    graph_of,
-    group_desired,
-    member_property,
-    named_desired,
-    template_of,
-    touched_shards,
-)
+from homeostat.desired.graphs import compile_graph
+from homeostat.desired.implied import graph_of, member_property
+from homeostat.desired.members import chain_desired, group_desired, named_desired, touched_shards
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
@@ -203,7 +195,7 @@ class Previewer:
         counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: remaining}
         preview.more = {each: count for each, count in counts.items() if count > 0}
 
-    def _graph(self, preview: Preview, desired: Desired, number: int) -> Graph:
+    def _graph(self, preview: Preview, desired: Desired, number: int) -> Definitions:
         """Return the definitions of one shard. Parameters of nested templates may be unknown yet."""
         identity = Identity(preview.id, preview.name, preview.project)
         if desired.kind != "template":
@@ -212,7 +204,7 @@ class Previewer:
         preview.redaction = preview.redaction.of(preview.compiled)
         return graph_of(preview.compiled, desired) if number == 0 else {}
 
-    def _world(self, facts: StackFacts, stack: Row[Any] | None, number: int, graph: Graph) -> World:
+    def _world(self, facts: StackFacts, stack: Row[Any] | None, number: int, graph: Definitions) -> World:
         if stack is None:
             return World(facts, number, graph)
         rows, seen = shard_state.load_rows(self._tx, stack.id, number)

@@ -22,7 +22,7 @@ from homeostat.api.services.preview import UNBORN, Preview, Previewer, PreviewLi
 from homeostat.api.services.quotas import Quotas
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound
-from homeostat.desired.graphs import compile_desired
+from homeostat.desired.compiling import compile_desired
 from homeostat.identity.trusts import Accept, Requester, StackTrusts, accept_nothing
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, stack_not_found

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.desired.graphs import compile_desired
+from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status

@@ -13,7 +13,7 @@ from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.observation import observe
 from homeostat.convergence.nested_stacks.revisions import NestedRevisions, intent_of
 from homeostat.convergence.ownership import ShardOwnership
-from homeostat.desired.graphs import touched_shards
+from homeostat.desired.members import touched_shards
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation, Presence

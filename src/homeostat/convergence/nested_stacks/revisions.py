@@ -6,15 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.nested_stacks.group_revisions import check_time, check_weight, group_revision
-from homeostat.desired.graphs import (
-    MEMBERS_PER_SHARD,
-    chain_desired,
-    compile_desired,
-    group_desired,
-    named_desired,
-    registry_of,
-    template_of,
-)
+from homeostat.desired.compiling import compile_desired, registry_of, template_of
+from homeostat.desired.members import MEMBERS_PER_SHARD, chain_desired, group_desired, named_desired
 from homeostat.desired.redaction import Redactions
 from homeostat.model.desired import Identity
 from homeostat.model.intent import stamp_of

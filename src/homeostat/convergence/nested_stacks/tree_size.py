@@ -13,7 +13,8 @@ from cachetools import TTLCache
 from sqlalchemy import Connection, select
 
 from homeostat.clock import Clock
-from homeostat.desired.graphs import compile_desired, registry_of, size_of, template_of
+from homeostat.desired.compiling import compile_desired, registry_of, template_of
+from homeostat.desired.texts import size_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.stack_actions import CREATING, ROLLED_BACK_ON_FAILURE

@@ -157,7 +157,7 @@ class ResourceGroup(Membership):
 
 
 class ResourceChain(Membership):
-    """Resources in a child stack, each depending on the one before; see `desired.graphs`."""
+    """Resources in a child stack, each depending on the one before; see `desired.members`."""
 
     name = "OS::Heat::ResourceChain"
     description = "Resources of the types listed, all with the same properties, made one after the other."

@@ -9,14 +9,8 @@ import orjson
 
 from homeostat.api.services.pipeline.expansion import Expansion
 from homeostat.api.services.pipeline.requirements import Nested, Requirements, remote_of
-from homeostat.desired.graphs import (
-    attributes_of,
-    compile_desired,
-    graph_of,
-    member_property,
-    registry_of,
-    template_of,
-)
+from homeostat.desired.compiling import attributes_of, compile_desired, registry_of, template_of
+from homeostat.desired.implied import graph_of, member_property
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, invalid
 from homeostat.planner.policies import healing_policy

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.desired.graphs import registry_of, template_of
+from homeostat.desired.compiling import registry_of, template_of
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import declared_in

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from homeostat.desired.graphs import files_named
+from homeostat.desired.implied import files_named
 from homeostat.identity.stack_users import TRANSPORTS
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import ResourceType

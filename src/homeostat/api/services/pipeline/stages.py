@@ -9,7 +9,7 @@ from homeostat.api.services.pipeline.merging import Merger
 from homeostat.api.services.pipeline.prerequisites import UNAVAILABLE, Prerequisites
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.pipeline.requirements import Remote, Requirements
-from homeostat.desired.graphs import compile_desired
+from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.notifications.sinks import Sinks

@@ -8,7 +8,7 @@ from sqlalchemy import Row
 
 from homeostat.api.services.pipeline.checking import Checked
 from homeostat.clock import Entropy
-from homeostat.desired.graphs import graph_of
+from homeostat.desired.implied import graph_of
 from homeostat.identity.trusts import Accept
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action

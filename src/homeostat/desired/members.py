@@ -1,0 +1,126 @@
+"""Groups and chains: their revisions, and the definitions of their members. Members of a group are in shards."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeostat.desired.compiling import Definitions, parsed_template
+from homeostat.desired.implied import needs_facade, with_facade
+from homeostat.model.desired import Definition
+from homeostat.resources import groups
+from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
+from homeostat.resources.families.scaling import SCALED, ZONE
+from homeostat.resources.nested import CONTENT
+from homeostat.store.shards.shards import ShardChange
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import (
+    declared_in,
+)
+from homeostat.templates.registry import Registry, is_template
+
+MEMBERS_PER_SHARD = 1000
+"""Members of a group in one shard: those whose numbers are in one range of so many."""
+
+
+def shard_of(name: str, shards: int) -> int:
+    """Return the number of the shard in which a resource of this name is, for a stack of `shards` shards."""
+    return int(name) // MEMBERS_PER_SHARD if shards > 1 and name.isdecimal() else 0
+
+
+def numbers_of(shard: int) -> tuple[int, int]:
+    """Return the range of members that one shard of a group has: from the first number on, below the second."""
+    return shard * MEMBERS_PER_SHARD, (shard + 1) * MEMBERS_PER_SHARD
+
+
+def group_desired(group: groups.Group) -> Desired:
+    """Return the revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
+    shards = -(-groups.names_end(group["count"], group["skip"]) // MEMBERS_PER_SHARD)
+    names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout")
+    return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
+
+
+def group_members(template: groups.Group, shard: int, registry: Registry, files: Mapping[str, str]) -> Definitions:
+    """Return the definitions of the members in one shard; only these are built."""
+    low = shard * MEMBERS_PER_SHARD
+    found = {}
+    for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
+        member = groups.member_definition(one, name, template["index_var"])
+        properties = member.get("properties") or {}
+        definition = Definition(name, member["type"], properties, member.get("metadata"), static=True)
+        found[name] = _member(registry.applied(definition), files)
+    return found
+
+
+def _member(each: Definition, files: Mapping[str, str]) -> Definition:
+    """Return the definition of a member, with the properties that only nested stacks need for those alone."""
+    if is_template(each.type):
+        each = _without_zone(each, files)
+        return with_facade(each) if needs_facade(each.type, files) else each
+    if CONTENT not in each.properties:
+        return each
+    return replace(each, properties={name: value for name, value in each.properties.items() if name != CONTENT})
+
+
+def _without_zone(each: Definition, files: Mapping[str, str]) -> Definition:
+    """Drop the availability zone of a member of a scaling group whose template has no parameter for it."""
+    if each.called != SCALED or ZONE not in each.properties or each.type not in files:
+        return each
+    if ZONE in declared_in(parsed_template(files[each.type]), "parameters"):
+        return each
+    return replace(each, properties={name: value for name, value in each.properties.items() if name != ZONE})
+
+
+def named_desired(kind: SoftwareDeploymentGroup, values: Mapping[str, Any], *, new: bool) -> Desired:
+    """Return the revision of the stack of a group of deployments.
+
+    Args:
+        kind: Type of the group.
+        values: Properties of the group, with defaults.
+        new: Whether the stack is yet to be made.
+    """
+    return Desired("template", kind.child_template(values, new=new))
+
+
+def chain_desired(values: Mapping[str, Any]) -> Desired:
+    """Return the revision of a chain's stack; `values` are the properties of the chain, with defaults."""
+    return Desired("chain", {name: values[name] for name in ("resources", "concurrent", "resource_properties")})
+
+
+def chain_members(template: Mapping[str, Any], registry: Registry) -> Definitions:
+    """Return the definitions of the members of a chain, named by their places.
+
+    Each requires the one before it, unless the chain is concurrent.
+    """
+    found = {}
+    properties = {name: value for name, value in (template["resource_properties"] or {}).items() if value is not None}
+    for place, type_name in enumerate(template["resources"]):
+        requires = (str(place - 1),) if place and not template["concurrent"] else ()
+        definition = Definition(str(place), type_name, properties, requires=requires, static=True)
+        found[str(place)] = registry.applied(definition)
+    return found
+
+
+def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | None:
+    """Return the shards of a group that differ between two revisions, by number.
+
+    None where any shard may differ: when more has changed than the members.
+    """
+    if before.kind != "group" or after.kind != "group" or before.environment != after.environment:
+        return None
+    old, new = before.template, after.template
+    if old["index_var"] != new["index_var"]:
+        return None
+    skipped = set(old["skip"]) ^ set(new["skip"])
+    changed = {int(name) // MEMBERS_PER_SHARD: 0 for name in skipped if name.isdigit()}
+    end = groups.names_end(old["count"], old["skip"])
+    for low, high in groups.differences(old, new):
+        for number in range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)):
+            there = _members_of(old, number, low, min(high, end))
+            changed[number] = changed.get(number, 0) + there
+    return {number: ShardChange(_members_of(old, number, 0, end), count) for number, count in changed.items()}
+
+
+def _members_of(group: groups.Group, shard: int, low: int, high: int) -> int:
+    """Count the members of one shard with numbers from `low` on, below `high`."""
+    first, end = numbers_of(shard)
+    return groups.members_in([(max(low, first), min(high, end), {})], group["skip"])

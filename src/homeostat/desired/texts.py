@@ -1,0 +1,50 @@
+"""The text and the size of a revision."""
+
+from typing import Any
+
+from homeostat.desired.compiling import Definitions
+from homeostat.model.desired import Definition
+from homeostat.resources import groups
+from homeostat.resources.nested import public_properties
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import (
+    declared_in,
+)
+
+
+def size_of(desired: Desired) -> int:
+    """Return how many resources a revision declares.
+
+    Those whose condition is false are counted, those of nested stacks are not.
+    """
+    if desired.kind == "group":
+        return groups.size_of(desired.template)
+    if desired.kind == "chain":
+        return len(desired.template["resources"])
+    return len(declared_in(desired.template, "resources")) if desired.kind == "template" else 0
+
+
+def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
+    """Return the template of a revision as users gave it, or for a group or chain one that lists all its members.
+
+    Args:
+        desired: The revision.
+        definitions: Its definitions, of all shards.
+    """
+    if desired.kind == "group":
+        group = desired.template
+        members: dict[str, Any] = {
+            name: groups.member_definition(one, name, group["index_var"])
+            for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"]))
+        }
+    elif desired.kind == "chain":
+        members = {name: _member_text(each) for name, each in definitions.items()}
+    else:
+        return dict(desired.template)
+    return {"heat_template_version": "2015-04-30", "resources": members}
+
+
+def _member_text(definition: Definition) -> dict[str, Any]:
+    shown: dict[str, Any] = {"type": definition.called or definition.type}
+    shown["properties"] = public_properties(definition.properties)
+    return {**shown, "depends_on": list(definition.requires)} if definition.requires else shown
