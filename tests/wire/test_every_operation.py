@@ -11,8 +11,11 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS
+from schemathesis.schemas import BaseSchema
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.app import create_app
@@ -33,18 +36,44 @@ CHECKED = (
 )
 THERE: dict[str, Any] = {}
 """Path parameters of things that are there."""
+CHOSEN: list[tuple[str, str]] = []
+"""Method and path of the operation that is tried."""
 
 
-def document() -> dict[str, Any]:
+def app() -> FastAPI:
     with contextlib.closing(Database("sqlite://", lambda: 0.0)) as nothing:
-        app = create_app(nothing, StackService(nothing, Entropy(), Quotas()), SystemClock(), access=NoAccess())
-    return app.openapi()
+        return create_app(nothing, StackService(nothing, Entropy(), Quotas()), SystemClock(), access=NoAccess())
 
 
-SCHEMA = schemathesis.openapi.from_dict(document())
+OPERATIONS = sorted(
+    (method, str(route.path_format))
+    for route in iter_route_contexts(app().routes)
+    if getattr(route, "include_in_schema", False)
+    for method in route.methods or ()
+)
 
 
-@SCHEMA.hook
+@pytest.fixture(scope="session")
+def schema() -> BaseSchema:
+    """Made when the first operation is tried: every process that collects tests would need seconds for all of them."""
+    loaded = schemathesis.openapi.from_dict(app().openapi())
+    loaded.hook(map_path_parameters)
+    return loaded
+
+
+@pytest.fixture(params=OPERATIONS, ids=" ".join)
+def operation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One operation, which alone is tried."""
+    request.node._nodeid = request.node.nodeid  # where schemathesis looks for it, and older versions of pytest had it
+    CHOSEN.append(request.param)
+    yield
+    CHOSEN.clear()
+
+
+def is_chosen(context: Any) -> bool:
+    return (context.operation.method.upper(), context.operation.path) in CHOSEN
+
+
 def map_path_parameters(context: Any, path_parameters: dict[str, Any] | None) -> dict[str, Any] | None:
     """Two thirds of the requests are about what is there."""
     if not path_parameters or sum(map(ord, str(sorted(path_parameters.items())))) % 3 == 0:
@@ -86,10 +115,15 @@ def there(http: httpx.Client, project: str) -> Iterator[None]:
     THERE.clear()
 
 
-@SCHEMA.parametrize()
+@schemathesis.pytest.from_fixture("schema").include(is_chosen).parametrize()
 @settings(
     max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
+@pytest.mark.usefixtures("operation")
 @pytest.mark.shows("CV16")
 def test_an_operation_answers_as_it_is_documented(case: schemathesis.Case, service: Running) -> None:
     case.call_and_validate(base_url=service.url, checks=CHECKS.get_by_names(CHECKED), allow_redirects=False)
+
+
+def test_every_operation_is_tried(schema: BaseSchema) -> None:
+    assert sorted((each.ok().method.upper(), each.ok().path) for each in schema.get_all_operations()) == OPERATIONS
