@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import make_url
 
 from homeostat.store.database import Database, sqlite_url
-from tests import chromium, postgresql, redis_server
+from tests import chromium, openstack_client, postgresql, redis_server
 from tests.chromium import Browser
 from tests.databases import migrate, migrated_sqlite
 from tests.redis_server import RedisServer
@@ -56,6 +56,13 @@ def redis_running() -> Iterator[RedisServer]:
         _missing("no redis-server in PATH: install the package 'redis-server'")
     with redis_server.running(program) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def openstack_program() -> Iterator[Path]:
+    """The `openstack` command, which starts in a tenth of its time. See `tests.openstack_client`."""
+    with openstack_client.running() as program:
+        yield program
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from tests.identity.conftest import Person, variables
 from tests.keystone_server import PASSWORD, Admin, KeystoneServer
 from tests.wire.running import database, serving, working
 
+OPENSTACK = Path(sys.executable).with_name("openstack")
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "keystone.md"
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 TEMPLATE = """
@@ -101,9 +102,10 @@ def in_catalogue(tmp_path: Path, registrar: None) -> Iterator[str]:
         yield url
 
 
-def openstack_client(environ: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+def openstack_client(
+    environ: Mapping[str, str], *words: str, program: Path = OPENSTACK
+) -> subprocess.CompletedProcess[str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    program = Path(sys.executable).with_name("openstack")
     return subprocess.run([program, *words], env={**plain, **environ}, capture_output=True, text=True, check=False)
 
 
@@ -117,11 +119,15 @@ def test_the_openstack_client_needs_nothing_but_a_login(in_catalogue: str, perso
     assert listed.stdout == "s CREATE_COMPLETE\n", listed.stderr
 
 
-def test_the_login_that_the_page_shows_is_enough_to_ask_why(in_catalogue: str, person: Person, tmp_path: Path) -> None:
+def test_the_login_that_the_page_shows_is_enough_to_ask_why(
+    in_catalogue: str, person: Person, tmp_path: Path, openstack_program: Path
+) -> None:
     """Every command of the page's example runs: by the variables that it sets, or as a cloud of a `clouds.yaml`."""
     (tmp_path / "one.yaml").write_text(TEMPLATE)
     login = variables(person.url, person.name, person.name, person.project)
-    made = openstack_client(login, "stack", "create", "-t", str(tmp_path / "one.yaml"), "--wait", "web")
+    made = openstack_client(
+        login, "stack", "create", "-t", str(tmp_path / "one.yaml"), "--wait", "web", program=openstack_program
+    )
     assert made.returncode == 0, made.stderr
     names = ("auth_url", "username", "password", "project_name", "user_domain_id", "project_domain_id")
     cloud = {"auth": {name: login[f"OS_{name.upper()}"] for name in names}}
@@ -131,7 +137,8 @@ def test_the_login_that_the_page_shows_is_enough_to_ask_why(in_catalogue: str, p
     by_file = {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
     typed = [shlex.split(line)[1:] for line in example.splitlines() if line.startswith("openstack ")]
     for words in typed:
-        done = openstack_client(by_file if "--os-cloud" in words else {name: login[name] for name in shown}, *words)
+        environ = by_file if "--os-cloud" in words else {name: login[name] for name in shown}
+        done = openstack_client(environ, *words, program=openstack_program)
         assert done.returncode == 0, done.stderr
     assert len(typed) == 3
 

@@ -1,9 +1,8 @@
-"""The `openstack` command, as people use it. It takes seconds to start, so each call proves several things."""
+"""The `openstack` command, as people use it."""
 
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,18 @@ import yaml
 
 from tests.wire import templates
 
-OPENSTACK = Path(sys.executable).with_name("openstack")
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def openstack(endpoint: str, tmp_path: Path) -> Command:
+def openstack(endpoint: str, tmp_path: Path, openstack_program: Path) -> Command:
     """Runs the command in a directory of its own, with the endpoint in the environment."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    environment = {**kept, "OS_AUTH_TYPE": "none", "OS_ENDPOINT": endpoint, "HOME": str(tmp_path)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    environment = {**inherited, "OS_AUTH_TYPE": "none", "OS_ENDPOINT": endpoint, "HOME": str(tmp_path)}
 
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [OPENSTACK, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
+            [openstack_program, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
         )
 
     return run
