@@ -90,9 +90,9 @@ def pause() -> None:
 
 class Interruptible:
     """The database as one process sees it: the process may die, or lose its connection, before a transaction begins,
-    before its commit, and after it. The database knows the right time, the process only what it was told.
+    before its commit, and after it. The database knows the right time, the process only what it has read.
 
-    Takes: clock — of the process; strikes — asked at each of these points, raises what happens there.
+    Takes: clock — of the process; strikes — called at each of these points, raises what happens there.
     """
 
     def __init__(self, db: Database, clock: "SkewedClock", strikes: Callable[[], None]) -> None:
@@ -112,8 +112,8 @@ class Interruptible:
     def agreed_now(self) -> float:
         if self._agreed is None:
             return self._clock.now()
-        told, at = self._agreed
-        return told + self._clock.monotonic() - at
+        agreed_now, at = self._agreed
+        return agreed_now + self._clock.monotonic() - at
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -246,8 +246,8 @@ class Process:
 class Worker(Process):
     """A worker: one or two threads of passes, one that observes and sweeps.
 
-    Takes: clouds — by project; handled — classes with handlers, by type. notices — what the cloud has told this worker,
-    and it has not read yet; superseded — how many of its passes a newer owner has ended.
+    Takes: clouds — by project; plugin_types — classes with handlers, by type. notices — those of the cloud that
+    this worker has not read yet; superseded — how many of its passes a newer owner has ended.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class Worker(Process):
         clock: VirtualClock,
         entropy: Entropy,
         rng: random.Random,
-        handled: Mapping[str, type[Resource]] | None = None,
+        plugin_types: Mapping[str, type[Resource]] | None = None,
     ) -> None:
         super().__init__(name, db, clock, rng)
         self.limits = Limits(
@@ -273,8 +273,8 @@ class Worker(Process):
         views: dict[str, Any] = {
             project: JoinedCloud(InterruptibleCloud(cloud), own.of(project)) for project, cloud in clouds.items()
         }
-        if handled:
-            own = PluginClouds(self.db, handled, views.__getitem__)
+        if plugin_types:
+            own = PluginClouds(self.db, plugin_types, views.__getitem__)
             views = {project: JoinedCloud(cloud, own.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
         self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits)
@@ -338,7 +338,7 @@ Request = Callable[[StackService], None]
 class Api(Process):
     """An API process: its threads serve requests; a purge is one more.
 
-    Takes: tell — hears of refused requests.
+    Takes: note — called for refused requests.
     """
 
     def __init__(
@@ -348,17 +348,17 @@ class Api(Process):
         clock: VirtualClock,
         entropy: Entropy,
         rng: random.Random,
-        tell: Callable[[str], None],
+        note: Callable[[str], None],
     ) -> None:
         super().__init__(name, db, clock, rng)
         self.requests: deque[Request] = deque()
         self.stack_service = StackService(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
-        self.asks = StackActions(self.db, TIMEOUT_S)
+        self.actions = StackActions(self.db, TIMEOUT_S)
         self.snapshots = Snapshots(self.db, self.stack_service)
         self.marks = Marks(self.db)
         self.moving = StackTransfer(self.db, self.stack_service)
         self.signals = Signals(self.db)
-        self._tell = tell
+        self._note = note
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
 
     def wanted(self, *, due: bool) -> bool:
@@ -370,7 +370,7 @@ class Api(Process):
 
     def _purge(self, rules: Rules) -> None:
         removed = purge(self.db, rules)
-        self._tell(f"purged {removed}")
+        self._note(f"purged {removed}")
 
     def _serve(self) -> None:
         if not self.requests:
@@ -378,6 +378,6 @@ class Api(Process):
         try:
             self.requests.popleft()(self.stack_service)
         except Rejected as error:
-            self._tell(f"refused: {error}")
+            self._note(f"refused: {error}")
         except Transient as error:
-            self._tell(f"not served: {error}")
+            self._note(f"not served: {error}")

@@ -1,4 +1,4 @@
-"""Healing that is held back: a share of a stack at a time, and only with somebody's consent where that is wanted.
+"""Healing that is held back: a share of a stack at a time, and only with consent where that is wanted.
 
 `Governor` is what users do about it, `HealingLaws` is what must hold of every commit (ADR 0046).
 """
@@ -36,7 +36,7 @@ class Governor:
         return [(6.0, self._govern), (3.0, self._release)]
 
     def _govern(self) -> None:
-        """Of a stack, mostly that it asks; or of one resource, whatever its stack does."""
+        """Of a stack, mostly that it needs consent; or of one resource, whatever its stack does."""
         rng, rows = self._rng, sorted((row.stack_id, row.name) for row in self._world.rows())
         if not rows:
             return
@@ -46,76 +46,78 @@ class Governor:
         if rng.random() < 0.7:
             share = {"share": rng.choice((0.01, 0.01, 0.5, 1.0))} if rng.random() < 0.5 else {}
             switches = ConvergenceSettings(healing={"policy": policy, **share})
-        self._world.ask_of(lambda asks: asks.switch(stack_id, switches), f"govern {stack_id[:6]} {switches}")
+        self._world.act_on(lambda actions: actions.switch(stack_id, switches), f"govern {stack_id[:6]} {switches}")
 
     def _release(self) -> None:
-        asking = self._asking()
-        if asking:
-            stack_id, name = self._rng.choice(asking)
+        waiting = self._waiting_for_consent()
+        if waiting:
+            stack_id, name = self._rng.choice(waiting)
             self._world.mended.add(stack_id)
-            self._world.ask_of(lambda asks: asks.converge(stack_id, name), f"agree to another {name} of {stack_id[:6]}")
+            self._world.act_on(
+                lambda actions: actions.converge(stack_id, name), f"agree to another {name} of {stack_id[:6]}"
+            )
 
-    def _asking(self) -> list[tuple[str, str]]:
+    def _waiting_for_consent(self) -> list[tuple[str, str]]:
         """Stacks and names of what waits for consent, and has not got it; what has a successor does not, though it may
         have to stay."""
         waiting = (row for row in self._world.rows() if needs_consent(row) and _is_open(row))
         return sorted((row.stack_id, row.name) for row in waiting)
 
     def check(self) -> None:
-        """Somebody has agreed to everything. (What the service would then do is what the planner is asked at rest.)"""
-        asking = self._asking()
-        assert not asking, f"somebody could not agree to {asking}"
+        """Everything has consent. (What the service would then do is checked at rest.)"""
+        waiting = self._waiting_for_consent()
+        assert not waiting, f"consent could not be given to {waiting}"
 
     def release_all(self) -> None:
-        """Somebody agrees to everything, as soon as it may be asked for."""
+        """Consent is given to everything, as soon as it may be."""
         free = {
             stack.id
             for stack in self._world.all_stacks()
             if stack.deleted_at is None and stack.lock is None and not stack.suspended
         }
         marked = {(row.stack_id, row.name) for row in self._world.rows() if _is_marked(row) and _is_open(row)}
-        for stack_id, name in sorted({*self._asking(), *marked}):
+        for stack_id, name in sorted({*self._waiting_for_consent(), *marked}):
             if stack_id in free:
-                self._world.tell(f"agree to another {name} of {stack_id[:6]} at last")
+                self._world.note(f"agree to another {name} of {stack_id[:6]} at last")
                 self._world.mended.add(stack_id)
                 StackActions(self._world.db, 900.0).converge(stack_id, name)
 
 
 def needs_consent(row: Any) -> bool:
-    """Has it failed so that somebody has to agree before another one is made? Of a row or an event."""
+    """Has it failed so that consent is needed before another one is made? Of a row or an event."""
     return bool(row.action == Action.CHECK and row.status == Status.FAILED and CONSENT in row.reason)
 
 
 def _is_open(row: Any) -> bool:
-    """Has nobody agreed to it yet, and is nothing made in its place?"""
+    """Is there no consent yet, and nothing made in its place?"""
     return row.replaced_by is None and row.asked_at is None
 
 
 def _is_marked(row: Any) -> bool:
-    """Does it wait, perhaps for consent, since somebody has marked it? Others may wait for it."""
+    """Does it wait, perhaps for consent, since a user has marked it? Others may wait for it."""
     return row.action == Action.CHECK and row.status == Status.FAILED and "unhealthy" in (row.marks or {})
 
 
 class Healed(NamedTuple):
-    """begun — how many things were begun to be healed; full — how often as many as may be were being healed; asked — of
-    how many it was said that somebody has to agree; released — how many were made anew with consent."""
+    """begun — how many things were begun to be healed; full — how often as many as may be were being healed;
+    consent_needed — how many needed consent; released — how many were made anew with consent."""
 
     begun: int
     full: int
-    asked: int
+    consent_needed: int
     released: int
 
 
 class HealingLaws:
     """Of what is being healed.
 
-    demand — hears what must hold, and what is wrong otherwise; graph — of a stack's shard as it should be; asked — keys
-    of rows of which it was said that somebody has to agree.
+    demand — hears what must hold, and what is wrong otherwise; graph — of a stack's shard as it should be;
+    consent_needed — keys of rows that need consent.
     """
 
     def __init__(self, demand: Callable[[bool, str], None], graph: Callable[["Stack", int], Definitions]) -> None:
         self._graph = graph
-        self.asked: set[str] = set()
+        self.consent_needed: set[str] = set()
         self._released: set[str] = set()
         self._begun_ever = 0
         self._full = 0
@@ -126,10 +128,10 @@ class HealingLaws:
     @property
     def healed(self) -> Healed:
         """How much there was to judge."""
-        return Healed(self._begun_ever, self._full, len(self.asked), len(self._released))
+        return Healed(self._begun_ever, self._full, len(self.consent_needed), len(self._released))
 
     def switched(self, before: "Stack | None", after: "Stack | None", shards: Mapping[str, "Shard"]) -> None:
-        """What a stack says of its healing holds for passes that begin after it was said."""
+        """A setting of a stack's healing holds for passes that begin after it."""
         if after is None or (
             before is not None and (before.healing, before.exceptions) == (after.healing, after.exceptions)
         ):
@@ -152,8 +154,8 @@ class HealingLaws:
         for one, other in pairs:
             if other is None:
                 continue
-            heir = before.get(other.replaces or "") if one is None else None
-            inherited = heir is not None and heir.being_healed
+            predecessor = before.get(other.replaces or "") if one is None else None
+            inherited = predecessor is not None and predecessor.being_healed
             if other.being_healed and not inherited and (one is None or not one.being_healed):
                 begun.setdefault(other.stack_id, []).append(other)
         for stack_id, rows in begun.items():
@@ -167,27 +169,27 @@ class HealingLaws:
             if not self._rules(stack, row, now):
                 continue
             old = now.rows.get(row.replaces or "") if row.action in (Action.INIT, Action.CREATE) else None
-            if old is not None and asks_first(stack, row.name):  # what is mended in place is not destroyed
+            if old is not None and requires_consent(stack, row.name):  # what is mended in place is not destroyed
                 consent = row.key in agreed or self._is_rolled_out(stack, old, now)
-                self._demand(consent, f"{row.name} of {stack.name} is made anew, and nobody has agreed: {row}")
+                self._demand(consent, f"{row.name} of {stack.name} is made anew without consent: {row}")
                 self._released.add(row.key)
         beside = [row for row in mine if row.being_healed and row.key not in agreed]
         healed = sum(not any(self._requires(stack, row, each) for each in begun) for row in beside)
         allowed = max(1, int(share_of(stack) * len({row.name for row in mine if kind_of(row.type)}) + 1e-9))
         self._full += healed == allowed
         if all(self._rules(stack, row, now) for row in begun) and agreed != {row.key for row in begun}:
-            told = [row.name for row in mine if row.being_healed]
-            self._demand(healed <= allowed, f"{told} of {stack.name} are being healed, and {allowed} may be at a time")
+            names = [row.name for row in mine if row.being_healed]
+            self._demand(healed <= allowed, f"{names} of {stack.name} are being healed, and {allowed} may be at a time")
 
     def _requires(self, stack: "Stack", row: "Row", other: "Row") -> bool:
         """Does it wait for the other one to be there? Then it does not count beside that one."""
-        graph, asked = self._graph(stack, row.shard), {row.name}
+        graph, names = self._graph(stack, row.shard), {row.name}
         for _ in graph:
-            asked |= {each for name in asked if name in graph for each in graph[name].requires}
-        return other.name in asked and other.name != row.name
+            names |= {each for name in names if name in graph for each in graph[name].requires}
+        return other.name in names and other.name != row.name
 
     def _is_rolled_out(self, stack: "Stack", old: "Row", now: "Committed") -> bool:
-        """Has somebody asked for the whole stack, or updated it where the old one carries a mark? An update that fails
+        """Has a user converged the whole stack, or updated it where the old one carries a mark? An update that fails
         meanwhile, in another shard say, still went on when this was decided."""
         shard = now.shards[f"{stack.id}/{old.shard}"]
         unsettled = shard.settled_revision < stack.revision
@@ -195,12 +197,12 @@ class HealingLaws:
         return (unsettled and stack.look_from is not None) or (goes_on and old.marked)
 
     def _agreed(self, row: "Row", before: "Mapping[str, Row]", now: "Committed") -> bool:
-        """Has somebody asked for it by name?"""
+        """Has a user converged it by name?"""
         found = (before.get(key) or now.rows.get(key) for key in (row.key, row.replaces or ""))
         return any(each is not None and each.asked_at is not None for each in found)
 
     def _rules(self, stack: "Stack", row: "Row", now: "Committed") -> bool:
-        """Was it decided for the newest revision, by a shard that was claimed after the stack's policy was said?"""
+        """Was it decided for the newest revision, by a shard that was claimed after the stack's policy was set?"""
         if row.revision != stack.revision:
             return False
         epoch = self._ruled.get(stack.id, {}).get(row.shard, -1)
@@ -212,7 +214,7 @@ def _is_made(stack: "Stack") -> bool:
     return stack.status == Status.IN_PROGRESS and stack.action in CREATING
 
 
-def asks_first(stack: "Stack", name: str) -> bool:
+def requires_consent(stack: "Stack", name: str) -> bool:
     exception = json.loads(stack.exceptions or "{}").get(name, {}).get("healing")
     return bool((exception or json.loads(stack.healing or "{}").get("policy")) == ASK)
 

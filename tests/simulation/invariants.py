@@ -67,7 +67,7 @@ def _check_stack(world: Restable, stack: Any, things: dict[str, dict[str, Any]])
         return
     if stack.parent_id is not None:
         owned = any(row.key == stack.parent_key and row.handle in (stack.id, "") for row in world.rows())
-        assert owned or stack.id in world.retained, f"{stack.name} is nobody's stack"
+        assert owned or stack.id in world.retained, f"{stack.name} belongs to no stack"
     restricted = {name for number in range(stack.shards) for name in _check_shard(world, stack, number)}
     if stack.status == Status.FAILED:
         mended = _is_mended(world, stack) or (stack.id, stack.reason) in world.went
@@ -91,8 +91,8 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         _, stored = shard_state.load_rows(tx, stack.id, number)
         loaded, again = (load_world(tx, DesiredGraphs(), stack.id, number, now) for _ in range(2))
     shard, graph = loaded.shard, loaded.world.definitions
-    assert not _news(loaded, stored), (
-        f"{place} has not noticed what became of its child stacks: {_news(loaded, stored)}"
+    assert not _unnoticed(loaded, stored), (
+        f"{place} has not noticed what became of its nested stacks: {_unnoticed(loaded, stored)}"
     )
     failures = sum(row.fails_stack for row in loaded.world.rows.values())
     if stack.complete_revision == stack.revision and stack.lock is None and not stack.suspended:
@@ -104,36 +104,38 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     assert not steps, f"{place} is at rest with something to do: {steps}"
     if stack.complete_revision == stack.revision and stack.converge and not stack.exceptions and stack.lock is None:
         _check_tries(place, graph, frontier)
-    told = {each.node: each for each in explain(again.world, ShardStatus(now), now)}
+    explained = {each.node: each for each in explain(again.world, ShardStatus(now), now)}
     for name in graph:
         current = frontier.current.get(name)
         well = current is not None and current.status == Status.COMPLETE
-        assert well or name in told, f"{place}.{name} does not say why it waits"
+        assert well or name in explained, f"{place}.{name} does not say why it waits"
     for key, row in frontier.leftovers.items():
-        assert leftover_node(key) in told, f"{place}: leftover {row.name} ({key}) does not say why it stays"
+        assert leftover_node(key) in explained, f"{place}: leftover {row.name} ({key}) does not say why it stays"
     for row in frontier.current.values():
         seen = loaded.world.seen.get(row.key)
         asleep = seen is not None and seen.observation.properties.get("suspended") and not stack.suspended
-        why = told[row.name].why if row.name in told else Why.LEFT_ALONE  # in the end nothing is switched off
+        why = explained[row.name].why if row.name in explained else Why.LEFT_ALONE  # in the end nothing is switched off
         assert not asleep or why is not Why.LEFT_ALONE, f"{place}.{row.name} does not say why its stack is suspended"
-    for each in told.values():
+    for each in explained.values():
         assert each.released_by, f"{place}: nothing would release {each}"
         endless = stack.status != Status.IN_PROGRESS and each.why in SEEN_TO_END
         assert not endless, f"{place} is {stack.status}, and nothing ends {each}"
-    forbidden = {node for node, each in told.items() if each.why is Why.LEFT_ALONE and graph[node].restricted}
-    marked = {node for node, each in told.items() if each.why is Why.UNHEALTHY}
+    forbidden = {node for node, each in explained.items() if each.why is Why.LEFT_ALONE and graph[node].restricted}
+    marked = {node for node, each in explained.items() if each.why is Why.UNHEALTHY}
     for node in marked:
         assert graph[node].restricted or graph[node].external_id is not None, f"{place}: {node} is marked, and stays"
         assert frontier.current[node].failed or loaded.world.stack.held, f"{place}: {node} is marked, and hides it"
-    helpless = forbidden | marked | {node for node, each in told.items() if each.why is Why.FAILED}
+    helpless = forbidden | marked | {node for node, each in explained.items() if each.why is Why.FAILED}
     if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
-        helpless |= {node for node, each in told.items() if each.why is Why.HALTED}
+        helpless |= {node for node, each in explained.items() if each.why is Why.HALTED}
     if stack.suspended and stack.parent_id is not None:  # the stack that it is nested in says why (see above)
-        helpless |= {node for node, each in told.items() if each.why is Why.SUSPENDED}
+        helpless |= {node for node, each in explained.items() if each.why is Why.SUSPENDED}
     if stack.status == Status.COMPLETE:
-        assert all(each.cause in helpless for each in told.values()), f"{place} is COMPLETE, and waits: {told}"
+        assert all(each.cause in helpless for each in explained.values()), (
+            f"{place} is COMPLETE, and waits: {explained}"
+        )
     if stack.status == Status.COMPLETE and not helpless:
-        assert frontier.at_rest, f"{place} is COMPLETE, and has something to do: {told}"
+        assert frontier.at_rest, f"{place} is COMPLETE, and has something to do: {explained}"
         done = (shard.planned, shard.done)
         assert done == (len(graph), len(graph)), f"{place} is COMPLETE with {len(graph)}, and counts {done}"
     return {name for name, each in graph.items() if each.restricted}
@@ -150,8 +152,8 @@ def _check_tries(place: str, graph: Definitions, frontier: Frontier) -> None:
         assert not (well and newer), f"{place}.{name} failed ({row.reason}), and {newer} are well since then"
 
 
-def _news(loaded: Loaded, stored: Mapping[str, Seen]) -> list[tuple[str, Any]]:
-    """Child stacks that are not what was last seen of them; nobody is told of passes over them that change nothing."""
+def _unnoticed(loaded: Loaded, stored: Mapping[str, Seen]) -> list[tuple[str, Any]]:
+    """Nested stacks that are not what was last seen of them; passes over them that change nothing wake no parent."""
     found = []
     for row, seen in loaded.looks:
         now, before = seen.observation.properties, stored[row.key].observation.properties
@@ -174,7 +176,7 @@ def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
     assert rows or stack.action != Action.DELETE, f"{stack.name} is not deleted, and nothing is left: {stack.reason}"
     failed = [row for row in rows if row.status == Status.FAILED]
     # What a check has found wrong may be healed by now.
-    # So may be what asked first: somebody has agreed, or has switched that off.
+    # So may be what needed consent: a user has agreed, or has switched that off.
     known = mended or stack.action in (Action.CHECK, Action.SNAPSHOT) or any(fate in stack.reason for fate in FATES)
     assert failed or known, f"{stack.name}: no resource failed: {stack.reason}"
     for row in failed:
@@ -182,11 +184,11 @@ def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
 
 
 def _check_reality(thing: dict[str, Any] | None, place: str, row: Any, *, compared: bool) -> None:
-    """What the cloud has is what the row says: present, running, with the properties last asked for, if compared. A
+    """What the cloud has is what the row says: present, running, with the properties last requested, if compared. A
     volume that was taken over may be larger: none can be made smaller."""
     if kind_of(row.type) in ("", "stack"):
         return
-    assert thing is not None, f"{place}: {row.handle} is gone and nobody minds"
+    assert thing is not None, f"{place}: {row.handle} is gone, and its row is at rest"
     assert not compared or thing.get("status", READY[0]) in READY, f"{place}: {thing}"
     for name, value in row.properties.items():
         if compared and name in COMPARED:
@@ -204,14 +206,14 @@ def _check_leaks(world: Restable) -> None:
 def _check_snapshots(world: Restable) -> None:
     """A snapshot is COMPLETE with all its parts, or FAILED and says why; no cloud keeps what belongs to none."""
     with world.db.read() as tx:
-        taken = {row.id: row for row in tx.execute(select(schema.snapshot))}
+        by_id = {row.id: row for row in tx.execute(select(schema.snapshot))}
         parts = list(tx.execute(select(schema.snapshot_part)))
     copies = {each["token"]: each for each in world.copies()}
-    for row in taken.values():
+    for row in by_id.values():
         assert row.status != Status.IN_PROGRESS, f"snapshot {row.id} never came to rest"
         assert row.reason, f"snapshot {row.id} is {row.status} without a reason"
     for part in parts:
-        if taken[part.snapshot_id].status == Status.COMPLETE:
+        if by_id[part.snapshot_id].status == Status.COMPLETE:
             copy = copies.get(part.token, {})
             assert (copy.get("id"), copy.get("status")) == (part.made, "available"), f"{part.token} is not kept: {copy}"
     known = {part.token for part in parts}
@@ -221,15 +223,17 @@ def _check_snapshots(world: Restable) -> None:
 
 
 def check_events(world: Restable) -> None:
-    """The newest event of each row tells its state (law 6); where events may have been purged, it cannot be asked."""
+    """The newest event of each row shows its state (law 6); where events may have been purged, it is not checked."""
     table = schema.event
     newest = select(func.max(table.c.seq)).where(table.c.key != "").group_by(table.c.key)
     with world.db.read() as tx:
         chosen = select(table.c.key, table.c.action, table.c.status).where(table.c.seq.in_(newest))
-        told = {key: (action, status) for key, action, status in tx.execute(chosen)}
+        newest = {key: (action, status) for key, action, status in tx.execute(chosen)}
     for row in world.rows():
         state = (row.action, row.status)
-        assert row.action == Action.INIT or told.get(row.key) == state, f"{row.name}: {told.get(row.key)} not {state}"
+        assert row.action == Action.INIT or newest.get(row.key) == state, (
+            f"{row.name}: {newest.get(row.key)} not {state}"
+        )
 
 
 def _states(rows: list[Any]) -> list[tuple[str, str, str, str]]:

@@ -51,7 +51,7 @@ class Losses:
                 found.append(handle)
         for handle in found:
             self._world.sight(handle)
-        self._world.tell(f"{found} vanish at once")
+        self._world.note(f"{found} vanish at once")
 
     def _mark_again(self) -> None:
         """A program says of the same resource, again and again, that it is unhealthy, whatever became of it."""
@@ -61,8 +61,10 @@ class Losses:
         if self._target not in rows or self._rng.random() < 0.1:
             self._target = self._rng.choice(rows)
         stack_id, name = self._target
-        said = MarkRequest(True, "it does not answer", reporter="monitor", lasts_s=self._rng.choice((None, None, 5.0)))
+        request = MarkRequest(
+            True, "it does not answer", reporter="monitor", lasts_s=self._rng.choice((None, None, 5.0))
+        )
         alive = [api for api in self._world.apis if api.alive]
         for api in self._rng.choices(alive, k=self._rng.choice((1, 2, 4))) if alive else ():
-            api.requests.append(lambda _, marks=api.marks: marks.mark(stack_id, said, {"": name}))
-        self._world.tell(f"user: mark {name} of {stack_id[:6]} once more")
+            api.requests.append(lambda _, marks=api.marks: marks.mark(stack_id, request, {"": name}))
+        self._world.note(f"user: mark {name} of {stack_id[:6]} once more")

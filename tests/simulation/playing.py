@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tests.simulation.governing import Healed
 from tests.simulation.trouble import TroubledWorld
 
-TELL_EVERY_S = 10.0
+REPORT_EVERY_S = 10.0
 
 
 class Played(NamedTuple):
@@ -53,9 +53,9 @@ def play(seed: int, **sorts: bool) -> Played:
     try:
         world.run()
     except Exception as error:
-        told = "\n".join(world.story.lines)
+        story = "\n".join(world.story.lines)
         what = str(error) or repr(error)
-        raise AssertionError(f"seed {seed}: {what}\n{told}\nreplay: {replay(seed)}") from error
+        raise AssertionError(f"seed {seed}: {what}\n{story}\nreplay: {replay(seed)}") from error
     finally:
         world.end()
     watcher = world.watcher
@@ -105,14 +105,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
-    began = told_at = time.monotonic()
+    began = reported_at = time.monotonic()
     ends: list[Ended] = []
     for ended in _played(options.first, options.seeds, options.processes, began + 60.0 * options.minutes):
         ends.append(ended)
         if ended.error:
             print(ended.story, end="\n\n", file=sys.stderr, flush=True)
-        if time.monotonic() - told_at > TELL_EVERY_S or len(ends) == options.seeds:
-            told_at = time.monotonic()
+        if time.monotonic() - reported_at > REPORT_EVERY_S or len(ends) == options.seeds:
+            reported_at = time.monotonic()
             failed = sum(bool(each.error) for each in ends)
             print(f"{len(ends)} of {options.seeds} seeds, {failed} failed", file=sys.stderr, flush=True)
     summary = _summary(options.first, ends, time.monotonic() - began)

@@ -245,7 +245,7 @@ class Gardener:
 
 
 class Warden:
-    """Says what must not be done to resources, where they stop, and which are somebody else's.
+    """Says what must not be done to resources, where they stop, and which are managed elsewhere.
 
     Takes: rng — of its own, so that worlds without it stay as they are; theirs — ids of volumes of others.
     """
@@ -276,7 +276,7 @@ class Warden:
         return settings
 
     def _give_or_take(self, resource: dict[str, Any]) -> None:
-        """A volume becomes one of somebody else's, or our own again: only a volume that is new may."""
+        """A volume becomes one that is managed elsewhere, or here again: only a volume that is new may."""
         rng = self._rng
         if resource["type"] == "OS::Cinder::Volume" and "depends_on" not in resource and rng.random() < 0.5:
             resource["external_id"] = rng.choice([*self._theirs, "volume-999999"])

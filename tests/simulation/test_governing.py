@@ -15,8 +15,8 @@ def row(key: str, action: Action, status: Status, marks: str | None, replaces: s
 
 
 def stack(status: Status) -> Stack:
-    asks = '{"policy":"ask"}'
-    return Stack("s", "web", "p", Action.UPDATE, status, "", 1, None, 2, None, "s", None, asks, None, None)
+    healing = '{"policy":"ask"}'
+    return Stack("s", "web", "p", Action.UPDATE, status, "", 1, None, 2, None, "s", None, healing, None, None)
 
 
 def wrong_when(*, marked_before: bool, claimed_after: bool) -> list[str]:
@@ -45,4 +45,4 @@ def test_an_update_that_fails_elsewhere_meanwhile_still_is_consent() -> None:
 @pytest.mark.parametrize(("marked_before", "claimed_after"), [(True, True), (False, False), (False, True)])
 def test_an_update_that_has_failed_before_is_no_consent(marked_before: bool, claimed_after: bool) -> None:
     (wrong,) = wrong_when(marked_before=marked_before, claimed_after=claimed_after)
-    assert "nobody has agreed" in wrong
+    assert "without consent" in wrong

@@ -127,7 +127,7 @@ class DiskGardener(Gardener):
 
 
 class DiskWorld(TroubledWorld):
-    handled = {TYPE: Disk}
+    plugin_types = {TYPE: Disk}
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -161,6 +161,6 @@ def test_what_handlers_make_converges_and_nothing_leaks_or_is_made_twice(seed: i
     try:
         world.run()
     except Exception as error:
-        told = "\n".join(world.story.lines)
+        story = "\n".join(world.story.lines)
         replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_handlers.py"
-        raise AssertionError(f"seed {seed}: {error}\n{told}\nreplay: {replay}") from error
+        raise AssertionError(f"seed {seed}: {error}\n{story}\nreplay: {replay}") from error

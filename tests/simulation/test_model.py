@@ -62,7 +62,7 @@ def things_of(stack: str, resources: dict[str, Resource]) -> list[str]:
     return found
 
 
-def told(thing: dict[str, Any]) -> str:
+def value_of(thing: dict[str, Any]) -> str:
     return f"{thing['metadata']['of']} {thing['flavor']}" if "flavor" in thing else str(thing["description"])
 
 
@@ -75,7 +75,7 @@ class Stacks(RuleBasedStateMachine):
         self.world = SimulatedWorld(seed, SLOW, workers=workers)
         self.wanted: dict[str, dict[str, Resource]] = {}
         self.ids: dict[str, str] = {}
-        self.said: dict[tuple[str, int], dict[str, Resource]] = {}
+        self.revisions: dict[tuple[str, int], dict[str, Resource]] = {}
 
     # -- users -------------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Stacks(RuleBasedStateMachine):
             return  # its deletion is under way, and the name still taken
         else:
             self.ids[name], revision = stack_service.create("p", None, name, intent), 1
-        self.wanted[name] = self.said[name, revision] = resources
+        self.wanted[name] = self.revisions[name, revision] = resources
 
     @precondition(lambda self: self.wanted)
     @rule(name=NAMES)
@@ -120,8 +120,8 @@ class Stacks(RuleBasedStateMachine):
         except Rejected:
             return
         complete = stack.complete_revision
-        self.wanted[name] = {} if complete is None else self.said[name, complete]
-        self.said[name, stack.revision + 1] = self.wanted[name]
+        self.wanted[name] = {} if complete is None else self.revisions[name, complete]
+        self.revisions[name, stack.revision + 1] = self.wanted[name]
 
     # -- trouble -----------------------------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Stacks(RuleBasedStateMachine):
         assert sorted(live) == sorted(self.wanted)
         assert all(each.status == Status.COMPLETE for each in live.values()), live
         expected = [thing for name, resources in self.wanted.items() for thing in things_of(name, resources)]
-        assert sorted(map(told, self.world.things().values())) == sorted(expected)
+        assert sorted(map(value_of, self.world.things().values())) == sorted(expected)
 
     def teardown(self) -> None:
         if hasattr(self, "world"):

@@ -110,7 +110,7 @@ def test_what_is_marked_unhealthy_is_replaced_once() -> None:
 
 def test_snapshots_of_stacks_are_neither_lost_nor_leaked() -> None:
     """In these worlds they are taken, restored and deleted, whatever else happens."""
-    worlds = [played(seed, kept=True) for seed in (5, 8, 25, 28, 41, 59, 209, 217)]
+    worlds = [played(seed, snapshots=True) for seed in (5, 8, 25, 28, 41, 59, 209, 217)]
     assert sum(world.restored for world in worlds) > 8
 
 
@@ -119,9 +119,9 @@ def test_what_is_lost_together_or_marked_again_and_again_is_healed() -> None:
     and over. Nothing that is well goes, nothing stays FAILED whose requirements are well, no stack says better than it
     is."""
     worlds = [played(seed, lossy=True) for seed in (*range(300, 308), 312, 364)]
-    told = [line for world in worlds for line in world.lines]
-    assert sum("vanish at once" in line for line in told) > 20
-    assert sum("once more" in line for line in told) > 20
+    lines = [line for world in worlds for line in world.lines]
+    assert sum("vanish at once" in line for line in lines) > 20
+    assert sum("once more" in line for line in lines) > 20
     assert sum(world.proved for world in worlds) > 0, "no doubt has ended by itself"
 
 
@@ -145,5 +145,5 @@ def test_healing_acts_on_a_share_at_a_time_and_with_consent_where_a_stack_asks()
     judged = [played(seed, governed=True, lossy=seed % 2 == 0).healed for seed in range(500, 512)]
     assert sum(each.begun for each in judged) > 10
     assert sum(each.full for each in judged) > 5
-    assert sum(each.asked for each in judged) > 0
+    assert sum(each.consent_needed for each in judged) > 0
     assert sum(each.released for each in judged) > 1

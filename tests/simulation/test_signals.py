@@ -41,24 +41,24 @@ class Configurer(Gardener):
             return super()._properties(kind, earlier)
         link, other = LINKED[kind]
         named = sorted(name for name, each in earlier.items() if each["type"] == other)
-        given: dict[str, Any] = {link: {"get_resource": rng.choice(named)} if named else "nothing"}
+        properties: dict[str, Any] = {link: {"get_resource": rng.choice(named)} if named else "nothing"}
         if kind == CONDITION:
-            return {**given, "timeout": rng.choice((20, 600)), "count": rng.choice((1, 1, 2))}
+            return {**properties, "timeout": rng.choice((20, 600)), "count": rng.choice((1, 1, 2))}
         actions = rng.choice((["CREATE", "UPDATE"], ["CREATE", "UPDATE", "DELETE"], ["UPDATE"]))
-        return {**given, "server": "srv", "input_values": {"v": rng.randint(0, 3)}, "actions": actions}
+        return {**properties, "server": "srv", "input_values": {"v": rng.randint(0, 3)}, "actions": actions}
 
 
 class SignallingWorld(TroubledWorld):
-    """told — signals that were taken."""
+    """signalled — signals that were accepted."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._gardener = Configurer(self.rng, nested=self.rng.random() < 0.3)
-        self._acts.append((8.0, self._tell))
-        self.told = 0
+        self._acts.append((8.0, self._signal))
+        self.signalled = 0
 
     def _places(self, *, waiting: bool) -> list[tuple[str, str, str]]:
-        """Project, kind and handle of what can be told something; those that wait, or all."""
+        """Project, kind and handle of what can be signalled; those that wait, or all."""
         with self.db.read() as tx:
             busy = {row.handle for row in self.rows() if row.status == Status.IN_PROGRESS and row.handle}
             found = [records.get(tx, each.id) for each in self.records()]
@@ -68,7 +68,7 @@ class SignallingWorld(TroubledWorld):
         mine = [each for each in chosen if not waiting or each.id in busy | links]
         return sorted((each.project, each.kind, each.id) for each in mine)
 
-    def _tell(self) -> None:
+    def _signal(self) -> None:
         """A server tells that it is done, or has failed; now and then twice, or when nobody waits any more."""
         places = self._places(waiting=self.rng.random() < 0.7)
         alive = [api for api in self.apis if api.alive]
@@ -81,14 +81,14 @@ class SignallingWorld(TroubledWorld):
         api, body = self.rng.choice(alive), self.rng.choice(bodies)
         for _ in range(self.rng.choice((1, 1, 2))):
             api.requests.append(self._telling(api, place, body))
-        self.tell(f"signal {place}: {body}")
+        self.note(f"signal {place}: {body}")
 
     def _telling(self, api: Any, place: tuple[str, str, str], body: dict[str, Any] | None) -> Callable[[Any], None]:
-        def tell(_: Any) -> None:
+        def send(_: Any) -> None:
             api.signals.native(*place, body)
-            self.told += 1
+            self.signalled += 1
 
-        return tell
+        return send
 
     def _jump(self, rested_at: float | None) -> None:
         """After the calm every server tells what it has to: nobody waits for ever."""
@@ -96,18 +96,18 @@ class SignallingWorld(TroubledWorld):
             try:
                 self.apis[0].signals.native(*place, None)
             except Rejected as error:
-                self.tell(f"refused: {error}")
+                self.note(f"refused: {error}")
         super()._jump(rested_at)
 
     def check_derived(self) -> None:
         """Each derived config is that of one deployment, and what was derived before is gone."""
-        kept = self.records()
-        derived = [each.id for each in kept if each.kind == "software_config" and not records.key_of(each.token)]
-        wanted = [each.object["config_id"] for each in kept if each.kind == "software_deployment"]
+        stored = self.records()
+        derived = [each.id for each in stored if each.kind == "software_config" and not records.key_of(each.token)]
+        wanted = [each.object["config_id"] for each in stored if each.kind == "software_deployment"]
         assert sorted(derived) == sorted(id for id in wanted if id)
 
     def check_waits(self) -> None:
-        """Nothing waits for what has been told. (In a stack that has failed, what was begun may wait for its time-out:
+        """Nothing waits for a signal that came. (In a failed stack, what was begun may wait for its time limit:
         the handle may be gone.)"""
         failed = {stack.id for stack in self.all_stacks() if stack.status == Status.FAILED}
         for row in self.rows():
@@ -125,8 +125,8 @@ def test_what_waits_for_signals_converges_and_nothing_leaks_or_is_made_twice(see
         world.check_derived()
         world.check_waits()
     except Exception as error:
-        told = "\n".join(world.story.lines)
-        raise AssertionError(f"seed {seed}: {error}\n{told}") from error
+        story = "\n".join(world.story.lines)
+        raise AssertionError(f"seed {seed}: {error}\n{story}") from error
 
 
 def test_only_what_stands_for_a_config_stays_when_its_stack_lets_go_of_it() -> None:
@@ -156,7 +156,7 @@ def test_there_are_signals_in_these_worlds() -> None:
     worlds = [SignallingWorld(seed) for seed in range(4)]
     for world in worlds:
         world.run()
-    assert sum(world.told for world in worlds) > 10
+    assert sum(world.signalled for world in worlds) > 10
 
 
 def test_a_seed_replays_itself() -> None:

@@ -33,11 +33,11 @@ AT_HOOKS = "SELECT stack_id, name, json_extract(hooks, '$.at') FROM resource WHE
 BOUND = "stack WHERE deleted_at IS NULL AND (lock IS NOT NULL OR suspended OR NOT converge)"
 UNSEEN = f"resource_observed WHERE presence = '{Presence.ABSENT.value}'"
 AGREED_MAX = 5
-"""So often somebody says of one stack in the end that what seems to be gone is gone."""
+"""So often a user says of one stack in the end that what seems to be gone is gone."""
 PATIENCE_S = 900.0
 """So long people in some worlds wait for a doubt to end by itself, which takes it ten minutes where it may."""
 FOLLOWED = 0.02
-"""Chance at each step that whoever has died is followed by another, as by the supervisor of a service."""
+"""Chance at each step that a process that has died is followed by another, as by the supervisor of a service."""
 
 
 def weather_of(rng: random.Random) -> Weather:
@@ -73,7 +73,7 @@ class TroubledWorld(SimulatedWorld):
         *,
         careful: bool = False,
         held: bool = False,
-        kept: bool = False,
+        snapshots: bool = False,
         marked: bool = False,
         moving: bool = False,
         maintained: bool = False,
@@ -114,9 +114,9 @@ class TroubledWorld(SimulatedWorld):
         self.restored = 0
         self._keeper: random.Random | None = None
         keepers = random.Random(f"keeper {seed}")
-        if keepers.random() < 0.3 or kept:
+        if keepers.random() < 0.3 or snapshots:
             self._keeper = keepers
-            self._acts.append((12.0, self._keep))
+            self._acts.append((12.0, self._snapshot))
         if probers.random() < 0.3 or marked:
             self._acts.append((20.0 if marked else 6.0, self._mark))
         if random.Random(f"loser {seed}").random() < 0.4:
@@ -193,7 +193,7 @@ class TroubledWorld(SimulatedWorld):
             self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
 
     def _pass_time(self) -> None:
-        """Nobody has anything to do, or nobody is there: time passes until something is due or over."""
+        """No process has anything to do, or none is there: time passes until something is due or over."""
         times = [self.next_due(), *(at for at, _ in self._ends), *(each.frozen_until for each in self.processes)]
         later = [at for at in times if at is not None and at > self.clock.time]
         if later:
@@ -213,31 +213,31 @@ class TroubledWorld(SimulatedWorld):
 
     def _free(self) -> None:
         """Users unlock what is locked, resume what is suspended, and switch convergence on, as soon as they may. Nested
-        stacks follow, but for those that were kept when their resource went: these are resumed by themselves."""
+        stacks follow, but for those that were retained when their resource went: these are resumed by themselves."""
         if not (self._unswitched or self._is_any(BOUND)):
             return
-        asks = StackActions(self.db, 900.0)
+        actions = StackActions(self.db, 900.0)
         for stack in self.all_stacks():
             if stack.deleted_at is not None:
                 self._unswitched.discard(stack.id)
                 continue
             if stack.lock is None and (stack.id in self._unswitched or not stack.converge):
                 exceptions = {key: {} for key in stack.exceptions or {}}
-                asks.switch(stack.id, ConvergenceSettings({"converge": True, "observe_s": None}, exceptions))
+                actions.switch(stack.id, ConvergenceSettings({"converge": True, "observe_s": None}, exceptions))
                 self._unswitched.discard(stack.id)
-            kept = stack.id in self.watcher.retained and stack.lock is None
+            retained = stack.id in self.watcher.retained and stack.lock is None
             busy = [each for each in self.all_stacks() if stack.id in (each.id, each.root_id) and _goes_on(each)]
-            if (stack.parent_id is not None and not kept) or busy:
+            if (stack.parent_id is not None and not retained) or busy:
                 continue
             if stack.lock is not None:
-                self.tell(f"unlock {stack.name} at last")
-                asks.unlock(stack.id, lambda _: True)
+                self.note(f"unlock {stack.name} at last")
+                actions.unlock(stack.id, lambda _: True)
             elif stack.suspended:
-                self.tell(f"resume {stack.name} at last")
-                asks.resume(stack.id)
+                self.note(f"resume {stack.name} at last")
+                actions.resume(stack.id)
 
     def _agree(self) -> None:
-        """Somebody says that what is nowhere to be seen is gone indeed, perhaps only after a while, and says so a few
+        """A user says that what is nowhere to be seen is gone indeed, perhaps only after a while, and says so a few
         times at most: what waits for something else besides stays doubted."""
         roots = self._roots_in_doubt()
         if self.clock.time < self._agrees_at:
@@ -247,7 +247,7 @@ class TroubledWorld(SimulatedWorld):
             free = free and stack.status != Status.IN_PROGRESS and self._agreed[stack.id] < AGREED_MAX
             if stack.id in roots and free:
                 self._agreed[stack.id] += 1
-                self.tell(f"converge {stack.name} at last")
+                self.note(f"converge {stack.name} at last")
                 StackActions(self.db, 900.0).converge(stack.id)
 
     def _roots_in_doubt(self) -> set[str]:
@@ -275,11 +275,11 @@ class TroubledWorld(SimulatedWorld):
 
     # -- users -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, request: Callable[[StackService], None], story: str) -> None:
+    def _request(self, request: Callable[[StackService], None], story: str) -> None:
         alive = [api for api in self.apis if api.alive]
         if alive:
             self.rng.choice(alive).requests.append(request)
-            self.tell(f"user: {story}")
+            self.note(f"user: {story}")
 
     def _create(self) -> None:
         name = f"s{self._created}"
@@ -294,7 +294,7 @@ class TroubledWorld(SimulatedWorld):
         def create(stack_service: StackService) -> None:
             self._wishes[stack_service.create(project, None, name, wish.intent(**options))] = wish
 
-        self._ask(create, f"create {project}/{name} {options} {wish}")
+        self._request(create, f"create {project}/{name} {options} {wish}")
 
     def _update(self) -> None:
         stack_id = self._stack()
@@ -307,7 +307,7 @@ class TroubledWorld(SimulatedWorld):
             stack_service.update(stack_id, wish.intent(look_first=look_first), patch=patch)
             self._wishes[stack_id] = wish
 
-        self._ask(update, f"update {stack_id[:6]} {patch=} {look_first=} {wish}")
+        self._request(update, f"update {stack_id[:6]} {patch=} {look_first=} {wish}")
 
     def _held(self, wish: Wish) -> Wish:
         return self._warden.hold(wish) if self._warden is not None else wish
@@ -323,12 +323,12 @@ class TroubledWorld(SimulatedWorld):
         waiting = self._waiting()
         if waiting:
             place = self.rng.choice(waiting)
-            self.ask_of(lambda asks: asks.clear_hook(*place), f"clear {place}")
+            self.act_on(lambda actions: actions.clear_hook(*place), f"clear {place}")
             self.cleared += 1
 
     def _jump(self, rested_at: float | None) -> None:
-        """After the calm somebody clears all hooks, and frees what was locked, suspended or switched off, perhaps by a
-        request that was served late: nobody waits for ever."""
+        """After the calm a user clears all hooks, and frees what was locked, suspended or switched off, perhaps by a
+        request that was served late: nothing waits for ever."""
         for place in self._waiting():
             if not self._is_locked(place[0]):
                 StackActions(self.db, 900.0).clear_hook(*place)
@@ -348,9 +348,9 @@ class TroubledWorld(SimulatedWorld):
     def _delete(self) -> None:
         stack_id = self._stack()
         if stack_id is not None:
-            self._ask(lambda stack_service: stack_service.delete(stack_id), f"delete {stack_id[:6]}")
+            self._request(lambda stack_service: stack_service.delete(stack_id), f"delete {stack_id[:6]}")
 
-    def _ask_to_move(self, act: Callable[[StackTransfer], object], story: str) -> None:
+    def _request_transfer(self, act: Callable[[StackTransfer], object], story: str) -> None:
         alive = [api for api in self.apis if api.alive]
         if alive:
             api = self.rng.choice(alive)
@@ -359,10 +359,10 @@ class TroubledWorld(SimulatedWorld):
                 act(api.moving)
 
             api.requests.append(serve)
-            self.tell(f"user: {story}")
+            self.note(f"user: {story}")
 
     def _abandon(self) -> None:
-        """Whoever dies in the middle of it may have let go, and told nobody."""
+        """A process that dies in the middle of it may have let go without an answer."""
         stack_id = self._stack()
         if stack_id is None:
             return
@@ -373,7 +373,7 @@ class TroubledWorld(SimulatedWorld):
             self.watcher.promised |= _named(document)
             self._documents.append((document, wish))
 
-        self._ask_to_move(abandon, f"abandon {stack_id[:6]}")
+        self._request_transfer(abandon, f"abandon {stack_id[:6]}")
 
     def _adopt(self) -> None:
         """A document may be adopted long after, while its things live on, break or vanish; and more than once."""
@@ -389,12 +389,12 @@ class TroubledWorld(SimulatedWorld):
             self._wishes[moving.adopt(document["project_id"], None, name, intent, document)] = wish
             self.adopted += 1
 
-        self._ask_to_move(adopt, f"adopt {document['id'][:6]} as {name} {options}")
+        self._request_transfer(adopt, f"adopt {document['id'][:6]} as {name} {options}")
 
     def _cancel(self) -> None:
         stack_id, roll_back = self._stack(), self.rng.random() < 0.5
         if stack_id is not None:
-            self._ask(
+            self._request(
                 lambda stack_service: stack_service.cancel(stack_id, roll_back=roll_back),
                 f"cancel {stack_id[:6]} {roll_back=}",
             )
@@ -404,16 +404,16 @@ class TroubledWorld(SimulatedWorld):
         for _ in range(3):
             self.rng.choice((self._update, self._update, self._cancel, self._delete))()
 
-    def ask_of(self, act: Callable[[StackActions], object], story: str) -> None:
+    def act_on(self, act: Callable[[StackActions], object], story: str) -> None:
         alive = [api for api in self.apis if api.alive]
         if alive:
             api = self.rng.choice(alive)
 
             def serve(_: StackService) -> None:
-                act(api.asks)
+                act(api.actions)
 
             api.requests.append(serve)
-            self.tell(f"user: {story}")
+            self.note(f"user: {story}")
 
     def _place(self) -> tuple[str, str | None] | None:
         """A stack or one of its resources, nested ones too."""
@@ -426,17 +426,17 @@ class TroubledWorld(SimulatedWorld):
     def _observe(self) -> None:
         place = self._place()
         if place is not None:
-            self.ask_of(lambda asks: asks.observe(*place), f"observe {place}")
+            self.act_on(lambda actions: actions.observe(*place), f"observe {place}")
 
     def _converge(self) -> None:
         place = self._place()
         if place is not None:
-            self.ask_of(lambda asks: asks.converge(*place), f"converge {place}")
+            self.act_on(lambda actions: actions.converge(*place), f"converge {place}")
             if place[1] is not None:
                 self.mended.add(place[0])
 
     def _mark(self) -> None:
-        """Somebody says that one resource or several of a stack are unhealthy, perhaps for a while; or well again."""
+        """A user says that one resource or several of a stack are unhealthy, perhaps for a while; or well again."""
         resting = self.rng.random() < 0.9
         chosen = (row for row in self.rows() if not resting or row.status == Status.COMPLETE)
         rows = sorted((row.stack_id, row.name, row.handle) for row in chosen)
@@ -445,17 +445,17 @@ class TroubledWorld(SimulatedWorld):
         stack_id = self.rng.choice(rows)[0]
         mine = [name for id, name, _ in rows if id == stack_id] + [handle for id, _, handle in rows if id == stack_id]
         targets = [self.rng.choice(mine) for _ in range(self.rng.choice((1, 1, 1, 3)))]
-        said = MarkRequest(self.rng.random() < 0.8, "by hand", lasts_s=self.rng.choice((None, None, 1.0, 30.0)))
+        request = MarkRequest(self.rng.random() < 0.8, "by hand", lasts_s=self.rng.choice((None, None, 1.0, 30.0)))
         places = {f"resources[{place}]": target for place, target in enumerate(targets) if target}
         alive = [api for api in self.apis if api.alive]
         if alive and places:
             api = self.rng.choice(alive)
 
             def serve(_: StackService) -> None:
-                api.marks.mark(stack_id, said, places)
+                api.marks.mark(stack_id, request, places)
 
             api.requests.append(serve)
-            self.tell(f"user: mark {targets} of {stack_id[:6]}: {said}")
+            self.note(f"user: mark {targets} of {stack_id[:6]}: {request}")
 
     def _resting(self) -> str | None:
         """A stack of which nothing goes on, if there is one, mostly."""
@@ -467,7 +467,7 @@ class TroubledWorld(SimulatedWorld):
         stack_id, suspends = self._resting(), self.rng.random() < 0.5
         if stack_id is not None:
             word = "suspend" if suspends else "resume"
-            self.ask_of(lambda asks: getattr(asks, word)(stack_id), f"{word} {stack_id[:6]}")
+            self.act_on(lambda actions: getattr(actions, word)(stack_id), f"{word} {stack_id[:6]}")
 
     def _lock_stack(self) -> None:
         """Perhaps for a while."""
@@ -475,17 +475,17 @@ class TroubledWorld(SimulatedWorld):
         ends = self.rng.choice((None, None, self.clock.time + 30.0))
         lock = {"level": level, "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": ends}
         if stack_id is not None:
-            self.ask_of(lambda asks: asks.lock(stack_id, lock, lambda _: True), f"lock {stack_id[:6]} {level} {ends}")
+            self.act_on(lambda each: each.lock(stack_id, lock, lambda _: True), f"lock {stack_id[:6]} {level} {ends}")
 
     def _unlock_stack(self) -> None:
         stack_id = self._resting()
         if stack_id is not None:
-            self.ask_of(lambda asks: asks.unlock(stack_id, lambda _: True), f"unlock {stack_id[:6]}")
+            self.act_on(lambda actions: actions.unlock(stack_id, lambda _: True), f"unlock {stack_id[:6]}")
 
     def _check(self) -> None:
         stack_id = self._stack()
         if stack_id is not None:
-            self.ask_of(lambda asks: asks.check(stack_id), f"check {stack_id[:6]}")
+            self.act_on(lambda actions: actions.check(stack_id), f"check {stack_id[:6]}")
 
     def _switch(self) -> None:
         """On or off, for a stack or one of its resources, and how often it is looked at."""
@@ -499,12 +499,12 @@ class TroubledWorld(SimulatedWorld):
             if name is None
             else ConvergenceSettings({}, {name: self.rng.choice((values, {}))})
         )
-        self.ask_of(lambda asks: asks.switch(stack_id, switches), f"switch {stack_id[:6]} {switches}")
+        self.act_on(lambda actions: actions.switch(stack_id, switches), f"switch {stack_id[:6]} {switches}")
 
     def _stack(self) -> str | None:
         return self.rng.choice(sorted(self._wishes)) if self._wishes else None
 
-    def _keep(self) -> None:
+    def _snapshot(self) -> None:
         """Take a snapshot of a stack, go back to one, or be rid of one."""
         stack_id, keeper = self._stack(), self._keeper
         if stack_id is None or keeper is None:
@@ -512,10 +512,10 @@ class TroubledWorld(SimulatedWorld):
         table = schema.snapshot
         with self.db.read() as tx:
             chosen = select(table.c.id, table.c.stack_id, table.c.status).where(table.c.status != Status.IN_PROGRESS)
-            taken = list(tx.execute(chosen.order_by(table.c.id)))
+            stored = list(tx.execute(chosen.order_by(table.c.id)))
         act, id = "take", ""
-        if taken and keeper.random() < 0.6:
-            id, stack_id, status = keeper.choice(taken)
+        if stored and keeper.random() < 0.6:
+            id, stack_id, status = keeper.choice(stored)
             act = keeper.choice(("restore", "restore", "delete")) if status == Status.COMPLETE else "delete"
         alive = [api for api in self.apis if api.alive]
         if not alive:
@@ -532,7 +532,7 @@ class TroubledWorld(SimulatedWorld):
                 self.restored += 1
 
         api.requests.append(serve)
-        self.tell(f"user: {act} snapshot {id[:6]} of {stack_id[:6]}")
+        self.note(f"user: {act} snapshot {id[:6]} of {stack_id[:6]}")
 
     def _purge(self) -> None:
         api = self.rng.choice(self.apis)
@@ -548,33 +548,33 @@ class TroubledWorld(SimulatedWorld):
         if victim.alive:
             self.kills += 1
             victim.kill()
-            self.tell(f"kill {victim.name}")
+            self.note(f"kill {victim.name}")
 
     def _die_inside(self) -> None:
         victim = self._victim()
         victim.deadly = 0.2
-        self.tell(f"{victim.name} dies at one of its next transactions")
+        self.note(f"{victim.name} dies at one of its next transactions")
 
     def _make_flaky(self) -> None:
         victim = self._victim()
         victim.flaky = self.rng.choice((0.0, 0.03, 0.1))
-        self.tell(f"{victim.name} loses connections: {victim.flaky}")
+        self.note(f"{victim.name} loses connections: {victim.flaky}")
 
     def _cut_off(self) -> None:
         victim = self._victim()
         victim.cut_off_until = self.clock.time + self.rng.choice((1.0, 6.0, 20.0))
-        self.tell(f"cut off {victim.name} until {victim.cut_off_until - 1_000_000:.2f}")
+        self.note(f"cut off {victim.name} until {victim.cut_off_until - 1_000_000:.2f}")
 
     def _freeze(self) -> None:
         victim = self._victim()
         victim.frozen_until = self.clock.time + self.rng.choice((1.0, 6.0, 20.0))
-        self.tell(f"freeze {victim.name} until {victim.frozen_until - 1_000_000:.2f}")
+        self.note(f"freeze {victim.name} until {victim.frozen_until - 1_000_000:.2f}")
 
     def _set_clock(self) -> None:
         """Forwards or backwards: the clock of one machine."""
         victim = self._victim()
         victim.clock.skew_s = self.rng.choice((-120.0, -10.0, -1.0, 0.0, 1.0, 10.0, 120.0))
-        self.tell(f"clock of {victim.name} is {victim.clock.skew_s} s ahead")
+        self.note(f"clock of {victim.name} is {victim.clock.skew_s} s ahead")
 
     def _jump_ahead(self) -> None:
         """A long time passes at once."""
@@ -596,7 +596,7 @@ class TroubledWorld(SimulatedWorld):
         return self.clouds[self.rng.choice(self.projects)]
 
     def _disturb(self) -> None:
-        """Somebody removes a thing by hand, stops a server, breaks or changes something."""
+        """An operator removes a thing by hand, stops a server, breaks or changes something."""
         cloud = self._cloud()
         handles = sorted(cloud.things())
         if not handles:
@@ -607,20 +607,20 @@ class TroubledWorld(SimulatedWorld):
             changes += [{"status": "stopped", "fault": "its process ended"}, {"metadata": {"by": "hand"}}]
         change = self.rng.choice(changes)
         cloud.change(handle, **change) if change else cloud.vanish(handle)
-        self.tell(f"{handle}: {change or 'vanishes'}")
+        self.note(f"{handle}: {change or 'vanishes'}")
         self.sight(handle)
 
     def _lock(self) -> None:
-        """Somebody protects a thing from deletion, or lifts that."""
+        """An operator protects a thing from deletion, or lifts that."""
         cloud = self._cloud()
         handles = sorted(cloud.things())
         if handles:
             handle = self.rng.choice(handles)
             cloud.change(handle, locked=self.rng.random() < 0.5)
-            self.tell(f"{handle} is locked or unlocked")
+            self.note(f"{handle} is locked or unlocked")
 
     def sight(self, handle: str) -> None:
-        """The notice of it is lost, comes once, or twice, to whoever listens."""
+        """The notice of it is lost, comes once, or twice, to those who listen."""
         for _ in range(self.rng.choice((0, 1, 2))):
             worker = self.rng.choice(self.workers)
             worker.notices.append(ChangeNotice(handle.rpartition("-")[0], handle))
@@ -637,7 +637,7 @@ class TroubledWorld(SimulatedWorld):
     def _hide(self) -> None:
         """One thing, all of a kind, or all that a cloud has are not found for a while, and come back.
 
-        Twice at most: nobody looks for ever for what is not found just then."""
+        Twice at most: no request looks for ever for what is not found just then."""
         cloud = self._cloud()
         handles = sorted(handle for handle in cloud.things() if self._hidden[handle] < 2)
         if not handles:
@@ -656,7 +656,7 @@ class TroubledWorld(SimulatedWorld):
                 cloud.unhide(handle)
 
         self._ends.append((until, end))
-        self.tell(f"{hidden} are not found until {until - 1_000_000:.2f}")
+        self.note(f"{hidden} are not found until {until - 1_000_000:.2f}")
 
     def _limit_rate(self) -> None:
         cloud = self._cloud()
@@ -670,7 +670,7 @@ class TroubledWorld(SimulatedWorld):
             cloud.weather.faults = self._usual
 
         self._ends.append((until, end))
-        self.tell(f"the cloud {story} until {until - 1_000_000:.2f}")
+        self.note(f"the cloud {story} until {until - 1_000_000:.2f}")
 
 
 def _named(document: dict[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Safety: every committed state of the database, and every deletion asked of a cloud, is judged on the spot.
+"""Safety: every committed state of the database, and every deletion requested of a cloud, is judged on the spot.
 
 What is wrong is noted, never raised here: it would be raised inside the process that is watched, which may catch it.
 """
@@ -42,7 +42,7 @@ UNMOVED = re.compile(
     r"\w+ paused until Hook [\w-]+ is cleared|Hook [\w-]+ is cleared|Failure occurred while waiting\."
     r"|(?P<refused>update|replace) is restricted for resource\."
 )
-"""Reasons of events that tell of no change of state."""
+"""Reasons of events that show no change of state."""
 WELL = ("active", "available")
 LINK, LINKED = "volume_attachment", ("instance_uuid", "volume_id")
 """A kind of things, and the fields that name those without which the cloud refuses one."""
@@ -94,7 +94,7 @@ class WatchedDatabase(Database):
         return ENGINE
 
     def _watch(self, *kinds: Any) -> None:
-        """Have SQLite itself tell of each row that it writes, in columns that matter."""
+        """Have SQLite itself report each row that it writes, in columns that matter."""
         self.raw.create_function("touch", 2, lambda table, name: self.touched[table].add(name))
         for (table, name), kind in zip(WATCHED.items(), kinds, strict=True):
             for verb, row in (("INSERT", "NEW"), (f"UPDATE OF {', '.join(kind._fields)}", "NEW"), ("DELETE", "OLD")):
@@ -129,7 +129,7 @@ class WatchedDatabase(Database):
 
 
 class WatchedCloud(SimulatedCloud):
-    """A cloud that tells of every deletion, before it is carried out. theirs — what nobody here may touch."""
+    """A cloud that reports every deletion before it is carried out. theirs — what the service may not touch."""
 
     on_delete: Callable[["WatchedCloud", str, Sequence[str]], None] | None = None
     theirs: frozenset[str] = frozenset()
@@ -140,7 +140,7 @@ class WatchedCloud(SimulatedCloud):
         return {handle for (_, token), handle in self._by_token.items() if token in tokens}
 
     def give(self, kind: str, spec: dict[str, Any]) -> str:
-        """A thing that somebody else has made."""
+        """A thing that was made elsewhere."""
         (made,) = self.create(kind, [Creation(f"theirs-{len(self.theirs)}", spec)])
         assert isinstance(made, Observation)
         self.theirs |= {made.handle}
@@ -281,7 +281,7 @@ class Watcher:
 
     wrong — what was seen that must not be; retained — handles that a deletion policy let go of; let_go — keys of rows
     whose stacks let go of them; spared — tokens that such rows had last: what turns up under one stays; promised —
-    handles that documents of abandoned stacks name, each with the action told of it; deletions, commits — how much was
+    handles that documents of abandoned stacks name, each with the action of its event; deletions, commits — those
     judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a mark, by key;
     maintained — how often stacks were suspended, resumed, locked or unlocked; held — how many commits were judged while
     a stack was locked; healing — what is judged of healing; went — ids and reasons of stacks that had failed when
@@ -317,7 +317,7 @@ class Watcher:
     # -- commits -----------------------------------------------------------------------------------------------------
 
     def committed(self) -> None:
-        """Compare what was written now with what was before; the new events must tell exactly what happened."""
+        """Compare what was written now with what was before; the new events must show exactly what happened."""
         self.commits += 1
         shards = self._read(Shard, "shard")
         rows, all_stacks = self._read(Row, "resource"), self._read(Stack, "stack")
@@ -358,13 +358,13 @@ class Watcher:
         return events
 
     def _compare(self, rows: Changes[Row], all_stacks: Changes[Stack], events: Sequence[Event]) -> None:
-        told: dict[str, list[Event]] = defaultdict(list)
+        events_of: dict[str, list[Event]] = defaultdict(list)
         for event in events:
-            told[event.key or event.stack_id].append(event)
+            events_of[event.key or event.stack_id].append(event)
             if event.action == Action.DELETE and event.reason.startswith((KEPT, REPLACED, TOO_LATE)) and event.handle:
                 self.retained.add(event.handle)
             if event.key and needs_consent(event):
-                self.healing.asked.add(event.key)
+                self.healing.consent_needed.add(event.key)
             if event.action == Action.DELETE and event.reason == RELEASED:
                 self.let_go.add(event.key)
                 self.spared |= {row.token for row in rows[event.key] if row is not None and row.token}
@@ -377,8 +377,8 @@ class Watcher:
         self.held += any(stack.state == LOCKED for stack in self._now.stacks.values())
         for key in sorted(rows.keys() | {event.key for event in events if event.key}):
             before, after = rows.get(key, (known.get(key), known.get(key)))
-            self._row(before, after, told.get(key, ()))
-            self._order(after, told.get(key, ()))
+            self._row(before, after, events_of.get(key, ()))
+            self._order(after, events_of.get(key, ()))
             self._lost(before, after)
             self._unmoved(all_stacks, before, after)
             self._went(before, after)
@@ -395,17 +395,17 @@ class Watcher:
             self._succession(known.get(key))
         for stack_id in sorted(all_stacks.keys() | {event.stack_id for event in events if not event.key}):
             stack = self._now.stacks.get(stack_id)
-            self._stack(*all_stacks.get(stack_id, (stack, stack)), told.get(stack_id, ()))
+            self._stack(*all_stacks.get(stack_id, (stack, stack)), events_of.get(stack_id, ()))
 
     def _is_note(self, row: Row | None, event: Event) -> bool:
-        """Does it tell of no change of state? That something is restricted is told once an update."""
+        """Does it show no change of state? That something is restricted is reported once an update."""
         found = UNMOVED.fullmatch(event.reason)
         stack = self._now.stacks.get(row.stack_id) if row is not None else None
         if found is not None and found["refused"] and stack is not None and stack.action != Action.ROLLBACK:
             assert row is not None
-            said = (row.key, stack.revision)
-            self._demand(said not in self._refused, f"{row.name} is refused the same twice: {event}")
-            self._refused.add(said)
+            refusal = (row.key, stack.revision)
+            self._demand(refusal not in self._refused, f"{row.name} is refused the same twice: {event}")
+            self._refused.add(refusal)
         return found is not None
 
     def _row(self, before: Row | None, after: Row | None, events: Sequence[Event]) -> None:
@@ -550,7 +550,7 @@ class Watcher:
     # -- deletions ---------------------------------------------------------------------------------------------------
 
     def deleting(self, cloud: WatchedCloud, kind: str, handles: Sequence[str]) -> None:
-        """Nothing that is wanted and well is deleted, by nobody, not even by a worker that wakes up too late."""
+        """Nothing that is wanted and well is deleted, not even by a worker that wakes up too late."""
         with self._db.read() as tx:
             for handle in handles:
                 self.deletions += 1
@@ -561,8 +561,8 @@ class Watcher:
         if handle in things:
             self._judge_data(cloud, handle)
         held = any(row.handle == handle for row in self._now.rows.values())
-        asked = self.promised.get(handle, Action.DELETE) == Action.DELETE  # a request may have been on its way
-        self._demand(held or asked, f"{handle} was let go of, and is deleted")
+        to_be_deleted = self.promised.get(handle, Action.DELETE) == Action.DELETE  # a request may have been on its way
+        self._demand(held or to_be_deleted, f"{handle} was let go of, and is deleted")
         if handle not in things or things[handle].get("status", WELL[0]) not in WELL:
             return
         for mine in [row for row in self._now.rows.values() if row.handle == handle]:
@@ -579,7 +579,7 @@ class Watcher:
 
     def _judge_data(self, cloud: WatchedCloud, handle: str) -> None:
         """What was complete once, and whose policy is Snapshot, has one of its own when it is deleted (CV12): one of
-        its whole stack goes when somebody deletes that."""
+        its whole stack goes when a user deletes that."""
         for mine in [row for row in self._now.rows.values() if row.handle == handle]:
             if mine.deletion_policy == DeletionPolicy.SNAPSHOT and mine.changed > 0:
                 self.snapshots += 1

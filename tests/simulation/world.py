@@ -41,18 +41,18 @@ class Story:
 
     lines: list[str] = field(default_factory=list)
 
-    def tell(self, now: float, text: str) -> None:
+    def note(self, now: float, text: str) -> None:
         self.lines.append(f"{now - 1_000_000:8.2f}  {text}")
 
 
 class SimulatedWorld:
-    """Everything of one seed, but for what happens to it (see `trouble`). handled — classes with handlers, by type.
+    """Everything of one seed, but for what happens to it (see `trouble`). plugin_types — plug-ins, by type.
 
     Takes: projects — each has a cloud of its own; workers, apis — processes; members_per_shard — of groups; few —
     things that may be absent without a doubt.
     """
 
-    handled: ClassVar[Mapping[str, type[Resource]]] = {}
+    plugin_types: ClassVar[Mapping[str, type[Resource]]] = {}
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class SimulatedWorld:
 
     def _worker(self) -> Worker:
         self._born += 1
-        return Worker(f"w{self._born}", self.db, self.clouds, self.clock, self.entropy, self.rng, self.handled)
+        return Worker(f"w{self._born}", self.db, self.clouds, self.clock, self.entropy, self.rng, self.plugin_types)
 
     def _api(self) -> Api:
         self._born += 1
-        return Api(f"a{self._born}", self.db, self.clock, self.entropy, self.rng, self.tell)
+        return Api(f"a{self._born}", self.db, self.clock, self.entropy, self.rng, self.note)
 
     @property
     def processes(self) -> list[Process]:
@@ -105,7 +105,7 @@ class SimulatedWorld:
 
     @property
     def superseded(self) -> int:
-        """Passes that somebody newer has ended."""
+        """Passes that a newer owner has ended."""
         return self._superseded + sum(worker.superseded for worker in self.workers)
 
     def replace_dead(self) -> None:
@@ -117,13 +117,13 @@ class SimulatedWorld:
             if not api.alive:
                 self.apis[place] = self._api()
 
-    def tell(self, text: str) -> None:
-        self.story.tell(self.clock.time, text)
+    def note(self, text: str) -> None:
+        self.story.note(self.clock.time, text)
 
     # -- going on ----------------------------------------------------------------------------------------------------
 
     def step(self) -> bool:
-        """Let one thread that has something to do go on to its next call. False: nobody has."""
+        """Let one thread that has something to do go on to its next call. False: none has."""
         choice = self._choose()
         if choice is None:
             return False
@@ -163,14 +163,14 @@ class SimulatedWorld:
     # -- rest --------------------------------------------------------------------------------------------------------
 
     def calm(self) -> None:
-        """The end of all faults: the clouds are well, nobody dies or freezes, users go home."""
+        """The end of all faults: the clouds are well, no process dies or freezes, users stop."""
         for cloud in self.clouds.values():
             cloud.weather.faults = Faults()
             cloud.weather.quota = None
         for process in self.processes:
             process.calm()
         self.replace_dead()
-        self.tell("calm")
+        self.note("calm")
 
     def settle(self, steps_max: int = 30_000, within_s: float = 7200.0) -> None:
         """Go on without faults until everything has been at rest for a while. Fails: AssertionError."""
@@ -195,14 +195,14 @@ class SimulatedWorld:
         assert not left, f"still locked: {left}"
 
     def _jump(self, rested_at: float | None) -> None:
-        """Nobody has anything to do: let time pass until somebody has."""
+        """No thread has anything to do: let time pass until one has."""
         at = self.next_due()
         rested = None if rested_at is None else rested_at + STEADY_S + 1.0
         times = [time for time in (at, rested) if time is not None]
         self.clock.time = max(min(times, default=self.clock.time + 1.0), self.clock.time)
 
     def _moving(self) -> bool:
-        """Is a stack in progress, a pass due, or somebody in the middle of something?"""
+        """Is a stack in progress, a pass due, or a thread in the middle of something?"""
         acting = any(not actor.idle for process in self.processes for actor in process.actors)
         return acting or bool(self.db.raw.execute(MOVING).fetchone()[0])
 
