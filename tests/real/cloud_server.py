@@ -10,7 +10,7 @@ from typing import Any
 
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud, Weather
-from homeostat.clouds.simulated.objects import KINDS
+from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.observed import Observation
 from tests.real.processes import CONTEXT, end_with_the_tests
 
@@ -96,7 +96,7 @@ class SharedCloud:
     """Adapter of the cloud port: every call goes to the server process, and takes its time there and back."""
 
     name = "simulated"
-    kinds = KINDS
+    kinds = frozenset(CLOUD_KINDS)
     listing_lag_s = 0.0
 
     def __init__(self, address: str) -> None:

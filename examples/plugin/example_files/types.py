@@ -1,6 +1,7 @@
 """Types as declarations: a schema, and what the planner may ask. Nothing here touches a file."""
 
-from homeostat.resources.base import ResourceType, StatusWords
+from homeostat.kinds.base import Statuses
+from homeostat.resources.base import ResourceType
 from homeostat.resources.schema import Attribute, Kind, length, text
 
 
@@ -16,7 +17,7 @@ class File(ResourceType):
         "path": Attribute("Where it is."),
         "size": Attribute("Bytes in it.", Kind.INTEGER, live=True),
     }
-    lifecycle = StatusWords(ready=frozenset({"written"}))
+    statuses = Statuses(ready=frozenset({"written"}))
 
 
 TYPES = [File]

@@ -1,10 +1,12 @@
 """The port to the outside world: the operations of a cloud that convergence uses, in batches.
 
 Everything that acts on or observes real things goes through `Cloud`. Adapters: `local` (real processes), `simulated`
-(in memory, virtual time), later `openstack`. Each passes the same contract tests (`tests/contract/test_clouds.py`).
+(in memory, virtual time), `heat_api` (stacks in other regions), `builtin.cloud` (the service itself), `plugins.cloud`
+(types with handlers). Each passes the same contract tests (`tests/contract/test_clouds.py`, `test_cloud_kinds.py`).
 
 Rules for adapters
-* Arguments and answers are plain data (str, int, float, bool, None, list, dict) in the words of the table below.
+* Arguments and answers are plain data (str, int, float, bool, None, list, dict) with the fields that `homeostat.kinds`
+  defines.
 * A batch is answered item by item, in the order of the request; a failed item is a value in the list, never an
   exception. An exception from the call itself means that the whole batch is `Transient` (not sent) or `Uncertain`
   (perhaps sent).
@@ -17,146 +19,11 @@ Rules for adapters
 * ABSENT requires that the cloud answered that the thing does not exist. A cloud that does not answer raises
   `Transient`; the observation is then unknown, never absent.
 
-Objects by kind (fields beyond these are allowed; `status` words in lower case)
-  server: {id, name, status: building|active|stopped|paused|suspended|error|deleting, locked, address,
-    addresses: {network: [{addr, version, port, mac}]}, image, flavor, key_name, metadata, user_data,
-    networks: [{network, port, fixed_ip}], security_groups, tags, fault, console_log?, pid? (local)}
-  keypair: {id (= name), name, public_key, private_key (only in the create answer), type, fingerprint}
-  network: {id, name, status, admin_state_up, shared, mtu, subnets: [id], tags}
-  subnet: {id, name, network_id, cidr, gateway_ip, ip_version, enable_dhcp, dns_nameservers, allocation_pools,
-    host_routes, tags}
-  port: {id, name, network_id, status, mac_address, fixed_ips: [{subnet_id, ip_address}], security_groups, device_id,
-    device_owner, admin_state_up, allowed_address_pairs, tags}; if created without network_id, it lies on the network
-    of the first subnet of fixed_ips
-  router: {id, name, status, admin_state_up, external_gateway_info, tags}
-  router_interface: {id, router_id, subnet_id, port_id}
-  floating_ip: {id, floating_network_id, floating_ip_address, fixed_ip_address, port_id, router_id, status}
-  floating_ip_association: {id, floatingip_id, port_id, fixed_ip_address}
-    Both may be created with `server` in place of `port_id`, which means the server's first port with an address; an
-    association also with the address itself as floatingip_id. A floating_ip without floating_network_id, and a
-    router_gateway without network_id, lie on the external network.
-  floating_ip_port_forward: {id, floatingip_id, external_port, internal_port_id, internal_port, internal_ip_address,
-    protocol}
-  router_gateway: {id, router_id, network_id}
-  extra_route_set: {id, router_id, routes: [{destination, nexthop}]}; other routes of the router are left alone
-  security_group: {id, name, description, rules: [...], stateful}; rules does not include things of the next kind
-  security_group_rule: {id, security_group_id, direction, ethertype, protocol, port_range_min, port_range_max,
-    remote_group_id, remote_ip_prefix}
-  qos_policy: {id, name, description, shared, rules: [...]}; qos_bandwidth_limit_rule: {id, policy, max_kbps,
-    max_burst_kbps, direction}; qos_dscp_marking_rule: {id, policy, dscp_mark}; qos_minimum_bandwidth_rule: {id, policy,
-    min_kbps, direction}; qos_minimum_packet_rate_rule: {id, policy, min_kpps, direction}
-  segment: {id, name, network_id, network_type, physical_network, segmentation_id}
-  address_scope: {id, name, shared, ip_version}; subnetpool: {id, name, prefixes, address_scope_id, default_quota,
-    default_prefixlen, min_prefixlen, max_prefixlen, is_default, shared, tags}
-  rbac_policy: {id, object_type, object_id, action, target_tenant}
-  trunk: {id, name, status, port_id, sub_ports: [{port_id, segmentation_type, segmentation_id}], admin_state_up}
-  metering_label: {id, name, description, shared}; metering_rule: {id, metering_label_id, remote_ip_prefix, direction,
-    excluded}
-  vpn_service: {id, name, status, subnet_id, router_id, admin_state_up}; ike_policy, ipsec_policy: {id, name,
-    auth_algorithm, encryption_algorithm, lifetime: {units, value}, pfs, …}; ipsec_site_connection: {id, name, status,
-    peer_address, peer_id, peer_cidrs, ikepolicy_id, ipsecpolicy_id, vpnservice_id, auth_mode, route_mode, …}
-  firewall: {id, name, status, firewall_policy_id, admin_state_up}; firewall_policy: {id, name, firewall_rules: [id],
-    audited}; firewall_rule: {id, name, protocol, action, position, firewall_policy_id, …}
-  flow_classifier, port_pair: {id, name, ingress, egress}, port_pair_group: {id, name, port_pairs}, port_chain: {id,
-    name, port_pair_groups, flow_classifiers}; tap_service: {id, name, status, port_id}; tap_flow: {id, name, status,
-    source_port, tap_service_id, direction}
-  l2_gateway: {id, name, devices}; l2_gateway_connection: {id, l2_gateway_id, network_id, segmentation_id};
-    network_gateway: {id, name, devices, connections, default}
-  server_group: {id, name, policies, rules, members: [id]}; servers name it as `scheduler_hints: {group}`
-  flavor: {id, name, ram (MiB), vcpus, disk (GiB), is_public, extra_specs, tenants}
-  host_aggregate: {id, name, availability_zone, hosts, metadata}
-  compute_quota, network_quota, volume_quota, load_balancer_quota: {id, project, limits by name}; deleting one restores
-    the defaults of the cloud
-  volume: {id, name, status: creating|available|in-use|error|deleting, size (GiB), description, volume_type, metadata,
-    image, source_volid, snapshot_id, availability_zone, bootable, attachments: [...], read_only, created_at}
-  volume_type: {id, name, description, metadata, is_public, projects}; volume_type_encryption: {id, volume_type,
-    provider, cipher, key_size, control_location}; volume_qos_specs: {id, name, specs};
-    volume_qos_association: {id, qos_specs, volume_types}
-  volume_attachment: {id, instance_uuid, volume_id, mountpoint, status}
-  load_balancer: {id, name, status, vip_address, vip_subnet, vip_port_id, description, admin_state_up, pools, provider}
-  listener: {id, name, status, loadbalancer, protocol, protocol_port, default_pool, connection_limit, admin_state_up}
-  pool: {id, name, status, listener, loadbalancer, protocol, lb_algorithm, session_persistence, members,
-    healthmonitor_id}
-    A load_balancer may be created without vip_subnet: the cloud chooses one; a pool_member with `server` in place of
-    address: the server's first address.
-  pool_member: {id, status, operating_status: online|offline|no_monitor, pool, address, protocol_port, weight,
-    admin_state_up}
-  health_monitor: {id, status, pool, type, delay, timeout, max_retries, http_method, url_path, expected_codes,
-    admin_state_up}
-  l7_policy: {id, name, status, listener, action, redirect_pool, redirect_url, position, admin_state_up, rules: [...]};
-    l7_rule: {id, status, l7policy, type, compare_type, key, value, invert, admin_state_up}
-  load_balancer_flavor, load_balancer_zone: {id, name, description, enabled, …_profile_id};
-    load_balancer_flavor_profile, load_balancer_zone_profile: {id, name, provider_name, …_data (JSON text)}
-  remote_stack: {id, name, region, status: in_progress|complete|failed|deleting, action, fault, outputs: {name: value}};
-    created with {name, region, template (text), parameters, files, timeout_mins?}; the handle of one in another region
-    is `<region>/<id>`
-  container (of objects): {id (= name), name, url, read_acl, write_acl, metadata, account_metadata, object_count,
-    bytes_used, headers, purge}; with `purge` its objects are deleted with it, else one that is not empty is not deleted
-  image: {id, name, status: queued|importing|active|deactivated|killed|error, disk_format, container_format, location
-    (to download it from), min_disk, min_ram, protected, visibility, members, tags, active, extra_properties, …}
-  domain, project, user, group, role: {id, name, description, enabled, domain_id; parent_id and tags of a project;
-    default_project_id, email, password (never returned), groups, roles of a user; roles of a group}
-  role_assignment: {id, user_id or group_id, roles: [{role, project_id or domain_id}]}
-  service, region, endpoint: {id, name, type, description, enabled, parent_region_id, region_id, service_id, interface,
-    url}
-  secret: {id, name, status: active|error, payload, payload_content_type, payload_content_encoding, algorithm,
-    bit_length, mode, expiration}
-  secret_order: {id, name, status: pending|active|error, type: key|asymmetric|certificate, order_ref, secret_ref,
-    container_ref, public_key, private_key, certificate, intermediates, …}
-  secret_container: {id, name, status, type: generic|certificate|rsa, secret_refs: {name: ref}, container_ref,
-    consumers}
-  alarm: {id, name, type, <type>_rule, enabled, state, severity, description, repeat_actions, alarm_actions, ok_actions,
-    insufficient_data_actions, time_constraints}
-  dns_zone: {id, name, status: pending|active|error, type, email, ttl, description, masters, attributes, serial}
-  dns_record_set: {id, name, status, zone_id, type, ttl, records, description}
-  workflow: {id (= name), name, type, tasks, task_defaults, input, output, params, tags, executions}
-  cron_trigger: {id (= name), name, pattern, workflow_name, workflow_input, first_time, count, next_execution_time,
-    remaining_executions}
-  external_resource: {id, status: idle|running|success|error|cancelled, action (SUSPEND or RESUME, the last one),
-    actions: {CREATE|UPDATE|SUSPEND|RESUME|DELETE: {workflow, params}}, input, description, output}; each call runs the
-    workflow of its action, if there is one
-  share: {id, name, status: creating|available|error|error_deleting, share_proto, size (GiB), snapshot_id,
-    share_network_id, share_type, metadata, is_public, access_rules, export_locations, host, availability_zone, …}
-  share_network: {id, name, neutron_net_id, neutron_subnet_id, security_services, segmentation_id, cidr, ip_version,
-    network_type}; share_type: {id, name, is_public, driver_handles_share_servers, extra_specs}
-  share_security_service: {id, name, type, dns_ip, server, domain, user, password (never returned)}
-  cluster_template: {id, name, image_id, flavor_id, master_flavor_id, keypair_id, external_network_id, coe, …}
-  container_cluster: {id, name, status: create_in_progress|create_complete|create_failed|update_…, cluster_template_id,
-    keypair, node_count, master_count, api_address, master_addresses, node_addresses, …}
-  database_instance: {id, name, status: build|active|error|…, flavor_id, size (GiB), databases, users, networks,
-    hostname, href, …}; database_cluster: {id, name, status, instances: [{id, status, …}], ip, …}
-  queue: {id (= name), name, metadata, href}
-  subscription: {id, queue_name, subscriber, ttl, options}
-  signed_queue_url: {id, queue, signature, expires, paths, methods, project}; the cloud does not store it: its id
-    contains everything
-  workflow_trigger (a subscription that runs a workflow): {id, queue_name, ttl, workflow_id, params, input}
-  app_container: {id, name, status: creating|running|stopped|paused|error|dead, image, command, cpu, memory, mounts,
-    networks, restart_policy: {Name, MaximumRetryCount}, addresses, …}
-  reservable_host: {id, name, status: up, extra_capability, hypervisor_hostname, vcpus, memory_mb, …}
-  lease: {id, name, status: pending|active|terminated|error, start_date, end_date, reservations, events, …}
-  baremetal_port: {id, node_uuid, address, portgroup_uuid, local_link_connection, pxe_enabled, …}
-  signal_handle: {id, name, form: native|aws, transport, token?, endpoint?, url?}; the service itself provides this kind
-    and the following ones
-  wait_condition: {id, handle, signals: [{id, status, reason, data, at}], met (before it was adopted)}; created with
-    {handle, timeout, count}
-  software_config: {id, name, group, config, inputs, outputs, options}
-  software_deployment: {id, name, server_id, config_id (the derived one), input_values, output_values, action, status,
-    status_reason, replace_on_change}; created with {name, config, server_id, input_values, actions, transport}
-  iam_user: {id, name, policies}; access_key: {id, name, user, access_key, secret_key}; deployed_server: {id, name,
-    os_collect_config}
-
-Operations by kind
-* server: start, stop, reboot, pause, unpause, suspend, resume, lock, unlock, rebuild, snapshot. A locked server refuses
-  every change, its deletion, and every operation but lock, unlock and snapshot. Locking a locked server, or suspending
-  a suspended one, changes nothing.
-* remote_stack, external_resource: suspend, resume (the field `action` reports the last one)
-* remote_stack: validate with {region, template, parameters, files}; creates nothing, and is Rejected where the region
-  refuses the template
-* volume: snapshot
-* kinds that the service itself provides: adopt with {token, spec, id, status, metadata, data}, see `builtin.cloud`
-* queue: post with {messages: [{body, ttl (seconds)}]}
-* app_container: start, unpause
-* load_balancer, floating_ip: start, where they have a process that can die (their status is then `stopped`)
+Kinds
+* What things there are, with their fields, status words and operations, is data: `homeostat.kinds`, a module for each
+  service. An adapter reports the fields of a kind as far as it has them, and may report others besides. Status words
+  are in lower case.
+* Kinds that the service itself provides (`kinds.builtin`) have an operation `adopt`, see `builtin.cloud`.
 
 Snapshots
 * `snapshot` with the arguments {token, name} starts to copy the data of a thing (a volume: a backup or snapshot; a
@@ -167,8 +34,7 @@ Snapshots
 * A snapshot remains when the thing is deleted. Deleting a thing during its snapshot may spoil the snapshot.
 * Snapshots are a kind of their own (`model.plan.snapshots_of`), which has only `observe`, `find` and `delete`: {id,
   token, name, status}. Deleting an unfinished snapshot cancels it.
-* A server whose `image` is the id of a snapshot gets the saved disk. A volume whose `backup_id` is one gets its data,
-  whatever other source it has, also when an update changes `backup_id` or names it as changed.
+* A thing whose `snapshot_field` (see its kind) is the id of a snapshot starts with the saved data.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -256,8 +122,7 @@ class Cloud(Protocol):
         Where a cloud accepts any name, the name is the id.
 
         Args:
-            kind: A kind of the table, or one that is named but never created here: `image`, `flavor`,
-                `availability_zone`, ….
+            kind: A kind, or an entity that is named but never created here, such as `availability_zone`.
             names: Names or ids.
 
         Raises:

@@ -65,14 +65,16 @@ def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedC
     """Return the cloud that the settings name."""
     from homeostat.clouds.heat_api import KIND
     from homeostat.clouds.local import LocalCloud
-    from homeostat.clouds.simulated import KINDS, SimulatedCloud
+    from homeostat.clouds.simulated import SimulatedCloud
     from homeostat.store.operation import cloud_identities
 
     adapters: Mapping[str, Callable[[], LocalCloud | SimulatedCloud]] = {
         "local": lambda: LocalCloud(
             State(settings.state).cloud, cloud_identities.CloudLedger(db, "local"), private_paths(settings)
         ),
-        "simulated": lambda: SimulatedCloud(time.time, kinds=KINDS - {KIND}),  # stacks in regions are real
+        "simulated": lambda: SimulatedCloud(
+            time.time, kinds=SimulatedCloud.kinds - {KIND}
+        ),  # stacks in regions are real
     }
     return adapters[settings.cloud]()
 

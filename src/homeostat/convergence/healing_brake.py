@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.observed import Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
 from homeostat.planner.outcome import is_looked_for
 from homeostat.planner.policies import healing_policy
 from homeostat.planner.policies.healing import is_lost
-from homeostat.resources import builtin_kinds, groups
+from homeostat.resources import groups
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import POLICY, NestedStack
 from homeostat.resources.registry import is_outside, kind_of, of_kind, type_of, types
@@ -134,5 +135,5 @@ def _service(type_name: str) -> str:
 
 def doubts(tx: Connection) -> list[brakes.Doubted]:
     """Return what waits in all projects because everything of its kind seems to be absent."""
-    kinds = {each.kind for name, each in types().items() if is_outside(name)} - builtin_kinds.KINDS
+    kinds = {each.kind for name, each in types().items() if is_outside(name)} - BUILTIN_KINDS.keys()
     return brakes.doubted(tx, _kinds(kinds))

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.intent import adoption_of, changed_of, without_adoption
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
@@ -13,7 +14,6 @@ from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import HEALING, thing_of
-from homeostat.resources import builtin_kinds
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
 
@@ -203,7 +203,7 @@ def is_looked_for(row: Resource) -> bool:
 
     The service's own records are in its database, where no look misses anything.
     """
-    return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS
+    return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in BUILTIN_KINDS
 
 
 def is_changed_outside(row: Resource) -> bool:
@@ -300,7 +300,7 @@ def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOu
     if verdict.condition is Condition.ABSENT:
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
     broken = verdict.condition is Condition.BROKEN
-    if broken and (not is_outside(row.type) or kind_of(row.type) in builtin_kinds.KINDS):
+    if broken and (not is_outside(row.type) or kind_of(row.type) in BUILTIN_KINDS):
         row.intent = without_adoption(row.intent)
         record = fail(world, row, failure_text(row, verdict.reason), now)
     elif broken or verdict.condition in (Condition.READY, Condition.DRIFTED):

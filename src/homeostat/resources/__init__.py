@@ -7,6 +7,5 @@
 - `support`: support status of types; `secrets`: which stacks hold secrets
 - `nested`, `composite`, `groups`: types that are implemented by a stack of their own
 - `user_data`, `mime`, `signals`, `signing`: what servers receive and send
-- `builtin_kinds`: kinds of things that the service itself provides
 - `families`: the types
 """

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from homeostat.kinds.base import Statuses
+from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import check_name
 from homeostat.model.observed import READY, Condition, Observation, Presence, Remedy, Verdict
 from homeostat.resources.comparison import Rule
@@ -89,27 +91,6 @@ def passed_on(*actions: str) -> dict[str, MaintenanceMethod]:
     return {action: MaintenanceMethod(action.lower(), shown="action", done=(action,)) for action in actions}
 
 
-@dataclass(frozen=True, slots=True)
-class StatusWords:
-    """Meaning of the `status` words of a kind, all in lower case.
-
-    Any word not listed means broken, and that a user has to decide.
-
-    Attributes:
-        ready: Words for the desired state.
-        busy: Words for states that end by themselves.
-        broken: Word -> its remedy.
-        operations: Word -> the operation of the cloud port that repairs the thing.
-        suspended: Words for the desired state of a suspended thing; empty where suspension does not show in `status`.
-    """
-
-    ready: frozenset[str] = frozenset()
-    busy: frozenset[str] = frozenset()
-    broken: Mapping[str, Remedy] = field(default_factory=dict)
-    operations: Mapping[str, str] = field(default_factory=dict)
-    suspended: frozenset[str] = frozenset()
-
-
 class ResourceType:
     """Base of all resource types. Subclasses set the class attributes and override what differs.
 
@@ -124,7 +105,8 @@ class ResourceType:
         update_policy: Schema of that section.
         secretive: Whether its things are secrets or come with secrets: passwords, keys, signed URLs.
         secret_reference: Whether its reference is a secret.
-        creation_only_fields: Fields that the cloud returns only in its response to the creation.
+        creation_only_fields: Fields that the cloud returns only in its response to the creation; by default those of
+            its kind.
         heals_itself: Whether its parts are converged by themselves, so that it is never replaced because an action of
             its own failed.
         can_snapshot: Whether the deletion policy Snapshot is possible.
@@ -132,7 +114,7 @@ class ResourceType:
         open_schema: Whether it accepts any property and attribute.
         open_attributes: Whether it has attributes besides the declared ones.
         support: Support status.
-        lifecycle: Meaning of its `status` words.
+        statuses: Meaning of the status words of its things; by default that of its kind.
         maintenance_methods: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions leave the thing alone.
         renamed: Property -> field of the cloud's object, where the two names differ.
         name_limit: Longest physical name, in characters.
@@ -155,7 +137,7 @@ class ResourceType:
     open_schema: ClassVar[bool] = False
     open_attributes: ClassVar[bool] = False
     support: ClassVar[Support] = SUPPORTED
-    lifecycle: ClassVar[StatusWords] = StatusWords()
+    statuses: ClassVar[Statuses] = Statuses()
     maintenance_methods: ClassVar[Mapping[str, MaintenanceMethod]] = {}
     renamed: ClassVar[Mapping[str, str]] = {}
     name_limit: ClassVar[int] = NAME_LIMIT
@@ -164,6 +146,10 @@ class ResourceType:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.attributes = {**cls.attributes, "show": SHOW}
+        if cls.kind in KINDS and "statuses" not in cls.__dict__:
+            cls.statuses = KINDS[cls.kind].statuses
+        if cls.kind in KINDS and "creation_only_fields" not in cls.__dict__:
+            cls.creation_only_fields = KINDS[cls.kind].creation_only
         cls._canonical = {name: prop for name, prop in cls.properties.items() if name not in cls.deprecated_properties}
         cls._defaults = with_defaults(cls._canonical, {})
         cls._compared = tuple(
@@ -319,7 +305,7 @@ class ResourceType:
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
         """Judge a thing that is present: read its status first, then compare the properties that are set."""
-        unsettled = settling(thing, self.lifecycle)
+        unsettled = settling(thing, self.statuses)
         if unsettled is not None:
             return unsettled
         drifted = self.drift(thing)
@@ -409,26 +395,26 @@ DELETING = "deleting"
 """Status of a thing of any kind that the cloud is deleting."""
 
 
-def settling(thing: Thing, lifecycle: StatusWords) -> Verdict | None:
+def settling(thing: Thing, statuses: Statuses) -> Verdict | None:
     """Judge a thing by its `status`: a verdict for busy, broken and unknown words, None if it is ready or has none."""
     status = thing.seen.properties.get("status")
     if status is None:
         return None
     word = str(status).lower()
-    suspended = bool(lifecycle.suspended) and "SUSPEND" in thing.maintained
-    if word in (lifecycle.suspended if suspended else lifecycle.ready):
+    suspended = bool(statuses.suspended) and "SUSPEND" in thing.maintained
+    if word in (statuses.suspended if suspended else statuses.ready):
         return None
-    if word in lifecycle.busy or word == DELETING:
+    if word in statuses.busy or word == DELETING:
         return Verdict(Condition.PENDING, f"its status is {word}")
     # Resumed outside while its stack is suspended: suspend it again.
-    if suspended and word in lifecycle.ready:
+    if suspended and word in statuses.ready:
         return Verdict(Condition.BROKEN, f"its status is {word}, though it is suspended", Remedy.OPERATE, "suspend")
     fault = thing.seen.properties.get("fault") or "Unknown"
-    operation = lifecycle.operations.get(word)
+    operation = statuses.operations.get(word)
     reason = f'Went to status {word.upper()} due to "{fault}"'
     if operation is not None:
         return Verdict(Condition.BROKEN, reason, Remedy.OPERATE, operation)
-    remedy = lifecycle.broken.get(word)
+    remedy = statuses.broken.get(word)
     if remedy is not None:
         return Verdict(Condition.BROKEN, reason, remedy)
     return Verdict(Condition.BROKEN, f'Unknown status {word.upper()} due to "{fault}"', Remedy.MANUAL)

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from homeostat.kinds.base import Statuses
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
+from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.schema import Kind, between, integer, mapping, text
 from homeostat.templates.tree import UNKNOWN, holds, traverse
 
@@ -106,7 +107,7 @@ class NestedStack(ResourceType):
     contents: ClassVar[str] = "group"
     member_property: ClassVar[str] = "resource_def"
     heals_itself = True
-    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
+    statuses = Statuses(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """Check as other types do, but let the internal property `CONTENT` pass, which no schema has."""

@@ -12,11 +12,12 @@ from sqlalchemy import Connection, Row
 
 from homeostat.desired.graphs import compile_graph
 from homeostat.desired.members import group_desired
+from homeostat.kinds.registry import BUILTIN_KINDS, KINDS
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import AdoptionData, AdoptionIntent
 from homeostat.model.world import Resource
-from homeostat.resources import builtin_kinds, groups
+from homeostat.resources import groups
 from homeostat.resources.composite import Composed
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of, type_of
@@ -25,7 +26,7 @@ from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
 from homeostat.store.stacks.revisions import Desired
 
-NAMED = frozenset({"keypair", "container", "workflow", "cron_trigger", "queue"})
+NAMED = frozenset(name for name, kind in KINDS.items() if kind.id_field == "name")
 """Kinds of things whose handles are names, which are unique only within a project."""
 HANDLES_MAX = 500
 """Handles in one query."""
@@ -138,7 +139,7 @@ def rows_among(
         row.called, row.deletion_policy = definition.called or None, definition.deletion_policy
         row.created_at = row.updated_at = now
         # Only things of a cloud have their handle already. The service's own records are created from the entry.
-        if is_outside(row.type) and kind_of(row.type) not in builtin_kinds.KINDS:
+        if is_outside(row.type) and kind_of(row.type) not in BUILTIN_KINDS:
             row.handle = entry["resource_id"]
         row.intent = AdoptionIntent(_adoption_data(entry))
         rows.append(row)

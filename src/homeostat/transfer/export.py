@@ -13,12 +13,12 @@ from homeostat.builtin.kinds.base import RECORD, SIGNALS
 from homeostat.builtin.signals import handle_metadata
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.desired.texts import template_text
+from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.intent import adoption_of
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, StackFacts
 from homeostat.planner.current import current_row
-from homeostat.resources import builtin_kinds
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, shown_id, type_of
 from homeostat.store.builtin import records
@@ -117,14 +117,14 @@ def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graph
 
 def _metadata(tx: Connection, project: str, row: Resource) -> Document:
     """Return the metadata of the template, and the signals of a handle."""
-    record = records.get(tx, row.handle, project=project) if kind_of(row.type) in builtin_kinds.KINDS else None
+    record = records.get(tx, row.handle, project=project) if kind_of(row.type) in BUILTIN_KINDS else None
     return {**(row.metadata or {}), **(handle_metadata(tx, record) if record is not None else {})}
 
 
 def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
     """Return what only this service knows about the thing, so that the adopting one cannot read it from a cloud."""
     kind = type_of(row.type)
-    if kind.kind in builtin_kinds.KINDS:
+    if kind.kind in BUILTIN_KINDS:
         record = records.get(tx, row.handle, kind.kind, project)
         return _record_data(tx, record) if record is not None else {}
     if seen is None or not seen.observation.present:

@@ -44,7 +44,7 @@ class Plain(ResourceType):
     name = "Example::Plain"
     kind = "volume"
     properties = {"name": text(update=True), "size": integer(update=True), "zone": text()}
-    lifecycle = Volume.lifecycle
+    statuses = Volume.statuses
 
 
 class Contradictory(Plain):

@@ -4,6 +4,5 @@ An adapter like any other, for tests, benchmarks and dry runs. Many workers may 
 """
 
 from homeostat.clouds.simulated.cloud import Faults, SimulatedCloud, Weather
-from homeostat.clouds.simulated.objects import KINDS
 
-__all__ = ["KINDS", "Faults", "SimulatedCloud", "Weather"]
+__all__ = ["Faults", "SimulatedCloud", "Weather"]

@@ -13,15 +13,14 @@ from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operat
 from homeostat.clouds.simulated.objects import (
     BUILDING_STATUS,
     FIELDS,
-    KINDS,
-    OWN_ID,
+    ID_FIELDS,
     READY_STATUS,
     REPORTS_ACTION,
-    SNAPSHOT_KINDS,
     SNAPSHOTS,
     creation_only_fields,
 )
 from homeostat.clouds.simulated.services import refusal
+from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence
 
@@ -107,7 +106,7 @@ class SimulatedCloud:
     """
 
     name = "simulated"
-    kinds = KINDS
+    kinds = frozenset(CLOUD_KINDS)
 
     def __init__(
         self,
@@ -342,7 +341,7 @@ class SimulatedCloud:
         if quota is not None and len(self._things) >= quota:
             return Terminal(f"Quota exceeded: {quota} things are allowed")
         number = next(self._numbers)
-        handle = str(intent.spec.get(OWN_ID.get(kind, "")) or f"{kind}-{number}")
+        handle = str(intent.spec.get(ID_FIELDS.get(kind, "")) or f"{kind}-{number}")
         if (kind, handle) in self._things:
             return Terminal(f"there is a {kind} named {handle} already")
         now = self._now()
@@ -417,7 +416,7 @@ class SimulatedCloud:
             if thing is not None:
                 thing.properties["action"] = operation.verb.upper()
             return self._observation(kind, operation.handle)
-        if operation.verb == "snapshot" and kind in SNAPSHOT_KINDS:
+        if operation.verb == "snapshot" and kind in SNAPSHOTS.values():
             if thing is not None:
                 self._snapshot((kind, operation.handle), operation.arguments)
         elif operation.verb == "post" and kind == "queue":

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from homeostat.clouds.simulated import services
+from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.plan import snapshots_of
 
 READY_STATUS: Mapping[str, str] = {
@@ -39,36 +40,12 @@ BUILDING_STATUS: Mapping[str, str] = {
     **services.BUILDING_STATUS,
 }
 """Kind -> status of a thing that is building; things of other kinds are ready at once."""
-OWN_ID: Mapping[str, str] = {"keypair": "name", **services.OWN_ID}
-"""Kind -> field of the request that becomes the id, where it is given."""
-REPORTS_ACTION = frozenset({"remote_stack", "external_resource"})
+ID_FIELDS: Mapping[str, str] = {name: kind.id_field for name, kind in CLOUD_KINDS.items() if kind.id_field}
+"""Kind -> field of the request that becomes the id, where it is set."""
+REPORTS_ACTION = frozenset(name for name, kind in CLOUD_KINDS.items() if "action" in kind.reported)
 """Kinds whose field `action` reports the last operation."""
-SNAPSHOT_KINDS = frozenset({"server", "volume"})
-SNAPSHOTS = {snapshots_of(kind): kind for kind in SNAPSHOT_KINDS}
+SNAPSHOTS = {snapshots_of(name): name for name, kind in CLOUD_KINDS.items() if kind.snapshot_field}
 """Kind of snapshots -> kind of their sources."""
-KINDS = frozenset(
-    {
-        *SNAPSHOTS,
-        *READY_STATUS,
-        *services.KINDS,
-        "keypair",
-        "subnet",
-        "router_interface",
-        "floating_ip_association",
-        "security_group",
-        *("security_group_rule", "router_gateway", "extra_route_set", "floating_ip_port_forward"),
-        *("server_group", "flavor", "host_aggregate"),
-        *("qos_policy", "qos_bandwidth_limit_rule", "qos_dscp_marking_rule"),
-        *("qos_minimum_bandwidth_rule", "qos_minimum_packet_rate_rule"),
-        *("segment", "address_scope", "subnetpool", "rbac_policy"),
-        *("l2_gateway", "l2_gateway_connection", "network_gateway", "metering_label", "metering_rule"),
-        *("ike_policy", "ipsec_policy", "firewall_rule", "firewall_policy"),
-        *("flow_classifier", "port_pair", "port_pair_group", "port_chain"),
-        *("volume_type", "volume_type_encryption", "volume_qos_specs", "volume_qos_association"),
-        *("load_balancer_flavor", "load_balancer_flavor_profile", "load_balancer_zone", "load_balancer_zone_profile"),
-        *("compute_quota", "network_quota", "volume_quota", "load_balancer_quota"),
-    }
-)
 
 Things = Mapping[tuple[str, str], Any]
 Fields = dict[str, Any]

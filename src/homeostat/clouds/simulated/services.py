@@ -33,23 +33,6 @@ BUILDING_STATUS: Mapping[str, str] = {
     "database_cluster": "build",
     "app_container": "creating",
 }
-KINDS = frozenset(
-    {
-        *READY_STATUS,
-        *("container", "domain", "project", "user", "group", "role", "role_assignment", "service", "region"),
-        *("endpoint", "alarm", "workflow", "cron_trigger", "share_network", "share_type", "share_security_service"),
-        *("cluster_template", "queue", "signed_queue_url", "subscription", "workflow_trigger", "baremetal_port"),
-    }
-)
-OWN_ID: Mapping[str, str] = {
-    "container": "name",
-    "queue": "name",
-    "workflow": "name",
-    "cron_trigger": "name",
-    "region": "id",
-    "image": "id",
-}
-"""Kind -> field of the request that becomes the id, where it is given."""
 SOME_DAY = "2030-01-01T00:00:00Z"
 
 

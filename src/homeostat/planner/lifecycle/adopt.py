@@ -4,6 +4,7 @@ A thing of a cloud is looked at. Nested stacks, and what exists in the service a
 from the document. What differs is healed once the whole stack is adopted, like any other drift (CV16).
 """
 
+from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import adoption_of, with_adoption
@@ -17,7 +18,6 @@ from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import intents
 from homeostat.planner.lifecycle.names import token
 from homeostat.planner.scope import thing_of
-from homeostat.resources import builtin_kinds
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
@@ -41,7 +41,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
         want = context.resolve(definition)
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now, Action.ADOPT)
-    if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in builtin_kinds.KINDS:
+    if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in BUILTIN_KINDS:
         # Only what is created again carries a token. A row without one shows that its thing was not made here.
         row.token = row.token or token(row.key, context.world.next_stamp())
     elif is_outside(row.type):
@@ -76,7 +76,7 @@ def _step(row: Resource) -> Step:
     kind = kind_of(row.type)
     if kind in ("", NestedStack.kind):
         return Step(Verb.CREATE, row)
-    return Step(Verb.OPERATE, row, operation=ADOPT) if kind in builtin_kinds.KINDS else Step(Verb.OBSERVE, row)
+    return Step(Verb.OPERATE, row, operation=ADOPT) if kind in BUILTIN_KINDS else Step(Verb.OBSERVE, row)
 
 
 def _add_arguments(context: Context, step: Step) -> None:

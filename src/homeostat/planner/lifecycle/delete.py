@@ -1,5 +1,6 @@
 """Deletion of resources that should not exist, as their deletion policies say (CV12, CV14). Pure."""
 
+from homeostat.kinds.registry import BUILTIN_KINDS, LISTED_KINDS
 from homeostat.model.intent import OperationIntent, SnapshotMade, adoption_of
 from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Step, Verb
@@ -17,7 +18,6 @@ from homeostat.planner.policies.healing import is_lost
 from homeostat.planner.retry import conditions
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
-from homeostat.resources import builtin_kinds
 from homeostat.resources.missing import unknown
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_known, kind_of, type_of
@@ -83,12 +83,12 @@ def _is_spared(context: Context, row: Resource) -> bool:
     over does not belong to the stack yet, and stays whatever the stack does.
     """
     stack, kind = context.world.stack, kind_of(row.type)
-    mine = kind == NestedStack.kind or kind in builtin_kinds.KINDS - builtin_kinds.LISTED
+    mine = kind == NestedStack.kind or kind in BUILTIN_KINDS.keys() - LISTED_KINDS
     if adoption_of(row.intent) is not None and (row.action == Action.INIT or not mine):
         return True
     if stack.spares is None or mine:
         return False
-    adopted = row.action == Action.ADOPT if kind in builtin_kinds.LISTED else row.token == ""
+    adopted = row.action == Action.ADOPT if kind in LISTED_KINDS else row.token == ""
     return stack.abandoned or adopted
 
 

@@ -5,8 +5,7 @@ import binascii
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from homeostat.model.observed import Remedy
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
+from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.constraints import EXPIRATION
 from homeostat.resources.rules import is_set, maps, require
 from homeostat.resources.schema import (
@@ -59,7 +58,6 @@ class KeyManagerType(ResourceType):
     """Base of the types of the key manager, whose things never change once they are stored."""
 
     secretive = True
-    lifecycle = StatusWords(ready=frozenset({"active"}), busy=frozenset({"pending"}), broken={"error": Remedy.RECREATE})
 
 
 class Secret(KeyManagerType):

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from homeostat.model.observed import Remedy
-from homeostat.resources.base import Props, ResourceType, StatusWords, payload
+from homeostat.resources.base import Props, ResourceType, payload
 from homeostat.resources.schema import (
     Attribute,
     Kind,
@@ -49,7 +48,6 @@ class Host(ResourceType):
         "created_at": Attribute("When it was created."),
         "updated_at": Attribute("When it was changed."),
     }
-    lifecycle = StatusWords(ready=frozenset({"up"}), broken={"down": Remedy.MANUAL, "error": Remedy.MANUAL})
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         more = {key: value for key, value in (values.get("extra_capability") or {}).items() if key != "name"}
@@ -120,11 +118,6 @@ class Lease(ResourceType):
         "reservations": Attribute("What is reserved.", Kind.LIST),
         "events": Attribute("Events of the lease.", Kind.LIST),
     }
-    lifecycle = StatusWords(
-        ready=frozenset({"pending", "active", "terminated"}),
-        busy=frozenset({"creating", "starting", "updating", "terminating"}),
-        broken={"error": Remedy.MANUAL},
-    )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         """Return the desired object, without the fields that a reservation of the other kind has."""

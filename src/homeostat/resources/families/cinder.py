@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
+from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.rules import at_most_one, is_set, require
 from homeostat.resources.schema import (
     Attribute,
@@ -25,16 +25,6 @@ class VolumeKind(ResourceType):
 
     kind = "volume"
     can_snapshot = True
-    lifecycle = StatusWords(
-        ready=frozenset({"available", "in-use"}),
-        busy=frozenset(
-            {
-                *("creating", "downloading", "deleting", "attaching", "detaching", "extending", "retyping"),
-                *("reserved", "uploading", "maintenance", "backing-up", "restoring-backup"),
-            }
-        ),
-        broken={"error": Remedy.RECREATE},
-    )
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
         """Judge as other types do, but leave a failed volume that is attached to the user: it may hold data (CV13)."""
@@ -145,11 +135,6 @@ class VolumeAttachment(ResourceType):
         ),
         "mountpoint": text("Name of the device in the server; it may choose another.", update=True, drift=False),
     }
-    lifecycle = StatusWords(
-        ready=frozenset({"attached", "in-use"}),
-        busy=frozenset({"attaching", "detaching", "reserved", "deleting"}),
-        broken={"error": Remedy.RECREATE, "error_attaching": Remedy.RECREATE, "detached": Remedy.RECREATE},
-    )
 
 
 TYPES: list[type[ResourceType]] = [Volume, VolumeAttachment]

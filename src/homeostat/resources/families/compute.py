@@ -4,7 +4,6 @@ from typing import Any
 
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.families.neutron import NetworkingType
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     Attribute,
@@ -28,7 +27,6 @@ class KeyPair(ResourceType):
     secretive = True
     name = "OS::Nova::KeyPair"
     kind = "keypair"
-    creation_only_fields = ("private_key",)
     description = "A key pair that may log in to servers."
     properties = {
         "name": text("Name of the key pair.", required=True, constraints=(length(1, 255),)),
@@ -160,7 +158,6 @@ class FloatingIP(ResourceType):
         "ip": Attribute("The address.", field="floating_ip_address"),
     }
     renamed = {"pool": "floating_network_id"}
-    lifecycle = NetworkingType.lifecycle
 
     def attribute(self, thing: Thing, name: str) -> Any:
         return (
@@ -180,7 +177,6 @@ class FloatingIPAssociation(ResourceType):
         "floating_ip": text("The floating IP.", required=True, update=True, same=comparison.reference),
     }
     renamed = {"server_id": "server", "floating_ip": "floatingip_id"}
-    lifecycle = NetworkingType.lifecycle
 
     def reference(self, thing: Thing) -> Any:
         """Its id in this service."""

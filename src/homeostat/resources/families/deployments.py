@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeostat.model.errors import Rejected, Terminal, invalid
-from homeostat.model.observed import READY, Condition, Remedy, Verdict
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on, settling
+from homeostat.model.observed import READY, Condition, Verdict
+from homeostat.resources.base import Props, ResourceType, Thing, passed_on, settling
 from homeostat.resources.families.configs import ACTIONS, UNGROUPED
 from homeostat.resources.families.wait_conditions import check_transport
 from homeostat.resources.graph import Graph, mentioned
@@ -229,7 +229,6 @@ class SoftwareDeployment(ResourceType):
     properties = _PROPERTIES
     attributes = _ATTRIBUTES
     open_attributes = True
-    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
     maintenance_methods = passed_on("SUSPEND", "RESUME")
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -257,7 +256,7 @@ class SoftwareDeployment(ResourceType):
         return f"inputs {', '.join(changed)} have changed, which are replaced on change" if changed else ""
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        verdict = settling(thing, self.lifecycle)
+        verdict = settling(thing, self.statuses)
         if verdict is None:
             return READY
         reason = thing.seen.properties.get("status_reason") or ""

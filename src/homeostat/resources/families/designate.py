@@ -1,14 +1,12 @@
 """Types of DNS: zones and sets of records."""
 
-from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords
+from homeostat.resources.base import Props, ResourceType
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import Attribute, between, integer, length, link, listing, mapping, one_of, text
 from homeostat.resources.support import Support
 
 TTL = integer("Seconds that answers may be kept.", update=True, constraints=(between(1, 2147483647),))
-LIFECYCLE = StatusWords(frozenset({"active"}), frozenset({"pending"}), broken={"error": Remedy.UPDATE})
 
 
 class Zone(ResourceType):
@@ -33,7 +31,6 @@ class Zone(ResourceType):
     attributes = {"serial": Attribute("Serial number of the zone.")}
     deprecated_properties = {"masters": "primaries"}
     renamed = {"primaries": "masters"}
-    lifecycle = LIFECYCLE
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         kind = values.get("type", "PRIMARY")
@@ -59,7 +56,6 @@ class RecordSet(ResourceType):
         "zone": link("The zone.", "designate.zone", required=True),
     }
     renamed = {"zone": "zone_id"}
-    lifecycle = LIFECYCLE
 
 
 TYPES: list[type[ResourceType]] = [Zone, RecordSet]

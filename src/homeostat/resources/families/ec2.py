@@ -175,7 +175,6 @@ class Volume(VolumeKind):
 class Attachment(ResourceType):
     name = "AWS::EC2::VolumeAttachment"
     kind = VolumeAttachment.kind
-    lifecycle = VolumeAttachment.lifecycle
     description = "Attaches a volume to a server."
     properties = {
         "InstanceId": text("The server.", required=True, immutable=True, constraints=(custom("nova.server"),)),

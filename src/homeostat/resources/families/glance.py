@@ -1,8 +1,7 @@
 """Types of the image service."""
 
-from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, StatusWords
+from homeostat.resources.base import MaintenanceMethod, Props, ResourceType
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -58,11 +57,6 @@ class WebImage(ResourceType):
         "active": boolean("Its data may be used.", default=True, update=True),
         "members": listing("Projects that it is shared with.", update=True, items=text(), same=comparison.unordered),
     }
-    lifecycle = StatusWords(
-        ready=frozenset({"active", "deactivated"}),
-        busy=frozenset({"queued", "saving", "uploading", "importing", "pending_delete"}),
-        broken={"killed": Remedy.RECREATE, "error": Remedy.RECREATE, "deleted": Remedy.RECREATE},
-    )
 
     maintenance_methods = {
         "LOCK": MaintenanceMethod(fields={"protected": True}, shown="protected", done=(True,), gradual=False),

@@ -1,7 +1,7 @@
 """Types of load balancing by content: policies of a listener, and the rules that decide when they apply."""
 
-from homeostat.resources.base import Props, ResourceType, StatusWords
-from homeostat.resources.families.octavia import BUSY, READY, link
+from homeostat.resources.base import Props, ResourceType
+from homeostat.resources.families.octavia import link
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import UNKNOWN, Attribute, Kind, Schema, between, boolean, number, one_of, text
 
@@ -46,7 +46,6 @@ class L7Policy(ResourceType):
     description = "What a listener does with requests that fit the policy's rules."
     properties = POLICY
     attributes = {"rules": Attribute("Its rules.", Kind.LIST)}
-    lifecycle = StatusWords(READY, BUSY)
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         action = values.get("action")
@@ -63,7 +62,6 @@ class L7Rule(ResourceType):
     kind = "l7_rule"
     description = "Which requests fit a policy: all its rules must hold."
     properties = RULE
-    lifecycle = StatusWords(READY, BUSY)
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         keyed = values.get("type") in ("HEADER", "COOKIE")

@@ -230,7 +230,6 @@ class PoolMember(ResourceType):
         "protocol_port": Attribute("Port it listens on."),
     }
     renamed = {"pool_id": "pool"}
-    lifecycle = octavia.PoolMember.lifecycle
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         exactly_one(values, path, "address", "server")

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from homeostat.model.observed import Remedy
-from homeostat.resources.base import Props, ResourceType, StatusWords
+from homeostat.resources.base import Props, ResourceType
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
@@ -110,16 +109,6 @@ class Cluster(ResourceType):
         "create_timeout": Attribute("Minutes that its creation may take.", Kind.INTEGER),
     }
     renamed = {"cluster_template": "cluster_template_id"}
-    lifecycle = StatusWords(
-        ready=frozenset({"create_complete", "update_complete", "resume_complete", "check_complete", "adopt_complete"}),
-        busy=frozenset({"create_in_progress", "update_in_progress", "delete_in_progress", "rollback_in_progress"}),
-        broken={
-            "create_failed": Remedy.RECREATE,
-            "update_failed": Remedy.MANUAL,
-            "delete_failed": Remedy.MANUAL,
-            "delete_complete": Remedy.RECREATE,
-        },
-    )
 
 
 TYPES: list[type[ResourceType]] = [ClusterTemplate, Cluster]

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, payload
+from homeostat.resources.base import Props, ResourceType, payload
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     Attribute,
@@ -71,11 +70,6 @@ class Share(ResourceType):
         "snapshot": "snapshot_id",
         "share_network": "share_network_id",
     }
-    lifecycle = StatusWords(
-        ready=frozenset({"available", "inactive"}),
-        busy=frozenset({"creating", "creating_from_snapshot", "extending", "shrinking", "migrating", "reverting"}),
-        broken={"error": Remedy.MANUAL, "error_deleting": Remedy.MANUAL},
-    )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on, payload
+from homeostat.resources.base import Props, ResourceType, Thing, passed_on, payload
 from homeostat.resources.constraints import CRON_EXPRESSION
 from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
@@ -179,11 +178,6 @@ class ExternalResource(ResourceType):
         "always_update": boolean("Run the workflow for updates also when its input is as before.", default=False),
     }
     attributes = {"output": Attribute("Output of the last workflow.", Kind.MAP)}
-    lifecycle = StatusWords(
-        ready=frozenset({"success"}),
-        busy=frozenset({"idle", "running", "paused"}),
-        broken={"error": Remedy.RECREATE, "cancelled": Remedy.RECREATE},
-    )
     maintenance_methods = passed_on("SUSPEND", "RESUME")
 
     def always_updates(self, values: Props) -> bool:

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, payload
+from homeostat.resources.base import Props, ResourceType, payload
 from homeostat.resources.constraints import (
     CIDR,
     DNS_DOMAIN,
@@ -76,13 +75,6 @@ def value_specs(**options: Any) -> Property:
 
 class NetworkingType(ResourceType):
     """Base of the types of networking."""
-
-    lifecycle = StatusWords(
-        ready=frozenset({"active", "down", "inactive", "n/a"}),
-        busy=frozenset({"build", "building", "deleting", "pending_create", "pending_update", "pending_delete"}),
-        broken={"error": Remedy.RECREATE},
-        operations={"stopped": "start"},
-    )
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)

@@ -4,9 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.model.observed import Remedy
 from homeostat.resources import comparison, user_data
-from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, StatusWords, Thing, payload, shortened
+from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, Thing, payload, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
@@ -96,13 +95,6 @@ class ServerType(ResourceType):
 
     kind = "server"
     can_snapshot = True
-    lifecycle = StatusWords(
-        ready=frozenset({"active"}),
-        busy=frozenset({"building", "deleting", "rebooting", "rebuilding", "resizing"}),
-        broken={"error": Remedy.RECREATE},
-        operations={"stopped": "start", "paused": "unpause", "suspended": "resume"},
-        suspended=frozenset({"suspended"}),
-    )
     maintenance_methods = {
         "SUSPEND": MaintenanceMethod("suspend", done=("suspended",)),
         "RESUME": MaintenanceMethod("resume", done=("active",)),

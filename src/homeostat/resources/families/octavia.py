@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing
+from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.constraints import CIDR, IP_ADDRESS
 from homeostat.resources.rules import is_set, missing, require
 from homeostat.resources.schema import (
@@ -57,7 +56,6 @@ class LoadBalancer(ResourceType):
         "pools": Attribute("Its pools.", Kind.LIST),
         "flavor_id": Attribute("Flavor.", field="flavor"),
     }
-    lifecycle = StatusWords(READY, BUSY, operations={"error": "start", "stopped": "start"})
 
 
 class Listener(ResourceType):
@@ -92,7 +90,6 @@ class Listener(ResourceType):
         "loadbalancers": Attribute("The load balancer it belongs to, in a list.", Kind.LIST),
         "default_pool_id": Attribute("Pool that gets the connections.", field="default_pool"),
     }
-    lifecycle = StatusWords(READY, BUSY | {"stopped"}, broken={"error": Remedy.UPDATE})
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         bare = values.get("protocol") == "TERMINATED_HTTPS" and not is_set(values, "default_tls_container_ref")
@@ -135,7 +132,6 @@ class Pool(ResourceType):
         "listeners": Attribute("Its listeners."),
         "members": Attribute("Its members.", Kind.LIST, live=True),
     }
-    lifecycle = StatusWords(READY, BUSY, broken={"error": Remedy.UPDATE})
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         if not (is_set(values, "listener") or is_set(values, "loadbalancer")):
@@ -179,7 +175,6 @@ class PoolMember(ResourceType):
         "subnet": link("Subnet to reach it from.", "neutron.subnet"),
         "tags": listing("Tags.", update=True, same=comparison.includes),
     }
-    lifecycle = StatusWords(READY, BUSY, broken={"error": Remedy.RECREATE})
 
 
 class HealthMonitor(ResourceType):
@@ -205,7 +200,6 @@ class HealthMonitor(ResourceType):
         "tenant_id": text("Project that owns it."),
     }
     attributes = {"pools": Attribute("The pool it checks, in a list.", Kind.LIST)}
-    lifecycle = StatusWords(READY, BUSY, broken={"error": Remedy.RECREATE})
 
     def attribute(self, thing: Thing, name: str) -> Any:
         return _listed(thing, name, "pool") if name == "pools" else super().attribute(thing, name)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.model.errors import Rejected, invalid
-from homeostat.model.observed import Remedy
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, passed_on
+from homeostat.resources.base import Props, ResourceType, Thing, passed_on
 from homeostat.resources.nested import FILES
 from homeostat.resources.schema import UNKNOWN, Attribute, Kind, boolean, integer, mapping, text
 from homeostat.templates.parser import parse_template
@@ -26,7 +25,6 @@ class RemoteStack(ResourceType):
     kind = "remote_stack"
     description = "A stack of its own, in this or another region, made through the API there."
     heals_itself = True
-    lifecycle = StatusWords(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
     maintenance_methods = passed_on("SUSPEND", "RESUME")
     properties = {
         "context": mapping(

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.model.errors import Terminal
-from homeostat.model.observed import Remedy
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, payload
+from homeostat.resources.base import Props, ResourceType, Thing, payload
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
@@ -27,14 +26,6 @@ from homeostat.resources.support import Support
 
 USER_WORD = pattern(r"[a-zA-Z0-9_]+[a-zA-Z0-9_@?#\s]*[a-zA-Z0-9_]+")
 DATABASE_WORD = pattern(r"[a-zA-Z0-9_\-]+[a-zA-Z0-9_@?#\s\-]*[a-zA-Z0-9_\-]+")
-LIFECYCLE = StatusWords(
-    ready=frozenset({"active", "healthy"}),
-    busy=frozenset(
-        {"build", "building", "new", "reboot", "resize", "restart_required", "backup", "upgrade", "promote"}
-    ),
-    broken={"error": Remedy.MANUAL, "failed": Remedy.MANUAL, "blocked": Remedy.MANUAL, "shutdown": Remedy.MANUAL},
-)
-"""A failed database may hold data, so it is left to the user (CV13)."""
 
 
 def _networks() -> Property:
@@ -128,7 +119,6 @@ class Instance(ResourceType):
         "href": Attribute("URL of the instance."),
     }
     renamed = {"flavor": "flavor_id"}
-    lifecycle = LIFECYCLE
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         _check_networks(values, path)
@@ -186,7 +176,6 @@ class Cluster(ResourceType):
         "instances": Attribute("Ids of its servers.", Kind.LIST),
         "ip": Attribute("Addresses of its servers.", Kind.LIST),
     }
-    lifecycle = LIFECYCLE
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         for index, each in maps(values, "instances"):

@@ -1,7 +1,5 @@
 """Types of virtual private networks: services, policies of key exchange and encryption, connections between sites."""
 
-from dataclasses import replace
-
 from homeostat.resources import comparison
 from homeostat.resources.base import Props
 from homeostat.resources.constraints import CIDR
@@ -57,7 +55,6 @@ class VPNService(NetworkingType):
     renamed = {"subnet": "subnet_id", "router": "router_id"}
     deprecated_properties = {"subnet_id": "subnet", "router_id": "router"}
     # The cloud reports pending_create until the first connection uses the service: waiting for "active" would deadlock.
-    lifecycle = replace(NetworkingType.lifecycle, ready=NetworkingType.lifecycle.ready | {"pending_create"})
 
 
 def _policy(*, update: bool) -> Schema:

@@ -170,7 +170,7 @@ class WaitCondition(ResourceType):
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
         """Judge by the signals that came before the timeout, no matter how late the judgement is made."""
-        leaving = settling(thing, self.lifecycle)
+        leaving = settling(thing, self.statuses)
         if leaving is not None:
             return leaving
         # Met before it was adopted from another service: no server will signal again.

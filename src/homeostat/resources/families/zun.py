@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.resources.base import Props, ResourceType, StatusWords, Thing, payload
+from homeostat.resources.base import Props, ResourceType, Thing, payload
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
@@ -75,12 +75,6 @@ class Container(ResourceType):
         "name": Attribute("Name of the container."),
         "addresses": Attribute("Its addresses, by name and id of the network.", Kind.MAP),
     }
-    lifecycle = StatusWords(
-        ready=frozenset({"running", "stopped"}),
-        busy=frozenset({"creating", "created", "restarting", "rebuilding", "deleting"}),
-        broken={"error": Remedy.RECREATE, "dead": Remedy.RECREATE, "deleted": Remedy.RECREATE},
-        operations={"paused": "unpause"},
-    )
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         policy = values.get("restart_policy")

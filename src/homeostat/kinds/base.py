@@ -1,0 +1,124 @@
+"""What a kind of thing is: its fields, the meaning of its status words, and its operations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from homeostat.model.observed import Remedy
+from homeostat.model.plan import snapshots_of
+
+
+class FieldType(Enum):
+    """Type of a field, in JSON; a field of any type may be null."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    LIST = "list"
+    MAP = "map"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a thing's object.
+
+    Attributes:
+        type: Its type.
+        shape: What a list or map holds, such as `[{subnet_id, ip_address}]`, or the words that a text may be.
+        note: What else there is to know.
+    """
+
+    type: FieldType
+    shape: str = ""
+    note: str = ""
+
+
+TEXT, INTEGER, NUMBER = Field(FieldType.TEXT), Field(FieldType.INTEGER), Field(FieldType.NUMBER)
+BOOLEAN, LIST, MAP, ANY = Field(FieldType.BOOLEAN), Field(FieldType.LIST), Field(FieldType.MAP), Field(FieldType.ANY)
+
+
+def listing(shape: str, note: str = "") -> Field:
+    """Return a field that holds a list."""
+    return Field(FieldType.LIST, shape, note)
+
+
+def mapping(shape: str, note: str = "") -> Field:
+    """Return a field that holds a map."""
+    return Field(FieldType.MAP, shape, note)
+
+
+@dataclass(frozen=True, slots=True)
+class Statuses:
+    """Meaning of the words that the field `status` may have, all in lower case.
+
+    Any word not listed means broken, and that a user has to decide. Things of every kind may also be `deleting`.
+
+    Attributes:
+        ready: Words for the desired state.
+        busy: Words for states that end by themselves.
+        broken: Word -> its remedy.
+        operations: Word -> the operation that repairs the thing.
+        suspended: Words for the desired state of a suspended thing; empty where suspension does not show in `status`.
+    """
+
+    ready: frozenset[str] = frozenset()
+    busy: frozenset[str] = frozenset()
+    broken: Mapping[str, Remedy] = field(default_factory=dict)
+    operations: Mapping[str, str] = field(default_factory=dict)
+    suspended: frozenset[str] = frozenset()
+
+    @property
+    def words(self) -> frozenset[str]:
+        """All words with a meaning."""
+        return self.ready | self.busy | self.broken.keys() | self.operations.keys() | self.suspended
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of thing. Every thing has the field `id`; a cloud may report fields beyond those listed.
+
+    Attributes:
+        name: Name of the kind in the port.
+        description: What such a thing is.
+        fixed: Fields that a creation may set, and that never change.
+        mutable: Fields that a creation may set, and an update may change in place.
+        reported: Fields that the cloud alone sets.
+        statuses: Meaning of its status words.
+        operations: Name of an operation -> its arguments and effect, where there is more to say than its name.
+        id_field: Field of the creation that becomes the id, where it is set; "" where the cloud always chooses the id.
+        creation_only: Fields that the cloud reports only in its response to the creation.
+        snapshot_field: Field that takes the id of a snapshot, so that a thing starts with its data; "" where there
+            are no snapshots.
+        notes: Rules beyond the fields.
+    """
+
+    name: str
+    description: str
+    fixed: Mapping[str, Field] = field(default_factory=dict)
+    mutable: Mapping[str, Field] = field(default_factory=dict)
+    reported: Mapping[str, Field] = field(default_factory=dict)
+    statuses: Statuses = field(default_factory=Statuses)
+    operations: Mapping[str, str] = field(default_factory=dict)
+    id_field: str = ""
+    creation_only: tuple[str, ...] = ()
+    snapshot_field: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        """All fields by name."""
+        return {"id": TEXT, **self.fixed, **self.mutable, **self.reported}
+
+
+def snapshot_kind(source: Kind) -> Kind:
+    """Return the kind of the snapshots of a kind, which are only observed, found and deleted."""
+    return Kind(
+        name=snapshots_of(source.name),
+        description=f"A snapshot of the kind {source.name}.",
+        reported={"token": TEXT, "name": TEXT, "status": TEXT, "fault": TEXT, "created_at": TEXT},
+        statuses=Statuses(
+            ready=frozenset({"available"}), busy=frozenset({"creating"}), broken={"error": Remedy.RECREATE}
+        ),
+    )

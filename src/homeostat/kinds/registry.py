@@ -1,0 +1,57 @@
+"""All kinds by name."""
+
+from collections.abc import Mapping
+
+from homeostat.kinds import (
+    alarming,
+    block_storage,
+    builtin,
+    compute,
+    container_infrastructure,
+    databases,
+    dns,
+    identity,
+    images,
+    key_manager,
+    load_balancing,
+    messaging,
+    network,
+    network_policies,
+    network_services,
+    object_storage,
+    orchestration,
+    reservations,
+    shared_file_systems,
+    workflows,
+)
+from homeostat.kinds.base import Kind
+
+_SERVICES = (
+    compute.KINDS,
+    block_storage.KINDS,
+    network.KINDS,
+    network_policies.KINDS,
+    network_services.KINDS,
+    load_balancing.KINDS,
+    orchestration.KINDS,
+    object_storage.KINDS,
+    images.KINDS,
+    identity.KINDS,
+    key_manager.KINDS,
+    alarming.KINDS,
+    dns.KINDS,
+    workflows.KINDS,
+    shared_file_systems.KINDS,
+    container_infrastructure.KINDS,
+    databases.KINDS,
+    messaging.KINDS,
+    reservations.KINDS,
+)
+
+CLOUD_KINDS: Mapping[str, Kind] = {kind.name: kind for kinds in _SERVICES for kind in kinds}
+"""The kinds that clouds have."""
+BUILTIN_KINDS: Mapping[str, Kind] = {kind.name: kind for kind in builtin.KINDS}
+"""The kinds that the service itself provides."""
+KINDS: Mapping[str, Kind] = {**CLOUD_KINDS, **BUILTIN_KINDS}
+LISTED_KINDS = frozenset({builtin.SOFTWARE_CONFIG.name, builtin.SOFTWARE_DEPLOYMENT.name})
+"""The built-in kinds with URLs of their own in the API: users can list and delete such things without a stack."""
