@@ -72,9 +72,8 @@ def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedC
         "local": lambda: LocalCloud(
             State(settings.state).cloud, cloud_identities.CloudLedger(db, "local"), private_paths(settings)
         ),
-        "simulated": lambda: SimulatedCloud(
-            time.time, kinds=SimulatedCloud.kinds - {KIND}
-        ),  # stacks in regions are real
+        # Stacks in regions are real.
+        "simulated": lambda: SimulatedCloud(time.time, kinds=SimulatedCloud.kinds - {KIND}),
     }
     return adapters[settings.cloud]()
 
