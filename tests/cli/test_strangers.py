@@ -109,7 +109,7 @@ def test_what_was_open_to_others_is_closed(tmp_path: Path, caplog: pytest.LogCap
 
 def test_a_directory_for_everybody_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
-    with pytest.raises(Problem, match="for everybody's files: choose a directory of your own"):
+    with pytest.raises(Problem, match="is shared by all users: choose a directory of your own"):
         State(tmp_path).make()
 
 
