@@ -20,7 +20,7 @@ from homeostat.store.stacks import stacks
 
 
 class Engine:
-    """Intake, board, passes and a simulated cloud. One pass at a time."""
+    """API services, board, passes and a simulated cloud. One pass at a time."""
 
     def __init__(self, url: str, latency_s: float = 0.0) -> None:
         spare_the_collector()

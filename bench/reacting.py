@@ -93,7 +93,7 @@ def _service(database: str) -> Iterator[tuple[StackService, Database, Builders]]
 
 
 def small_beside_large(n: int, database: str) -> list[Figure]:
-    """Small stacks, one after the other, while n resources of somebody else are being created."""
+    """Small stacks, one after the other, while n resources of another user are being created."""
     with contextlib.ExitStack() as context:
         url = context.enter_context(database_url(database))
         db = context.enter_context(contextlib.closing(opened(url)))

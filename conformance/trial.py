@@ -41,7 +41,7 @@ _LOCATED = re.compile(r"line \d+|section is invalid: \S+|[Pp]arameter '?\(?\w+|v
 class Outcome:
     """What became of a template.
 
-    reached — the last stage that it passed: nothing, `validate`, `plan` (what is foreseen is what is made then),
+    reached — the last stage that it passed: nothing, `validate`, `plan` (what it shows is what is made then),
     `create`, `complete`, `answered` (its outputs have values), `settled` (the same again does nothing) or `deleted`;
     fault — type of what stopped it, as on the wire for a mistake of the caller, "" for nothing; message — as users see
     it; place — where it points, "" for nowhere; types — all, those of nested templates too.
@@ -114,24 +114,24 @@ def _stages(case: Case, service: Service) -> Iterator[str]:
     intent = StackRequest(case.template, environment=case.environment, files=case.files, disable_rollback=True)
     service.stack_service.validate(IDENTITY, intent)
     yield "validate"
-    template = _furnished(service, case.template)
+    template = _with_externals(service, case.template)
     given = StackRequest(template, made_up(case), case.environment, case.files, disable_rollback=True)
-    foreseen = _names(service.stack_service.preview_new(PROJECT, "tried", given), Fate.ADDED)
+    previewed = _names(service.stack_service.preview_new(PROJECT, "tried", given), Fate.ADDED)
     yield "plan"
     stack_id = service.stack_service.create(PROJECT, None, "tried", given)
     yield "create"
     _rest(service, stack_id, "CREATE_COMPLETE")
     made = {row.name for row in service.rows(stack_id)}
-    if made != foreseen:
-        raise Stopped(f"foreseen were {sorted(foreseen)}, made were {sorted(made)}")
+    if made != previewed:
+        raise Stopped(f"the preview showed {sorted(previewed)}, created were {sorted(made)}")
     yield "complete"
     failed = [each for each in _outputs(service, stack_id) if "output_error" in each]
     if failed:
         raise Stopped(f"outputs without a value: {failed}")
     yield "answered"
-    forecast = service.stack_service.preview_update(stack_id, given)
-    if _names(forecast, Fate.UNCHANGED) != made:
-        raise Stopped(f"the same again is foreseen to change {sorted(made - _names(forecast, Fate.UNCHANGED))}")
+    preview = service.stack_service.preview_update(stack_id, given)
+    if _names(preview, Fate.UNCHANGED) != made:
+        raise Stopped(f"the preview of the same shows changes of {sorted(made - _names(preview, Fate.UNCHANGED))}")
     before = _state(service)
     service.stack_service.update(stack_id, given)
     _rest(service, stack_id, "UPDATE_COMPLETE")
@@ -149,8 +149,8 @@ def _stages(case: Case, service: Service) -> Iterator[str]:
     yield "deleted"
 
 
-def _furnished(service: Service, template: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
-    """The template, where what it takes from somebody else (`external_id`) is there."""
+def _with_externals(service: Service, template: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
+    """The template, where what it takes from another owner (`external_id`) is there."""
     resources = template.get("resources") if isinstance(template, Mapping) else None
     if not isinstance(template, Mapping) or not isinstance(resources, Mapping):
         return template
@@ -168,9 +168,9 @@ def _furnished(service: Service, template: Mapping[str, Any] | str) -> Mapping[s
     return {**template, "resources": found}
 
 
-def _names(forecast: Preview, fate: Fate) -> set[str]:
-    """Resources of the stack itself for which this is foreseen."""
-    return {note.name for each, note in all_of(forecast, [fate]) if not each.path}
+def _names(preview: Preview, fate: Fate) -> set[str]:
+    """Resources of the stack itself for which the preview shows this."""
+    return {note.name for each, note in all_of(preview, [fate]) if not each.path}
 
 
 def _rest(service: Service, stack_id: str, wanted: str) -> None:

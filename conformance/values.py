@@ -191,7 +191,7 @@ def _nested(use: Use, files: Mapping[str, str], depth: int) -> Iterator[Any]:
 
 
 def _agrees(value: Any, rules: Mapping[str, Any]) -> bool:
-    """Does a text agree with the constraints? Those that cannot be read are left to whoever checks the template."""
+    """Does a text agree with the constraints? Those that cannot be read are left to the check of the template."""
     size, pattern = rules.get("length"), rules.get("allowed_pattern")
     if not isinstance(value, str):
         return False

@@ -1,4 +1,4 @@
-"""The commands of whoever looks after a service."""
+"""The commands of operators."""
 
 from pathlib import Path
 

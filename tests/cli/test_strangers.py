@@ -1,4 +1,4 @@
-"""Other users of the machine on which somebody runs a service for themselves."""
+"""Other users of the machine on which a user runs a service."""
 
 import json
 import os

@@ -130,7 +130,7 @@ class Service:
         self.work()
 
     def signal(self, stack_id: str, name: str, body: dict[str, Any] | None = None, **words: Any) -> Any:
-        """Signal a resource, as the API does it for whoever may act in the project."""
+        """Signal a resource, as the API does it for a user who may act in the project."""
         row = self.row(stack_id, name)
         redact = self.signals.native(PROJECT, kind_of(row.type), row.handle, words or body)
         self.work()

@@ -254,7 +254,7 @@ def test_a_part_of_another_stack_is_not_abandoned() -> None:
 
 
 def test_who_is_behind_cannot_give_up_what_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass that somebody newer has ended leaves what it made to whoever has it now."""
+    """A pass that a newer owner has ended leaves what it made to that owner."""
     service = Service()
     stack_id = service.begin({"disk": volume()})
     job = service.claim()

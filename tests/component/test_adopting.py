@@ -122,7 +122,7 @@ def test_dependants_read_what_was_adopted() -> None:
     assert service.attribute(stack_id, "says", "value") == disk
 
 
-def test_what_is_not_there_fails_and_is_made_when_somebody_asks() -> None:
+def test_what_is_not_there_fails_and_is_made_when_a_user_asks() -> None:
     service = Service()
     stack_id = service.adopt(document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", "volume-999")}))
     service.rest()
@@ -270,7 +270,7 @@ def lawful(service: Service, stack_id: str, name: str) -> bool:
     return all(resource_may(one, other) for one, other in pairwise([("INIT", "COMPLETE"), *states]))
 
 
-def test_what_is_being_taken_over_is_so_before_it_may_not_become_somebody_elses() -> None:
+def test_what_is_being_taken_over_is_so_before_it_may_not_become_another_owners() -> None:
     """Found by the simulation (seed 30201881): it failed with what it was given, and was adopted after an update."""
     service = Service()
     disk = there(service, "volume", size=1)
@@ -291,7 +291,7 @@ def test_what_is_being_taken_over_is_so_before_it_may_not_become_somebody_elses(
 
 
 @pytest.mark.parametrize("why", ["not there", "wrong values"])
-@pytest.mark.parametrize("theirs", ["somebody else's", "misspelt"])
+@pytest.mark.parametrize("theirs", ["another owner's", "misspelt"])
 def test_what_could_not_be_taken_over_may_stand_for_something_else(why: str, theirs: str) -> None:
     service = Service()
     disk, other = there(service, "volume", size=1), there(service, "volume", size=2)
@@ -302,7 +302,7 @@ def test_what_could_not_be_taken_over_may_stand_for_something_else(why: str, the
     service.rest()
     assert service.states(stack_id)["disk"] == "ADOPT_FAILED"
 
-    taken = {"somebody else's": other}.get(theirs, theirs)
+    taken = {"another owner's": other}.get(theirs, theirs)
     service.update(stack_id, {"says": says, "disk": {**volume(), "external_id": taken}})
     service.rest()
     assert service.state(stack_id) == ("UPDATE_COMPLETE" if taken == other else "UPDATE_FAILED")

@@ -94,7 +94,7 @@ def test_policies_may_be_changed_again_while_it_is_deleted() -> None:
     ],
     ids=["nothing is changed", "something else, too", "something is taken out"],
 )
-def test_whoever_changes_their_mind_has_the_stack_back(resources: dict[str, Any]) -> None:
+def test_a_user_who_changes_their_mind_has_the_stack_back(resources: dict[str, Any]) -> None:
     service = Service(Weather(delete_s=1e9))
     stack_id = service.create({"srv": server(), "t": double(value="1")})
     service.delete(stack_id)

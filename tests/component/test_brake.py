@@ -1,4 +1,4 @@
-"""Healing has a brake: a share at a time, nothing where the look itself is doubted, and a question where somebody wants
+"""Healing has a brake: a share at a time, nothing where the look itself is doubted, and a question where a user wants
 to be asked."""
 
 from typing import Any
@@ -117,7 +117,7 @@ def test_what_waits_for_one_that_is_gone_does_not_keep_it_from_being_healed() ->
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_what_cannot_be_replaced_does_not_keep_others_from_being_healed(shards: int) -> None:
-    """What is broken is deleted first, and somebody has protected it."""
+    """What is broken is deleted first, and a user has protected it."""
     with patch.object(desired_members, "MEMBERS_PER_SHARD", 6 // shards):
         service = Service()
         _, child, members = six(service)
@@ -180,7 +180,7 @@ def test_a_doubt_is_over_when_others_of_the_kind_are_seen() -> None:
     assert disks[0] in service.cloud.things("volume")
 
 
-def test_a_doubt_is_over_when_somebody_says_that_all_is_gone() -> None:
+def test_a_doubt_is_over_when_a_user_says_that_all_is_gone() -> None:
     service = Service()
     stack_id = service.create({f"disk{number}": volume() for number in range(5)})
     service.rest()

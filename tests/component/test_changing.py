@@ -58,7 +58,7 @@ def test_what_was_not_found_before_its_stack_was_checked_is_changed_by_the_next_
     assert flavors(service)[handle] == "large"
 
 
-def test_what_could_not_be_changed_is_changed_by_the_next_update_though_somebody_says_that_it_is_well() -> None:
+def test_what_could_not_be_changed_is_changed_by_the_next_update_though_a_user_says_that_it_is_well() -> None:
     service = Service()
     stack_id = service.create({"srv": server()})
     service.rest()
@@ -76,7 +76,7 @@ def test_what_could_not_be_changed_is_changed_by_the_next_update_though_somebody
 
 
 def test_what_is_never_found_when_it_is_to_be_changed_is_asked_ever_more_rarely() -> None:
-    """A cloud that shows a thing, and denies it to whoever would change it."""
+    """A cloud that shows a thing, and denies it to changes."""
     service = Service()
     stack_id = service.create({"srv": server()})
     service.rest()

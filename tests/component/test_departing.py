@@ -135,10 +135,10 @@ def test_policies_of_a_file_may_be_changed_again() -> None:
 
 def test_a_preview_tells_what_the_policies_of_a_file_would_keep() -> None:
     service, stack_id, resources, kept = waiting()
-    forecast = service.stack_service.preview_update(
+    preview = service.stack_service.preview_update(
         stack_id, StackRequest(template(resources), files={"disk.yaml": kept})
     )
-    found = {note.name: (note.fate, note.row.deletion_policy) for _, note in all_of(forecast) if note.row is not None}
+    found = {note.name: (note.fate, note.row.deletion_policy) for _, note in all_of(preview) if note.row is not None}
     assert found == {"d": (Fate.DELETED, "Delete"), "note": (Fate.DELETED, "Delete"), "disk": (Fate.DELETED, "Retain")}
 
 

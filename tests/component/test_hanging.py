@@ -28,7 +28,7 @@ class Slow(SimulatedCloud):
         return answers
 
 
-def test_the_shard_of_a_pass_that_hangs_goes_to_somebody_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_shard_of_a_pass_that_hangs_goes_to_another_user(caplog: pytest.LogCaptureFixture) -> None:
     service = Service(cloud=lambda clock: Slow(clock.now))
     assert isinstance(service.cloud, Slow)
     service.cloud.service = service

@@ -121,7 +121,7 @@ def test_what_is_no_policy_is_refused_with_its_place(resource: dict[str, Any], m
     assert message in str(refusal.value)
 
 
-def test_a_nested_stack_that_is_marked_is_replaced_when_somebody_agrees() -> None:
+def test_a_nested_stack_that_is_marked_is_replaced_when_a_user_agrees() -> None:
     """Found by the simulation (seed 30004146): what was in it was looked at, and it stayed as it was for ever."""
     service = Service()
     stack_id = service.create({"g": saying("ask", group(2))})

@@ -324,7 +324,7 @@ def test_what_is_restricted_is_not_mended_but_made_anew_once_it_is_gone() -> Non
 
 
 def taken(**more: Any) -> dict[str, Any]:
-    """A volume of somebody else's."""
+    """A volume of another owner's."""
     return {**volume(**more), "external_id": "volume-1"}
 
 
@@ -337,7 +337,7 @@ def with_theirs(weather: Weather | None = None) -> Service:
     return service
 
 
-def test_what_is_somebody_elses_is_taken_and_let_go_of_as_it_is() -> None:
+def test_what_is_another_owners_is_taken_and_let_go_of_as_it_is() -> None:
     service = with_theirs(Weather(build_s=1.0))
     before = service.cloud.things()
     resources = {"a": taken(size=9), "t": double(value={"get_resource": "a"})}
@@ -356,7 +356,7 @@ def test_what_is_somebody_elses_is_taken_and_let_go_of_as_it_is() -> None:
     assert service.cloud.things() == before
 
 
-def test_what_is_somebody_elses_needs_no_properties() -> None:
+def test_what_is_another_owners_needs_no_properties() -> None:
     service = with_theirs()
     stack_id = service.create({"a": {"type": "OS::Cinder::Volume", "external_id": "volume-1"}})
     service.rest()
@@ -406,7 +406,7 @@ def test_whose_it_is_does_not_change(before: dict[str, Any], after: dict[str, An
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
 
-def test_what_a_creation_without_an_answer_has_made_is_found_before_it_is_somebody_elses() -> None:
+def test_what_a_creation_without_an_answer_has_made_is_found_before_it_is_another_owners() -> None:
     service = Service(Weather(faults=Faults(lost=1.0)))
     stack_id = service.begin({"a": volume()})
     service.work()
@@ -452,7 +452,7 @@ def test_what_lives_in_the_service_alone_may_have_the_id_of_something_else(kind:
     assert service.state(stack_id) == "CHECK_COMPLETE"
     service.update(stack_id, {"a": resource})
     service.rest()
-    assert service.state(stack_id) == "UPDATE_FAILED", "it stays somebody else's"
+    assert service.state(stack_id) == "UPDATE_FAILED", "it stays another owner's"
     service.delete(stack_id)
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"

@@ -394,7 +394,7 @@ def test_what_is_being_healed_comes_to_its_end_before_the_stack_is_locked() -> N
     assert locked_servers(service) == [True]
 
 
-def test_what_somebody_locks_after_the_stack_was_unlocked_stays_locked() -> None:
+def test_what_a_user_locks_after_the_stack_was_unlocked_stays_locked() -> None:
     """Its row forgets that the stack had locked it: the next lock finds it locked, and leaves it so."""
     service, stack_id = made({"srv": server()})
     lock(service, stack_id)

@@ -57,7 +57,7 @@ def test_false_makes_complete_what_has_failed_its_check_and_nothing_else() -> No
     assert "srv CREATE_IN_PROGRESS" not in service.story(stack_id, "srv")[2:]
 
 
-def test_what_was_never_made_is_not_well_because_somebody_says_so() -> None:
+def test_what_was_never_made_is_not_well_because_a_user_says_so() -> None:
     """Found by the simulation (seed 30202011): what it was to replace was deleted by the next update."""
     service = Service(Weather(quota=1))
     stack_id = service.create({"it": volume()})

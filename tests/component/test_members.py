@@ -137,7 +137,7 @@ def test_a_removal_carried_out_twice_removes_one_member() -> None:
 
 
 def test_a_rollback_makes_up_for_a_member_that_was_removed_by_name() -> None:
-    """Its name stays out of use: that somebody asked for its removal is remembered."""
+    """Its name stays out of use: that a user asked for its removal is remembered."""
     service, stack_id = created(3, "servers")
     failing = {**grp(3, "servers", 0, mode="update"), "t": {**double(fail=True), "depends_on": "grp"}}
     service.update(stack_id, failing, disable_rollback=False)

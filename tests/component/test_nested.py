@@ -301,7 +301,7 @@ def test_the_owner_learns_at_once_that_a_nested_stack_was_cancelled() -> None:
 
 
 def unhealed(service: Service, resources: dict[str, Any]) -> str:
-    """Two servers; the second vanished, and making it anew was refused. Whoever is in the way has gone since."""
+    """Two servers; the second vanished, and making it anew was refused. What was in the way has gone since."""
     stack_id = service.create(resources)
     service.rest()
     service.cloud.weather.quota = 1

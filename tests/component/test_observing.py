@@ -142,7 +142,7 @@ def make(service: Service, token: str) -> None:
     service.cloud.create("server", [Creation(token, {"name": "late", "image": "i", "flavor": "small"})])
 
 
-def forsaken_tokens(service: Service) -> list[str]:
+def orphan_tokens(service: Service) -> list[str]:
     with service.db.read() as tx:
         return [row.token for row in tx.execute(select(schema.orphan))]
 
@@ -173,10 +173,10 @@ def test_nothing_is_looked_for_for_ever(late_s: float) -> None:
     service = Service()
     give_up(service, "gone-1")
     for _ in range(round(PATIENCE_S / LOOK_S)):
-        assert forsaken_tokens(service) == ["gone-1"]
+        assert orphan_tokens(service) == ["gone-1"]
         service.clock.time += LOOK_S + late_s
         service.observer.sweep()
-    assert forsaken_tokens(service) == []
+    assert orphan_tokens(service) == []
 
 
 def test_a_token_that_is_given_up_while_another_is_swept_is_watched() -> None:
@@ -233,7 +233,7 @@ def test_what_could_not_be_removed_is_not_forgotten() -> None:
     make(service, "gone-1")
     service.clock.time += PATIENCE_S + 1
     service.observer.sweep()
-    assert forsaken_tokens(service) == ["gone-1"]
+    assert orphan_tokens(service) == ["gone-1"]
 
 
 class Breaking(SimulatedCloud):

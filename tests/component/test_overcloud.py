@@ -37,11 +37,11 @@ def test_its_shape(large: Overcloud) -> None:
 def test_it_is_checked_and_planned_in_seconds(large: Overcloud) -> None:
     there = service()
     began = time.thread_time()
-    forecast = there.stack_service.preview_new(PROJECT, "overcloud", intent(large))
+    preview = there.stack_service.preview_new(PROJECT, "overcloud", intent(large))
     assert time.thread_time() - began < CPU_S
-    fates = Counter(note.fate for each in forecast.all() for note in each.resources)
+    fates = Counter(note.fate for each in preview.all() for note in each.resources)
     assert fates == {Fate.ADDED: 813}
-    stacks = Counter(len(each.path) for each in forecast.all())
+    stacks = Counter(len(each.path) for each in preview.all())
     assert stacks == {0: 1, 1: 5, 2: 8, 3: 154, 4: 148, 5: 142, 6: 100, 7: 100, 8: 100}
 
 

@@ -292,7 +292,7 @@ def test_a_worker_frozen_before_its_act_does_not_act_any_more(monkeypatch: pytes
     assert len(service.servers()) == 1
 
 
-# -- performing ------------------------------------------------------------------------------------------------------
+# -- executing -------------------------------------------------------------------------------------------------------
 
 
 class Listening(SimulatedCloud):

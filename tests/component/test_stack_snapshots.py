@@ -105,7 +105,7 @@ def test_after_a_failed_snapshot_what_vanishes_is_healed_all_the_same() -> None:
     assert len(service.servers()) == 1
 
 
-def test_what_somebody_changed_before_a_snapshot_failed_is_mended_by_the_next_update() -> None:
+def test_what_a_user_changed_before_a_snapshot_failed_is_mended_by_the_next_update() -> None:
     """It was judged by the answer that told of the failure."""
     resources = {"disk": volume(description="mine")}
     service, stack_id = stack_of(Weather(faults=Faults(snapshot=1.0)), resources)

@@ -300,7 +300,7 @@ def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_over
 @pytest.mark.parametrize("verb", ["resume", "check"])
 def test_what_differs_when_it_is_found_while_its_stack_is_asked_for_something_else_is_mended(verb: str) -> None:
     """Found by the simulation (seed 30231073): the answer to its creation was lost, and the stack never was complete.
-    It was judged by the look that found it, and what somebody had changed stayed so for ever."""
+    It was judged by the look that found it, and what a user had changed stayed so for ever."""
     service = Service(Weather(faults=Faults(lost=1.0)))
     stack_id = service.create({"vol": volume(description="mine")})
     service.stack_service.cancel(stack_id, roll_back=False)

@@ -236,9 +236,9 @@ def test_what_is_known_of_a_map_reaches_the_check_of_a_nested_template() -> None
     assert list(compiled.definitions) == ["port", "text", "sized"]
     assert compiled.definitions["text"].properties["value"] == "b"
     assert validate_shape(compiled)["Parameters"]["zones"].get("Value") is None
-    foreseen = [(each.path, note.name) for each, note in all_of(service.stack_service.preview_new("p", "web", intent))]
-    assert (("inner",), "sized") in foreseen
-    assert (("inner",), "none") not in foreseen
+    previewed = [(each.path, note.name) for each, note in all_of(service.stack_service.preview_new("p", "web", intent))]
+    assert (("inner",), "sized") in previewed
+    assert (("inner",), "none") not in previewed
     with pytest.raises(Rejected, match="length"):
         service.create(partly(length=0), files=FILES)
     stack_id = service.create({**partly(), "zone": double(value={"get_attr": ["inner", "zone"]})}, files=FILES)

@@ -1,4 +1,4 @@
-"""On SQLite everybody who writes waits for whoever holds the write turn: nothing large is written out meanwhile, and no
+"""On SQLite every writer waits for the holder of the write turn: nothing large is written out meanwhile, and no
 template is compiled."""
 
 from collections.abc import Iterator

@@ -88,7 +88,7 @@ def owned(root: Path) -> list[int]:
 
 
 class Watching:
-    """Sightings with the time they came, collected in a thread."""
+    """Observations with the time they came, collected in a thread."""
 
     def __init__(self, cloud: LocalCloud) -> None:
         self.came: dict[ChangeNotice, float] = {}

@@ -212,7 +212,7 @@ def test_a_copy_that_is_deleted_while_it_is_made_does_not_come_back(here: Subjec
     present(here.snapshot("volume", handle, "t-2"))
     found = here.cloud.find("volume_snapshot", ["t-2"])[0]
     here.cloud.delete("volume_snapshot", [found.handle])
-    here.cloud.close()  # waits for whoever copies
+    here.cloud.close()  # waits for the process that copies
     assert [each.name for each in (root(here) / "snapshots").iterdir()] == [".cloud"]
 
 

@@ -172,7 +172,7 @@ def test_a_paused_server_does_nothing(cloud: LocalCloud, root: Path) -> None:
     until(lambda: ticks.stat().st_size > size)
 
 
-def test_a_suspended_server_stands_still_whoever_looks_after_it(cloud: LocalCloud, root: Path) -> None:
+def test_a_suspended_server_stands_still_in_every_process(cloud: LocalCloud, root: Path) -> None:
     """Also when the service that has suspended it is gone."""
     web = server(cloud, "web", "#!/bin/sh\nwhile :; do echo x >> ticks; sleep 0.01; done\n")
     ticks = home(root, web.handle) / "ticks"

@@ -51,7 +51,7 @@ def test_while_nothing_changes_no_thing_is_looked_at(cloud: LocalCloud, root: Pa
         made(cloud, "volume", f"token{number}", name=f"disk{number}", size=1)
     with watching(cloud, root) as watcher:
         listed = watcher.listed
-        assert [sighting for _ in range(LOOKS) for sighting in watcher.look()] == []
+        assert [observation for _ in range(LOOKS) for observation in watcher.look()] == []
         assert watcher.listed == listed
         watcher.look(whole=True)
         assert watcher.listed == listed + len(cloud.kinds)

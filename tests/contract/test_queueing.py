@@ -67,7 +67,7 @@ def test_nobody_waits_for_ever(path: str, monkeypatch: pytest.MonkeyPatch) -> No
         process.wait()
     monkeypatch.setattr(write_queue, "PATIENCE_S", 30.0)
     with WriteQueue(path).turn():
-        """Whoever gave up does not hold it either."""
+        """A process that gave up does not hold it either."""
 
 
 def test_a_turn_ends_with_an_error(path: str) -> None:

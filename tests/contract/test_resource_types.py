@@ -195,7 +195,7 @@ class Stack:
         return until(lambda: None if (verdict := self.look(name)).condition is Condition.PENDING else verdict, name)
 
     def change(self, name: str, **fields: Any) -> None:
-        """Somebody changes it outside."""
+        """A user changes it outside."""
         kind, thing = self.things[name]
         spec = {**kind.spec(thing.properties, thing.physical_name), **fields}
         (answer,) = self.cloud.update(kind.kind, [Change(thing.handle, spec, tuple(fields))])

@@ -1,4 +1,4 @@
-"""The store's contract, on SQLite and on PostgreSQL: stacks and revisions, rows, events, sightings."""
+"""The store's contract, on SQLite and on PostgreSQL: stacks and revisions, rows, events, observations."""
 
 import subprocess
 import sys

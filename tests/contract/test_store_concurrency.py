@@ -141,7 +141,7 @@ def test_users_and_passes_get_along(database: Database) -> None:
 
 @pytest.mark.shows("CV3")
 def test_users_and_passes_that_store_outcomes_get_along(database: Database) -> None:
-    """An outcome is stored with its event, which belongs to the stack, by somebody who holds the shard alone."""
+    """An outcome is stored with its event, which belongs to the stack, by a user who holds the shard alone."""
     stack_id = add_stack(database)
     lease = claim(database, stack_id)
 
@@ -162,7 +162,7 @@ def test_users_and_passes_that_store_outcomes_get_along(database: Database) -> N
 
 
 def test_observers_and_passes_get_along(database: Database) -> None:
-    """Both write what was seen of a row and wake, or own, its shard: whoever takes both takes the shard first."""
+    """Both write what was seen of a row and wake, or own, its shard: a transaction with both takes the shard first."""
     stack_id = add_stack(database)
     lease = claim(database, stack_id)
     row = resource("key1", stack_id, handle="h")
@@ -199,7 +199,7 @@ def test_concurrent_revisions_are_numbered_one_after_the_other(database: Databas
 
 @pytest.mark.shows("CV11")
 def test_a_rollback_never_overtakes_a_newer_intent(database: Database) -> None:
-    """Whoever comes second finds that its revision is not the newest any more, and does nothing."""
+    """The second one finds that its revision is not the newest any more, and does nothing."""
 
     def fail_and_roll_back(stack_id: str) -> bool:
         with database.write() as tx:

@@ -141,7 +141,7 @@ def test_a_lost_key_stops_only_who_needs_it(db: Database) -> None:
             ask()
     with db.read() as tx:
         desired = revisions.desired_of(tx, "theirs", 1)
-    assert desired.files == {"f": SECRET}  # somebody has given the same text again
+    assert desired.files == {"f": SECRET}  # a user has given the same text again
     with pytest.raises(Unreadable):
         dict(desired.parameters)
 
@@ -224,7 +224,7 @@ def test_all_is_opened_for_good(db: Database) -> None:
     assert read(db, "web")[1].properties == {"password": SECRET}
 
 
-def test_whoever_writes_meanwhile_wins(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_meanwhile_wins(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     add(db, "web")
     db.use_keys(NEW)
     batch = key_rotation._batch

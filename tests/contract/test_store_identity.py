@@ -1,4 +1,4 @@
-"""Delegations and users of servers in the store: on every database."""
+"""Trusts and users of servers in the store: on every database."""
 
 from sqlalchemy import select
 from tests.contract.store_cases import add_stack

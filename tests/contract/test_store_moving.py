@@ -84,7 +84,7 @@ def test_another_project_may_have_a_thing_of_that_name_but_not_the_thing_itself(
         ({"token": "a-5", "handle": "server-5"}, True),
     ],
 )
-def test_what_turned_up_late_goes_unless_somebody_has_it(database: Database, row: dict[str, str], gone: bool) -> None:
+def test_what_turned_up_late_goes_unless_a_user_has_it(database: Database, row: dict[str, str], gone: bool) -> None:
     """Its row by the token, or anybody by its id."""
     stack_id = add_stack(database)
     writes = Writes()

@@ -1,4 +1,4 @@
-"""Notices that something is due: from transaction to whoever listens, in this process and in others."""
+"""Notices that something is due: from transaction to listeners, in this process and in others."""
 
 import contextlib
 import errno
@@ -132,7 +132,7 @@ def test_the_pipe_of_a_process_that_was_killed_goes(tmp_path: Path) -> None:
 
 
 def test_a_full_pipe_holds_nobody_up(tmp_path: Path) -> None:
-    """Somebody who listens is frozen."""
+    """A user who listens is frozen."""
     pipes = notices.Pipes(str(tmp_path / "notices"))
     opened = threading.Event()
     receiving = pipes.receive(lambda: False, opened.set)

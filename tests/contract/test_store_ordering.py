@@ -1,4 +1,4 @@
-"""Whoever locks shards of several stacks takes them from below, as a pass does that wakes its parent (ADR 0057)."""
+"""Shards of several stacks are locked from below, as a pass does that wakes its parent (ADR 0057)."""
 
 import threading
 import time

@@ -54,7 +54,7 @@ def test_rows_and_observations_come_back_as_they_were(database: Database) -> Non
     assert load(database, stack_id) == ({"key1": row}, {"key1": seen})
 
 
-def test_a_write_on_a_row_that_somebody_changed_is_superseded_and_stores_nothing(database: Database) -> None:
+def test_a_write_on_a_row_that_a_user_changed_is_superseded_and_stores_nothing(database: Database) -> None:
     stack_id = add_stack(database)
     first = Writes()
     for key in ("key1", "key2"):
@@ -82,7 +82,7 @@ def test_a_write_on_a_row_that_somebody_changed_is_superseded_and_stores_nothing
 
 
 def test_a_row_goes_only_as_it_was_read(database: Database) -> None:
-    """Found by the simulation (seed 30004284): somebody said that it is well while a pass was about to remove it."""
+    """Found by the simulation (seed 30004284): a user said that it is well while a pass was about to remove it."""
     stack_id = add_stack(database)
     first = Writes()
     for key in ("key1", "key2"):
@@ -134,7 +134,7 @@ def test_a_removed_row_takes_its_observations_along(database: Database) -> None:
             assert tx.execute(select(table)).all() == []
 
 
-# -- sightings ---------------------------------------------------------------------------------------------------------
+# -- observations ------------------------------------------------------------------------------------------------------
 
 
 def observed(database: Database, stack_id: str, seen_at: float = NOW) -> observations.WatchedThing:

@@ -275,7 +275,7 @@ def test_among_equals_the_oldest_wake_up_goes_first(database: Database) -> None:
 
 
 def test_a_shard_is_taken_for_observation_when_it_is_due_and_held_for_a_while(database: Database) -> None:
-    """Whoever took it may die: then another one looks."""
+    """The worker that took it may die: then another one looks."""
     stack_id = add_stack(database)
     with database.write() as tx:
         look_schedule.schedule_look(tx, stack_id, 0, NOW)
@@ -287,7 +287,7 @@ def test_a_shard_is_taken_for_observation_when_it_is_due_and_held_for_a_while(da
 
 
 @pytest.mark.parametrize("again_at", [NOW + 60, None])
-def test_whoever_looked_says_when_to_look_again(database: Database, again_at: float | None) -> None:
+def test_an_observer_sets_the_time_of_the_next_look(database: Database, again_at: float | None) -> None:
     stack_id = add_stack(database, shard_count=2)
     with database.write() as tx:
         for number in (0, 1):

@@ -83,7 +83,7 @@ def test_who_takes_a_sink_has_it_until_its_time_is_over(database: Database) -> N
     (second,) = take(database, NOW + TAKEN_S)
     assert [row.name for row in untold(database, second)] == ["web"], "what was not said to be told is told again"
     with database.write() as tx:
-        assert not event_sinks.release(tx, replace(first, cursor=99, due_at=0.0)), "somebody else has it"
+        assert not event_sinks.release(tx, replace(first, cursor=99, due_at=0.0)), "another user has it"
     assert [each.cursor for each in kept(database)] == [0]
     assert told(database, second) == ["web"]
 

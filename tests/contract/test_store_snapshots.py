@@ -36,7 +36,7 @@ def one(db: Database, stack_id: str, id: str = "s1") -> Any:
         return snapshots.get(tx, stack_id, id)
 
 
-def forsaken(db: Database) -> set[tuple[str, str]]:
+def orphan_tokens(db: Database) -> set[tuple[str, str]]:
     table = schema.orphan
     with db.read() as tx:
         return {(row.token, row.kind) for row in tx.execute(select(table.c.token, table.c.kind))}
@@ -83,9 +83,9 @@ def test_a_part_of_a_deleted_snapshot_is_nobodys(database: Database) -> None:
     with database.write() as tx:
         snapshots.remove(database, tx, "s1", "p", NOW)
     assert one(database, stack_id) is None
-    assert forsaken(database) == {("a-r2", "volume_snapshot")}, "what is known to be made was deleted before"
+    assert orphan_tokens(database) == {("a-r2", "volume_snapshot")}, "what is known to be made was deleted before"
     keep(database, Part("c-r2", "c", "server"))
-    assert forsaken(database) == {("a-r2", "volume_snapshot"), ("c-r2", "server_snapshot")}
+    assert orphan_tokens(database) == {("a-r2", "volume_snapshot"), ("c-r2", "server_snapshot")}
 
 
 def test_deletions_are_taken_up_again_and_again_until_they_end(database: Database) -> None:
@@ -113,7 +113,7 @@ def test_all_go_with_their_stack(database: Database) -> None:
         come_to_rest(database, tx, stack_id, 0, 3)
     assert stack_row(database, stack_id).deleted_at is not None
     assert one(database, stack_id) is None
-    assert forsaken(database) == {("a-r2", "volume_snapshot")}
+    assert orphan_tokens(database) == {("a-r2", "volume_snapshot")}
     assert one(database, other, "s2") is not None
 
 

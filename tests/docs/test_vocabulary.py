@@ -79,10 +79,13 @@ def uses(entry: Mapping[str, object]) -> list[str]:
     """Where an old word is used: `path:line: text`."""
     pattern = whole_word(str(entry["old"]))
     exceptions = dict(entry.get("except") or {})  # type: ignore[call-overload]
+    within = dict.fromkeys(entry.get("within") or [""], "")  # type: ignore[call-overload]
     return [
         f"{each.place}:{each.line}: {each.text.strip()[:100]}"
         for place, whole in files().items()
-        if not is_below(place, exceptions) and re.search(str(entry["old"]).replace(" ", r"\s+"), whole, re.IGNORECASE)
+        if is_below(place, within)
+        and not is_below(place, exceptions)
+        and re.search(str(entry["old"]).replace(" ", r"\s+"), whole, re.IGNORECASE)
         for each in texts(place)
         if (each.is_name or not entry.get("names")) and pattern.search(each.words)
     ]

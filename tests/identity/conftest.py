@@ -107,7 +107,7 @@ class Entrusted:
     db: Database
     keystone: Keystone
     trusts: Trusts
-    delegations: StackTrusts
+    stack_trusts: StackTrusts
 
     def client(self, who: Person) -> httpx.Client:
         headers = {"x-auth-token": who.token()}
@@ -120,21 +120,21 @@ def service(registered: Path, tmp_path: Path) -> Iterator[Entrusted]:
     trusts = Trusts(keystone)
     cloud = SimulatedCloud(time.time)
     with database(tmp_path) as db:
-        delegations = StackTrusts(db, trusts, Entropy())
+        stack_trusts = StackTrusts(db, trusts, Entropy())
         users = StackUsers(db, DomainUsers(keystone), Entropy())
         there = ApiSettings(makes_users=True)
-        with serving(db, KeystoneAccess(registered), there, delegations=delegations) as url:
+        with serving(db, KeystoneAccess(registered), there, trusts=stack_trusts) as url:
             own = Records(db, Entropy(), url, users)
-            regions = Regions([Region(OWN, url)], credentials=delegations)
+            regions = Regions([Region(OWN, url)], credentials=stack_trusts)
 
             def clouds(project: str) -> JoinedCloud:
                 return JoinedCloud(regions.of(project), ServerAgents(cloud, own, db, project), own.of(project))
 
             with (
                 contextlib.closing(regions),
-                working(db, cloud, clouds, look_steady_s=0.5, tidying=[delegations.tidy, users.tidy]),
+                working(db, cloud, clouds, look_steady_s=0.5, tidying=[stack_trusts.tidy, users.tidy]),
             ):
-                yield Entrusted(url, db, keystone, trusts, delegations)
+                yield Entrusted(url, db, keystone, trusts, stack_trusts)
 
 
 def variables(url: str, user: str, password: str, project: str) -> dict[str, str]:

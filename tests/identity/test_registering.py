@@ -74,7 +74,7 @@ def test_done_twice_it_makes_nothing_more(tmp_path: Path, admin: Admin, capsys: 
 
 
 @pytest.mark.usefixtures("registrar")
-def test_users_of_somebody_else_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_users_of_another_user_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ("--service-user", "admin", "--domain", "theirs", "--domain-admin", "their_admin")
     assert register(tmp_path / "keystone.ini", "http://127.0.0.1:1", *names) == 1
     assert "there is a user admin" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The service acts for users who have gone home, with their trusts: a real Keystone, a real service."""
+"""The service acts for users who have logged out, with their trusts: a real Keystone, a real service."""
 
 from collections.abc import Callable
 from typing import Any
@@ -102,12 +102,12 @@ def test_a_stack_makes_stacks_in_the_own_region_without_a_login(
 
 @pytest.fixture
 def colleague(admin: Admin, person: Person) -> Person:
-    """Somebody else with a role in the same project."""
+    """Another user with a role in the same project."""
     name = f"{person.name}-colleague"
     return Person(name, admin.user(name, person.project_id, "member"), person.project, person.project_id, person.url)
 
 
-def test_an_update_by_somebody_else_is_on_their_behalf(service: Entrusted, person: Person, colleague: Person) -> None:
+def test_an_update_by_another_user_is_on_their_behalf(service: Entrusted, person: Person, colleague: Person) -> None:
     with service.client(person) as http, service.client(colleague) as other:
         stack_id = create(http)
         assert other.put(f"stacks/s/{stack_id}", json={"template": TEXT}).status_code == 202
@@ -118,7 +118,7 @@ def test_an_update_by_somebody_else_is_on_their_behalf(service: Entrusted, perso
         assert trusts_of(service, colleague.id) == [trust]
 
 
-def test_what_somebody_else_asks_of_a_stack_is_on_their_behalf(
+def test_what_another_user_asks_of_a_stack_is_on_their_behalf(
     service: Entrusted, person: Person, colleague: Person
 ) -> None:
     with service.client(person) as http, service.client(colleague) as other:
@@ -207,7 +207,7 @@ def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
         try:
             with (
                 pytest.raises(Exception, match="Keystone does not answer"),
-                service.delegations.entrusted("n", requester),
+                service.stack_trusts.entrusted("n", requester),
             ):
                 pass
             assert http.get("stacks").status_code == 503
@@ -220,8 +220,8 @@ def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
 
 def test_who_cannot_be_acted_for_is_told(service: Entrusted, person: Person) -> None:
     requester = Requester(person.id, person.name, person.project_id, frozenset({"admin"}), person.token())
-    with pytest.raises(Exception, match="could not act for"), service.delegations.entrusted("n", requester):
+    with pytest.raises(Exception, match="could not act for"), service.stack_trusts.entrusted("n", requester):
         pass
     with pytest.raises(Denied, match="no valid trust"):
-        service.delegations.token(person.project_id)
+        service.stack_trusts.token(person.project_id)
     until(lambda: not rows(service.db), "the row to be done with")

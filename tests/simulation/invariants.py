@@ -81,7 +81,7 @@ def _check_stack(world: Restable, stack: Any, things: dict[str, dict[str, Any]])
 
 
 def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
-    """Nothing is due in it, and each thing that is not as it should be says what would release it (law 9, CV19).
+    """Nothing is due in it, and each thing that is not as it should be says what would release it (CV19).
 
     Gives the names of resources that may differ: their environment restricts what would mend them.
     """
@@ -223,7 +223,7 @@ def _check_snapshots(world: Restable) -> None:
 
 
 def check_events(world: Restable) -> None:
-    """The newest event of each row shows its state (law 6); where events may have been purged, it is not checked."""
+    """The newest event of each row shows its state (invariant 6); unknown where events may be purged."""
     table = schema.event
     newest = select(func.max(table.c.seq)).where(table.c.key != "").group_by(table.c.key)
     with world.db.read() as tx:

@@ -81,7 +81,7 @@ class Disk(resource.Resource):
         """Fails: ResourceInError for one that is broken or gone."""
         (look,) = self._cloud.observe(KIND, [self.resource_id])
         if not look.present and not self._may_come():
-            raise exception.ResourceInError(resource_status="GONE", status_reason="somebody has removed it")
+            raise exception.ResourceInError(resource_status="GONE", status_reason="a user has removed it")
         status = str(look.properties.get("status", "creating"))
         if status not in ("creating", "available"):
             raise exception.ResourceInError(resource_status=status, status_reason=look.properties.get("fault"))

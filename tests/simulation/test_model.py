@@ -127,7 +127,7 @@ class Stacks(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 20), how=st.sampled_from(("vanish", "stop", "change")))
     def disturb(self, which: int, how: str) -> None:
-        """Somebody removes a thing by hand, stops a server, changes what belongs to us."""
+        """A user removes a thing by hand, stops a server, changes what belongs to us."""
         cloud = self.world.clouds["p"]
         handles = sorted(cloud.things())
         if not handles:

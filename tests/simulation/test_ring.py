@@ -41,9 +41,9 @@ REGRESSIONS = {
     30202348: "a stack that could not be locked, and was abandoned then, was held by its lock for ever",
     30202821: "what vanished while it was resumed was missing when the update that overtook that was complete",
     30090159: "a pass failed: what was given to be adopted was of another type than a newer revision wanted",
-    30201881: "what was being adopted failed to become somebody else's, and was adopted once more after that",
+    30201881: "what was being adopted failed to become another owner's, and was adopted once more after that",
     30201771: "what nobody had looked for until its time was over was missed by one look, forgotten, and leaked",
-    30205338: "what somebody had asked to converge never became ready, and its stack went on saying that all was well",
+    30205338: "what a user had asked to converge never became ready, and its stack went on saying that all was well",
     30203576: "members of a suspended group slept on that the update which overtook its resumption did not change",
     30211182: "the law of consent forgot an update that had failed in another shard since its pass had read it",
     30213882: "a nested stack slept on for ever where the update that overtook its resumption had failed",
@@ -54,7 +54,7 @@ REGRESSIONS = {
     30233100: "the same as 30232941, in a nested stack, whose parent stayed DELETE_FAILED for it",
     30236118: "a snapshot of its stack hid that a resource was marked unhealthy",
     50944609: "a suspended nested stack that was kept when its parent was deleted could be resumed by nobody",
-    30240890: "what a cancelled update wanted to be somebody else's failed for that in a locked stack",
+    30240890: "what a cancelled update wanted to be another owner's failed for that in a locked stack",
     30241698: "a pass whose slice was used up by its second look at what was missing gave up what it knew, for ever",
 }
 """Seeds that failed once, and what it was. A seed means something else once worlds change, so each defect has a test of
@@ -141,7 +141,7 @@ def test_what_is_locked_is_not_changed_and_what_is_suspended_is_resumed() -> Non
 
 def test_healing_acts_on_a_share_at_a_time_and_with_consent_where_a_stack_asks() -> None:
     """In each of these worlds users say how much may be healed at a time and what only with their consent; the watcher
-    judges whatever is begun to be healed, and what somebody has agreed to goes on."""
+    judges whatever is begun to be healed, and what a user has agreed to goes on."""
     judged = [played(seed, governed=True, lossy=seed % 2 == 0).healed for seed in range(500, 512)]
     assert sum(each.begun for each in judged) > 10
     assert sum(each.full for each in judged) > 5

@@ -48,13 +48,13 @@ def serving(
     settings: ApiSettings | None = None,
     port: int = 0,
     cloud: Cloud | None = None,
-    delegations: StackTrusts | None = None,
+    trusts: StackTrusts | None = None,
 ) -> Iterator[str]:
     """The API on this port, or on a free one. Gives its address. cloud — where what templates name is looked for."""
     listening = socket.create_server(("127.0.0.1", port))
     own = Records(db, Entropy(), f"http://127.0.0.1:{listening.getsockname()[1]}")
     clouds: Clouds | None = None if cloud is None else lambda project: JoinedCloud(cloud, own.of(project))
-    one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings(), clouds, delegations)
+    one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings(), clouds, trusts)
     thread = threading.Thread(target=run, args=(one, listening), name="api")
     thread.start()
     try:

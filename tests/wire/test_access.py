@@ -220,7 +220,7 @@ def test_roles(db: Database, tmp_path: Path) -> None:
 
 
 def test_names_cannot_be_told_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is refused is refused after the same work, whatever hashes the file has; work doubles with each cost."""
+    """Every refusal takes the same work, whatever hashes the file has; work doubles with each cost."""
     path = tmp_path / "users"
     hashes = {user: bcrypt.hashpw(b"x", bcrypt.gensalt(cost)).decode() for user, cost in (("ada", 4), ("bob", 7))}
     path.write_text("".join(f"{user}:{hashed}\n" for user, hashed in hashes.items()))

@@ -45,7 +45,7 @@ def test_changes_of_different_things_add_up(http: httpx.Client) -> None:
 
 
 def test_deleting_and_updating(http: httpx.Client) -> None:
-    """Whoever comes last wins, and nobody sees an error of ours."""
+    """The last one wins, and there is no internal error."""
     stack_id = http.post("stacks", json={"stack_name": "going", "template": MANY}).json()["stack"]["id"]
 
     def act(number: int) -> int:

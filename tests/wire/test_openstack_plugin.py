@@ -146,7 +146,7 @@ def test_what_is_no_time(text: str) -> None:
 
 
 def test_stacks_are_locked_and_unlocked(still: OpenStack) -> None:
-    """LK6: several at once; whoever is refused is told why."""
+    """LK6: several at once; a refusal has its reason."""
     locked = still.shown(
         *("stack", "lock", "--wait", "--level", "stacks", "--reason", "audit", "--expires-in", "2h", "still", "hello")
     )

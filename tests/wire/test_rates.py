@@ -44,7 +44,7 @@ def test_the_healthcheck_is_never_refused(url: str) -> None:
 
 
 def test_signed_addresses(url: str) -> None:
-    """Each is counted by itself, whoever asks; the error is one of their API."""
+    """Each is counted by itself, for all callers; the error is one of their API."""
     address = f"{url}/v1/waitcondition/arn:openstack:heat::p:stacks/a/b/resources/"
     answers = [httpx.put(address + "one", json={}) for _ in range(4)]
     assert [answer.status_code == 429 for answer in answers] == [False, False, False, True]

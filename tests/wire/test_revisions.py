@@ -95,7 +95,7 @@ def test_what_is_no_revision_is_refused(http: httpx.Client, stack: str) -> None:
 
 
 def test_those_of_another_project_are_not_there(service: Running, stack: str) -> None:
-    with httpx.Client(base_url=service.endpoint("somebody-else")) as other:
+    with httpx.Client(base_url=service.endpoint("another-project")) as other:
         assert other.get(f"{stack}/revisions").status_code == 404
         assert other.get(f"{stack}/revisions/1").status_code == 404
 

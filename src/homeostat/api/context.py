@@ -140,7 +140,7 @@ class RequestContext:
         """Return a context in which the service holds the caller's trust for the stack, to act on their behalf later.
 
         Raises:
-            Rejected: Forbidden, where the caller cannot delegate; EntityNotFound.
+            Rejected: Forbidden, where the caller cannot create a trust; EntityNotFound.
             Transient: The identity service does not answer.
         """
         with self.db.read() as tx:

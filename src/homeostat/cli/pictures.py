@@ -63,7 +63,7 @@ class StackPicture:
         lines, hidden = self._lines, 0
         room = max(3, height - 5 - len(self._trouble()))
         if len(lines) > room:
-            lines, hidden = _most_telling(lines, room - 1)
+            lines, hidden = _most_interesting(lines, room - 1)
         rows = [_row(line, durations, now, self._reasons.get(line.resource.key)) for line in lines]
         grid = Table.grid(padding=(0, 2))
         for _ in range(4):
@@ -116,7 +116,7 @@ class StackPicture:
         return [Text(shown_counts, style="dim")] if shown_counts else []
 
 
-def _most_telling(lines: Sequence[Line], room: int) -> tuple[list[Line], int]:
+def _most_interesting(lines: Sequence[Line], room: int) -> tuple[list[Line], int]:
     """Choose failed, moving and waiting resources before those at rest.
 
     They are drawn without branches, since there are gaps between them.

@@ -1,4 +1,4 @@
-"""The parts of the engine, put together: whoever runs passes builds them here."""
+"""The parts of the engine, put together: every process that runs passes builds them here."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor

@@ -204,7 +204,7 @@ class Turn:
             Superseded: Another thread has the turn by now.
         """
         if not self.things.change(self, mutate, name=name):
-            raise Superseded(f"somebody else acts on {self.made.handle} by now")
+            raise Superseded(f"another worker acts on {self.made.handle} by now")
 
     def finish(self, mutate: Callable[[Made], None]) -> bool:
         """Make a last change and give the turn back; return False if it was lost before."""

@@ -131,5 +131,5 @@ TIMEZONE = _named("timezone", "a time zone such as Europe/Berlin", lambda value:
 ISO_8601 = _named("iso_8601", "a time such as 2026-08-31T12:00:00Z", _is_time)
 JSON_TEXT = _named("json_string", "JSON text", _is_json)
 EXPIRATION = _named("expiration", "a time such as 2026-08-31T12:00:00Z", _is_time)
-"""Checks the form only. Intake checks that the time lies in the future; this package knows no clock."""
+"""Checks the form only. The API checks that the time lies in the future; this package knows no clock."""
 TEST = _named("test_constr", "anything at all", lambda _value: True)

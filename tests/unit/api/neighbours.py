@@ -95,7 +95,7 @@ class Neighbours:
         return self.client.request(method, f"/v1/{project}{path}", headers={"x-caller": caller}, json=body)
 
     def create(self, project: str, resources: Mapping[str, Any], name: str = "more", **options: Any) -> str:
-        """A stack of the project, made by somebody who may do everything."""
+        """A stack of the project, made by a user who may do everything."""
         template = {**TEMPLATE, "resources": resources, "outputs": {}}
         stack_id = self.service.stack_service.create(project, None, name, StackRequest(template, **options))
         self.service.work()

@@ -46,7 +46,7 @@ def test_every_action_has_a_rule() -> None:
 
 @pytest.mark.parametrize("action", sorted(ACTIONS))
 def test_who_may_act(both: Neighbours, action: str) -> None:
-    """Whoever may not learns nothing of what is there; whoever may gets an answer to the rest of the request."""
+    """A user without permission learns nothing of what is there; a user with it gets an answer to the rest."""
     allowed = {MEMBER, READER} if action not in CHANGING else {MEMBER}
     for caller in (MEMBER, READER, f"visitor@{OWN}"):
         code, told = act(both, caller, action, StackName="none", TemplateBody=TEMPLATE * (action != "CreateStack"))

@@ -317,7 +317,7 @@ def test_what_was_never_there_is_begun_by_standing_for_something_of_others(state
     assert events(decide(of, replace(wanted("a", VOLUME), external_id="v"))) == ["a CREATE_IN_PROGRESS"]
 
 
-def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_it_may_not_be_somebody_elses() -> None:
+def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_it_may_not_be_another_owners() -> None:
     adopted = row("a", GROUP, "ADOPT_FAILED", intent=AdoptionIntent({"document": {}}))
     decision = decide(world([], [adopted], **UPDATED), replace(wanted("a", VOLUME), external_id="v"))
     assert (described(decision), adoption_of(adopted.intent)) == ("record UPDATE_FAILED", None)

@@ -84,7 +84,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         DUE,
         ("a", Why.BUILDING, (), "it takes 5 s, as its properties say", NOW - LONG_AGO, 3.0, "record", 3.0),
     ),
-    "somebody has marked it unhealthy": (
+    "a user has marked it unhealthy": (
         world([wanted("a")], [MARKED], **LEFT),
         DUE,
         ("a", Why.UNHEALTHY, (), "it smells", 30.0, 30.0, "", None),
@@ -99,7 +99,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         DUE,
         ("a", Why.BLIND, (), f"it is gone; {ALL_GONE}", NOW - LONG_AGO, 5.0, "", None),
     ),
-    "somebody has to agree": (
+    "a user has to agree": (
         world([wanted("a")], [row("a", state="CHECK_FAILED", reason=CONSENT)], {"a1": absent()}, **ASKING),
         DUE,
         ("a", Why.NEEDS_CONSENT, (), CONSENT, NOW - LONG_AGO, None, "", None),

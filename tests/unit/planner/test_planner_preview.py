@@ -1,4 +1,4 @@
-"""What is foreseen of every type when one of its properties is not known yet: nothing fails, and the schema decides."""
+"""The preview of every type when one of its properties is not known yet: nothing fails, and the schema decides."""
 
 from typing import Any
 

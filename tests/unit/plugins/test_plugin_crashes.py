@@ -115,7 +115,7 @@ def test_a_deletion_that_is_interrupted_leaves_nothing(mortal: Mortal, point: in
 
 
 def test_what_was_interrupted_is_looked_for_until_nobody_can_make_it_any_more(mortal: Mortal) -> None:
-    """Whoever had begun it may have been frozen only, and die when it has made it."""
+    """The worker that had begun it may have been frozen only, and die when it has made it."""
     stack_id = mortal.there.begin({"lamp": lamp()})
     mortal.dying(1, mortal.there.work)
     assert mortal.there.state(stack_id) == "CREATE_COMPLETE"

@@ -157,7 +157,7 @@ def test_what_a_hanging_creation_makes_before_its_deletion_is_known(cloud: Plugi
     until(lambda: status(cloud, handle) == "spoilt")
     Slow.may_go_on["create"].set()
     until(lambda: cloud.observe(KIND, [handle])[0].properties["id"] == "slow-1")
-    assert status(cloud, handle) == "spoilt", "whoever lost its turn does not say how it went"
+    assert status(cloud, handle) == "spoilt", "a handler that lost its turn has no say"
     cloud.delete(KIND, [handle])
     until(lambda: status(cloud, handle) is Presence.ABSENT)
     assert Slow.deleted == ["slow-1"]

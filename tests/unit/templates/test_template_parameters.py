@@ -206,7 +206,7 @@ def test_missing_and_undeclared() -> None:
         ([f"p{n}" for n in range(22)], "p18, p19 and 2 more."),
     ],
 )
-def test_whoever_gives_an_undeclared_one_is_told_which_there_are(names: list[str], told: str) -> None:
+def test_the_error_of_an_undeclared_one_lists_those_that_exist(names: list[str], told: str) -> None:
     declared = {name: {"type": "string", "default": ""} for name in names}
     with pytest.raises(Rejected, match=r"The Parameter \(wurd\) was not defined in template\. ") as caught:
         compiled(template(parameters=declared), parameters={"wurd": "x"})

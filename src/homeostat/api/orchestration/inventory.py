@@ -75,7 +75,7 @@ class Inventory:
                 self._current[name] = current
         self._observed: Mapping[str, Mapping[str, tuple[Any, float]]] | None = None
         self._looked: Mapping[int, tuple[float, str]] = {}
-        self._veil = Redaction.over(stack, graph.desired, graph.compiled)
+        self._redaction = Redaction.over(stack, graph.desired, graph.compiled)
 
     @property
     def scope(self) -> RowScope:
@@ -189,8 +189,10 @@ class Inventory:
             "presence": look.presence.value,
             "seen_at": at(look.seen_at),
             "looked_at": at(max(look.seen_at, looked_at)),
-            "reason": self._veil.text(look.reason),
-            "properties": {name: self._veil.shown(row.name, name, value) for name, (value, _) in properties.items()},
+            "reason": self._redaction.text(look.reason),
+            "properties": {
+                name: self._redaction.shown(row.name, name, value) for name, (value, _) in properties.items()
+            },
             "drift": self._drift(row, look, properties),
         }
         alone = left_alone(row)
@@ -205,8 +207,8 @@ class Inventory:
         return [
             {
                 "property": name,
-                "desired": self._veil.shown(row.name, name, thing.properties.get(name)),
-                "observed": self._veil.shown(row.name, name, value),
+                "desired": self._redaction.shown(row.name, name, thing.properties.get(name)),
+                "observed": self._redaction.shown(row.name, name, value),
                 "since": at(max(since, row.acted_at or 0.0)),
             }
             for name in kind.drift(thing)

@@ -117,11 +117,11 @@ def _changes(context: RequestContext, preview: Preview, *, show_nested: bool) ->
     changes: dict[str, list[Wire]] = {fate.value: [] for fate in ORDER}
     for each, note in all_of(preview):
         if show_nested or not each.path:
-            changes[note.fate].append(_foreseen(context, each, note))
+            changes[note.fate].append(_previewed(context, each, note))
     return {"resource_changes": changes, "more_members": _more(preview) if show_nested else []}
 
 
-def _foreseen(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
+def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
     """Build the resource of an update's preview: as it is, or as it will be where it does not exist yet."""
     return {
         **_resource(context, preview, note),

@@ -152,7 +152,7 @@ class StackService:
         project.
 
         Raises:
-            Rejected: Forbidden, where the caller cannot delegate.
+            Rejected: Forbidden, where the caller cannot create a trust.
             Transient: The identity service does not answer.
         """
         if self._trusts is None or by is None or not by.token or not by.user_id or by.project != project:

@@ -40,7 +40,7 @@ class IdentityConfig:
         connection: Session of keystoneauth.
         auth_url: URL of Keystone for the service.
         public_url: URL of Keystone for clients and servers, with version.
-        roles: Roles that users delegate; empty for all that they have.
+        roles: Roles in trusts of users; empty for all roles of the user.
         domain_id: Id of the domain for users of stacks; either this or `domain_name` is enough.
         domain_name: Name of that domain.
         domain_admin: User who makes users in that domain; "" where users are not made.

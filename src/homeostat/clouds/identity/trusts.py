@@ -42,7 +42,7 @@ class Trusts:
         Args:
             user_id: The user who trusts the service.
             project: Project in which the service may act.
-            roles: Names of the roles that the user delegates.
+            roles: Names of the roles in the trust.
             token: A token of the user.
             end: Expiry of the trust, from `end_of`.
 
@@ -90,11 +90,11 @@ class Trusts:
         try:
             return self._exists(trust_id)
         except Denied as error:
-            LOG.info("the trust %s is somebody else's: %s", trust_id, error)
+            LOG.info("the trust %s belongs to another user: %s", trust_id, error)
             return False
 
     def token(self, trust_id: str) -> str:
-        """Return a token with the rights that the user delegated in the project.
+        """Return a token with the rights of the trust in the project.
 
         Raises:
             Denied: The trust is not valid any more.

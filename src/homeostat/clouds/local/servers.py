@@ -486,7 +486,7 @@ def _status(record: ThingRecord, alive: processes.Life | None) -> tuple[str, str
         return "stopped", f"its process ended (was pid {facts['pid']})"
     if time.time() - facts["begun_at"] < _BUILD_S:
         return "building", None
-    return "stopped", "it was being started when whoever did so went away"
+    return "stopped", "its start was interrupted"
 
 
 def _reborn(**facts: Any) -> Facts:

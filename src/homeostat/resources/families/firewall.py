@@ -57,7 +57,7 @@ class FirewallPolicy(NetworkingType):
         "name": text("Name of the policy.", update=True),
         "description": text("Description of the policy.", update=True),
         "shared": boolean("All projects may use it.", default=False, update=True),
-        "audited": boolean("Somebody has checked it; changes of its rules take this back.", default=False, update=True),
+        "audited": boolean("Whether it is audited; changes of its rules reset this.", default=False, update=True),
         "firewall_rules": listing("Its rules, the first that fits decides.", update=True, same=comparison.references),
     }
     attributes = {
@@ -65,7 +65,7 @@ class FirewallPolicy(NetworkingType):
         "description": Attribute("Description of the policy."),
         "firewall_rules": Attribute("Its rules.", Kind.LIST),
         "shared": Attribute("Whether all projects may use it."),
-        "audited": Attribute("Whether somebody has checked it."),
+        "audited": Attribute("Whether it is audited."),
         "tenant_id": Attribute("Project that owns it."),
     }
 

@@ -101,7 +101,7 @@ class Subscription(ResourceType):
     name = "OS::Zaqar::Subscription"
     kind = "subscription"
     support = Support(version="8.0.0")
-    description = "Tells somebody of the messages of a queue."
+    description = "Notifies a subscriber of the messages of a queue."
     properties = {
         "queue_name": _queue(),
         "subscriber": text(

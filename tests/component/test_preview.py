@@ -32,13 +32,13 @@ def random(length: int) -> Resources:
     return {"type": "OS::Heat::RandomString", "properties": {"length": length}}
 
 
-def foresee(service: Service, stack_id: str, resources: Resources, **options: Any) -> Preview:
+def preview(service: Service, stack_id: str, resources: Resources, **options: Any) -> Preview:
     return service.stack_service.preview_update(stack_id, StackRequest(template(resources), **options))
 
 
-def fates(forecast: Preview) -> dict[Place, str]:
+def fates(shown: Preview) -> dict[Place, str]:
     """Of everything that would change."""
-    return {(*each.path, note.name): note.fate.value for each, note in all_of(forecast) if note.fate != "unchanged"}
+    return {(*each.path, note.name): note.fate.value for each, note in all_of(shown) if note.fate != "unchanged"}
 
 
 def lives(service: Service) -> dict[Place, tuple[str, int]]:
@@ -191,26 +191,26 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_what_is_foreseen_is_what_happens(case: Case) -> None:
+def test_the_preview_is_what_happens(case: Case) -> None:
     service = Service()
     stack_id = service.create(case.before, files=case.files)
     before = lives(service)
-    foreseen = fates(foresee(service, stack_id, case.after, files=case.files_after))
-    assert {"/".join(place): fate for place, fate in foreseen.items()} == case.expected
+    previewed = fates(preview(service, stack_id, case.after, files=case.files_after))
+    assert {"/".join(place): fate for place, fate in previewed.items()} == case.expected
     assert lives(service) == before, "a preview changes nothing"
     service.update(stack_id, case.after, files=case.files_after)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
-    assert done(before, lives(service)) == foreseen
-    assert fates(foresee(service, stack_id, case.after, files=case.files_after)) == {}
+    assert done(before, lives(service)) == previewed
+    assert fates(preview(service, stack_id, case.after, files=case.files_after)) == {}
 
 
 BY_REPLACING = {"flavor_update_policy": "REPLACE"}
 
 
-def only(forecast: Preview) -> Any:
+def only(shown: Preview) -> Any:
     """The one resource that would change."""
-    (found,) = [note for _, note in all_of(forecast) if note.fate != Fate.UNCHANGED]
+    (found,) = [note for _, note in all_of(shown) if note.fate != Fate.UNCHANGED]
     return found
 
 
@@ -232,7 +232,7 @@ def only(forecast: Preview) -> Any:
 def test_the_cause_is_told(before: Resources, after: Resources | None, why: str) -> None:
     service = Service()
     stack_id = service.create({"a": before})
-    note = only(foresee(service, stack_id, {"a": after} if after is not None else {}))
+    note = only(preview(service, stack_id, {"a": after} if after is not None else {}))
     assert note.why.startswith(why)
     assert note.fate is (Fate.REPLACED if after is not None else Fate.DELETED)
 
@@ -241,8 +241,8 @@ def test_each_difference_is_told_and_what_is_not_known_yet_is_said_to_be_so() ->
     service = Service()
     stack_id = service.create({"a": random(8), "b": value({"get_resource": "a"})})
     old = service.row(stack_id, "b").properties["value"]
-    forecast = foresee(service, stack_id, {"a": random(9), "b": value({"get_resource": "a"})})
-    notes = {note.name: note for _, note in all_of(forecast)}
+    shown = preview(service, stack_id, {"a": random(9), "b": value({"get_resource": "a"})})
+    notes = {note.name: note for _, note in all_of(shown)}
     assert as_changed(notes["a"].changed) == ["length"]
     assert (notes["a"].before["length"], notes["a"].after["length"]) == (8, 9)
     assert (notes["b"].before["value"], notes["b"].after["value"]) == (old, UNKNOWN)
@@ -252,7 +252,7 @@ def test_a_change_of_metadata_or_of_the_deletion_policy_is_told() -> None:
     service = Service()
     stack_id = service.create({"a": {**value(1), "metadata": {"x": 1}}, "b": value(1)})
     after = {"a": {**value(1), "metadata": {"x": 2}}, "b": {**value(1), "deletion_policy": "Retain"}}
-    notes = {note.name: note for _, note in all_of(foresee(service, stack_id, after))}
+    notes = {note.name: note for _, note in all_of(preview(service, stack_id, after))}
     assert notes["a"].sections == (("metadata", {"x": 1}, {"x": 2}),)
     assert notes["b"].sections == (("deletion_policy", "Delete", "Retain"),)
     assert {note.fate for note in notes.values()} == {Fate.UPDATED}
@@ -262,26 +262,26 @@ def test_a_change_of_an_update_policy_is_told() -> None:
     service = Service()
     before, after = ({"rolling_update": {"max_batch_size": size}} for size in (1, 2))
     stack_id = service.create({"g": {**group(2, value("x")), "update_policy": before}})
-    note = only(foresee(service, stack_id, {"g": {**group(2, value("x")), "update_policy": after}}))
+    note = only(preview(service, stack_id, {"g": {**group(2, value("x")), "update_policy": after}}))
     assert (note.fate, note.sections) == (Fate.UPDATED, (("update_policy", before, after),))
 
 
 def test_what_has_failed_would_be_made_anew() -> None:
     service = Service()
     stack_id = service.create({"a": double(fail=True)})
-    note = only(foresee(service, stack_id, {"a": double(fail=False)}))
+    note = only(preview(service, stack_id, {"a": double(fail=False)}))
     assert note.fate is Fate.REPLACED
     assert "Test Resource failed a" in note.why
 
 
-def test_values_that_would_not_fit_are_foreseen() -> None:
+def test_a_preview_shows_values_that_would_not_fit() -> None:
     service = Service()
     stack_id = service.create(
         {"a": value("8"), "b": {**random(8), "properties": {"length": {"get_attr": ["a", "value"]}}}}
     )
     assert service.state(stack_id) == "CREATE_COMPLETE"
     after = {"a": value("lots"), "b": {**random(8), "properties": {"length": {"get_attr": ["a", "value"]}}}}
-    notes = {note.name: note for _, note in all_of(foresee(service, stack_id, after))}
+    notes = {note.name: note for _, note in all_of(preview(service, stack_id, after))}
     assert "it would fail" in notes["b"].why
     assert "'lots' is not an integer" in notes["b"].why
 
@@ -292,12 +292,12 @@ def test_what_is_gone_counts_only_when_the_update_looks() -> None:
     service.cloud.vanish(*service.servers())
     service.clock.time += 100
     service.observer.round()
-    assert fates(foresee(service, stack_id, {"s": server()})) == {}
-    note = only(foresee(service, stack_id, {"s": server()}, look_first=True))
+    assert fates(preview(service, stack_id, {"s": server()})) == {}
+    note = only(preview(service, stack_id, {"s": server()}, look_first=True))
     assert (note.fate, note.why) == (Fate.REPLACED, "there is no such server")
 
 
-def test_what_is_left_alone_is_mended_by_the_update_and_foreseen() -> None:
+def test_what_is_left_alone_is_corrected_by_the_update_as_in_the_preview() -> None:
     """Drift is known, and convergence is off: an update brings it back."""
     service = Service()
     resources = {"srv": server(), "vol": volume()}
@@ -308,7 +308,7 @@ def test_what_is_left_alone_is_mended_by_the_update_and_foreseen() -> None:
     service.cloud.vanish(service.row(stack_id, "vol").handle)
     service.live(120.0)
     assert service.cloud.things("volume") == {}
-    assert fates(foresee(service, stack_id, resources)) == {("vol",): "replaced"}
+    assert fates(preview(service, stack_id, resources)) == {("vol",): "replaced"}
     service.update(stack_id, resources)
     service.rest()
     assert len(service.cloud.things("volume")) == 1
@@ -322,41 +322,39 @@ def test_what_an_update_of_a_locked_stack_would_do_may_be_read() -> None:
     StackActions(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
     service.rest()
     changed = {"srv": server(flavor="large"), "vol": volume()}
-    assert fates(foresee(service, stack_id, changed)) == {("srv",): "updated", ("vol",): "added"}
+    assert fates(preview(service, stack_id, changed)) == {("srv",): "updated", ("vol",): "added"}
     with pytest.raises(Rejected, match="is locked"):
         service.update(stack_id, changed)
 
 
-def test_a_deletion_that_goes_on_under_another_policy_is_foreseen() -> None:
+def test_a_preview_of_a_deletion_that_goes_on_under_another_policy() -> None:
     service = Service(Weather(delete_s=1e9))
     resources = {"net": volume(), "srv": {**server(), "depends_on": "net"}}
     stack_id = service.create(resources)
     service.delete(stack_id)
     retained = {name: {**each, "deletion_policy": "Retain"} for name, each in resources.items()}
-    note = only(foresee(service, stack_id, retained))  # the server is on its way already
+    note = only(preview(service, stack_id, retained))  # the server is on its way already
     assert (note.name, note.fate, note.why) == ("net", Fate.DELETED, "kept, as its deletion policy says")
-    assert fates(foresee(service, stack_id, resources)) == {("srv",): "added"}
+    assert fates(preview(service, stack_id, resources)) == {("srv",): "added"}
 
 
 def test_a_large_group_is_counted_and_not_listed() -> None:
     service = Service()
     stack_id = service.create({"g": group(2, value("x"))})
-    forecast = foresee(service, stack_id, {"g": group(5000, value("x"))})
-    inside = forecast.inside["g"]
+    shown = preview(service, stack_id, {"g": group(5000, value("x"))})
+    inside = shown.inside["g"]
     listed = sum(note.fate is Fate.ADDED for note in inside.resources)
     assert listed < 2001
     assert listed + inside.more[Fate.ADDED] == 4998
 
 
-def test_a_new_stack_is_foreseen_with_all_that_is_nested_in_it() -> None:
+def test_a_preview_of_a_new_stack_has_all_that_is_nested_in_it() -> None:
     service = Service()
     body = {"n": nested({"get_resource": "a"}), "a": random(8), "g": group(2, value("m%index%"))}
-    forecast = service.stack_service.preview_new(
-        PROJECT, "web", StackRequest(template(body), files={"inner.yaml": INNER})
-    )
-    assert sorted(fates(forecast)) == [("a",), ("g",), ("g", "0"), ("g", "1"), ("n",), ("n", "a"), ("n", "b")]
-    assert set(fates(forecast).values()) == {"added"}
-    notes = {(*each.path, note.name): note for each, note in all_of(forecast)}
+    shown = service.stack_service.preview_new(PROJECT, "web", StackRequest(template(body), files={"inner.yaml": INNER}))
+    assert sorted(fates(shown)) == [("a",), ("g",), ("g", "0"), ("g", "1"), ("n",), ("n", "a"), ("n", "b")]
+    assert set(fates(shown).values()) == {"added"}
+    notes = {(*each.path, note.name): note for each, note in all_of(shown)}
     assert notes["n", "a"].after == {"value": UNKNOWN}
     assert notes["g", "1"].after == {"value": "m1"}
     assert service.stacks() == []
@@ -368,7 +366,7 @@ def test_what_the_environment_forbids_would_fail() -> None:
     registry = {"resources": {"*": {"restricted_actions": ["update", "replace"]}}}
     environment = {"resource_registry": registry}
     after = {"a": value(2), "b": random(9)}
-    notes = {note.name: note.why for _, note in all_of(foresee(service, stack_id, after, environment=environment))}
+    notes = {note.name: note.why for _, note in all_of(preview(service, stack_id, after, environment=environment))}
     assert notes["a"] == "it would fail: update is restricted for resource."
     assert notes["b"] == "it would fail: replace is restricted for resource."
 
@@ -377,8 +375,8 @@ def test_hooks_do_not_hide_what_comes_after_them() -> None:
     service = Service()
     stack_id = service.create({"a": value(1)})
     environment = {"resource_registry": {"resources": {"a": {"hooks": ["pre-update", "pre-create"]}}}}
-    forecast = foresee(service, stack_id, {"a": value(2)}, environment=environment)
-    assert fates(forecast) == {("a",): "updated"}
+    shown = preview(service, stack_id, {"a": value(2)}, environment=environment)
+    assert fates(shown) == {("a",): "updated"}
 
 
 def test_a_thing_of_others_is_taken_and_not_made() -> None:
@@ -386,7 +384,7 @@ def test_a_thing_of_others_is_taken_and_not_made() -> None:
     service.create({"a": volume()}, name="other")
     (handle,) = service.cloud.things("volume")
     stack_id = service.create({})
-    note = only(foresee(service, stack_id, {"mine": {**volume(), "external_id": handle}}))
+    note = only(preview(service, stack_id, {"mine": {**volume(), "external_id": handle}}))
     assert (note.fate, note.why) == (Fate.ADDED, f"it stands for {handle}, which is not touched")
 
 
@@ -394,8 +392,8 @@ SEEDS = 25
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_templates_become_what_was_foreseen(seed: int) -> None:
-    """What is not known beforehand may turn out to be as before: then less happens than was foreseen."""
+def test_random_templates_become_what_the_preview_showed(seed: int) -> None:
+    """What is not known beforehand may turn out to be as before: then less happens than the preview showed."""
     gardener = Gardener(random_of.Random(seed), nested=True)
     service = Service()
     wish = replace(gardener.grow(), held={})
@@ -415,12 +413,12 @@ def test_random_templates_become_what_was_foreseen(seed: int) -> None:
         happened = done(before, lives(service))
         if not service.state(stack_id).endswith("COMPLETE"):
             return
-        foreseen = {place: fate for place, found in notes.items() if (fate := together(found)) != "unchanged"}
-        for place in foreseen.keys() | happened.keys():
-            if foreseen.get(place) != happened.get(place):
+        previewed = {place: fate for place, found in notes.items() if (fate := together(found)) != "unchanged"}
+        for place in previewed.keys() | happened.keys():
+            if previewed.get(place) != happened.get(place):
                 unknown = any(holds(dict(note.after), UNKNOWN) for note in notes[place])
                 inside = all(note.changed == (CONTENT,) for note in notes[place])
-                assert unknown or inside, (place, foreseen.get(place), happened.get(place))
+                assert unknown or inside, (place, previewed.get(place), happened.get(place))
 
 
 def together(notes: list[ResourcePreview]) -> str:

@@ -33,7 +33,7 @@ IDENTITY = Identity("id", "name", "project")
 
 
 @pytest.fixture
-def veil() -> Redaction:
+def redaction() -> Redaction:
     return Redaction().of(compile_template(TEMPLATE, identity=IDENTITY))
 
 
@@ -55,29 +55,29 @@ def veil() -> Redaction:
         ({"admin_password": "other", "size": 1}, {"admin_password": HIDDEN, "size": 1}),
     ],
 )
-def test_hidden_values_are_hidden_wherever_they_stand(veil: Redaction, value: Any, shown: Any) -> None:
-    assert veil.shown("b", "value", value) == shown
+def test_hidden_values_are_hidden_wherever_they_stand(redaction: Redaction, value: Any, shown: Any) -> None:
+    assert redaction.shown("b", "value", value) == shown
 
 
 @pytest.mark.parametrize("name", ["admin_pass", "password", "private_key", "secret", "payload", "credential_secret_id"])
-def test_secrets_are_known_by_their_names(veil: Redaction, name: str) -> None:
-    assert veil.shown("b", name, "anything") == HIDDEN
-    assert veil.shown("b", name, None) is None
+def test_secrets_are_known_by_their_names(redaction: Redaction, name: str) -> None:
+    assert redaction.shown("b", name, "anything") == HIDDEN
+    assert redaction.shown("b", name, None) is None
 
 
-def test_what_is_made_from_a_hidden_parameter_is_hidden(veil: Redaction) -> None:
-    assert veil.shown("a", "value", "0a1b2c") == HIDDEN
-    assert veil.shown("b", "value", "0a1b2c") == "0a1b2c"
+def test_what_is_made_from_a_hidden_parameter_is_hidden(redaction: Redaction) -> None:
+    assert redaction.shown("a", "value", "0a1b2c") == HIDDEN
+    assert redaction.shown("b", "value", "0a1b2c") == "0a1b2c"
     assert Redaction().of(compile_template(CFN, identity=IDENTITY)).shown("a", "value", "c3dvcmRmaXNo") == HIDDEN
 
 
-def test_sentences_do_not_tell_hidden_values(veil: Redaction) -> None:
-    assert veil.text("the value swordfish is wrong") == f"the value {HIDDEN} is wrong"
+def test_sentences_do_not_tell_hidden_values(redaction: Redaction) -> None:
+    assert redaction.text("the value swordfish is wrong") == f"the value {HIDDEN} is wrong"
 
 
-def test_properties_of_the_service_are_not_shown(veil: Redaction) -> None:
+def test_properties_of_the_service_are_not_shown(redaction: Redaction) -> None:
     one = {"type": "inner.yaml", "properties": {"x": 1, "(content)": "abc"}}
-    assert veil.shown("b", "resource_def", one) == {"type": "inner.yaml", "properties": {"x": 1}}
+    assert redaction.shown("b", "resource_def", one) == {"type": "inner.yaml", "properties": {"x": 1}}
 
 
 MADE = """
@@ -121,6 +121,6 @@ Resources:
 )
 def test_what_is_made_from_secrets_that_resources_make_is_hidden(template: str, snippet: str, shown: str) -> None:
     other = "  a2: {Type: OS::Heat::Value, Properties: {value: x}}\n" if "Ref: a2" in snippet else ""
-    veil = Redaction().of(compile_template(template % snippet + other, identity=IDENTITY))
-    assert veil.shown("a", "value", "it") == shown
-    assert veil.shown("other", "value", "it") == "it"
+    redaction = Redaction().of(compile_template(template % snippet + other, identity=IDENTITY))
+    assert redaction.shown("a", "value", "it") == shown
+    assert redaction.shown("other", "value", "it") == "it"
