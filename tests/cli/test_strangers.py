@@ -115,7 +115,7 @@ def test_a_directory_for_everybody_is_refused(tmp_path: Path) -> None:
 
 def test_who_runs_the_service_is_let_in_and_root(tmp_path: Path) -> None:
     access = access_of(ServiceSettings(tmp_path))
-    assert access.asks_for_peers
+    assert access.needs_peer
     for peer in (os.geteuid(), 0):
         access.check_way(HERE, peer)
     for peer in (NOBODY, None):
@@ -125,7 +125,7 @@ def test_who_runs_the_service_is_let_in_and_root(tmp_path: Path) -> None:
 
 def test_all_users_of_the_machine_where_that_is_said(tmp_path: Path) -> None:
     access = access_of(ServiceSettings(tmp_path, all_local_users=True))
-    assert not access.asks_for_peers
+    assert not access.needs_peer
     access.check_way(HERE, None)
     with pytest.raises(Rejected):
         access.check_way({"host": "evil.example"}, None)

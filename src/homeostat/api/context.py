@@ -68,14 +68,14 @@ class RequestContext:
     Attributes:
         project: Project in the path.
         base: URL of the API with its version, as the caller sees it.
-        attention: Detects that the client has disconnected.
+        client: Detects that the client has disconnected.
     """
 
     service: Service
     caller: Caller
     project: str
     base: str
-    attention: ClientWatch = field(default_factory=ClientWatch)
+    client: ClientWatch = field(default_factory=ClientWatch)
 
     @property
     def db(self) -> Database:
@@ -128,7 +128,7 @@ class RequestContext:
         if found is not None:
             raise forbidden(found)
 
-    def check_meant(self, tx: Connection, stack: Row[Any], resource: str) -> None:
+    def check_stack_user(self, tx: Connection, stack: Row[Any], resource: str) -> None:
         """Raise Rejected (Forbidden) for a stack user that was not created for this resource."""
         if not self.caller.is_stack_user:
             return
@@ -192,7 +192,7 @@ async def _placed(request: Request, context: Context) -> AsyncIterator[None]:
     The body is read first: after it, the only message left to receive is the client's disconnect.
     """
     await request.body()
-    async with context.service.places.one(context.project, context.attention, request.receive):
+    async with context.service.places.one(context.project, context.client, request.receive):
         yield
 
 

@@ -127,7 +127,7 @@ def server(
         app,
         host=settings.host,
         port=settings.port,
-        http=protocol(settings.patience, asks_for_peers=access.asks_for_peers),
+        http=protocol(settings.patience, needs_peer=access.needs_peer),
         backlog=BACKLOG,
         ws="none",
         h11_max_incomplete_event_size=settings.limits.head_bytes_max,

@@ -39,7 +39,7 @@ class Named:
     """An access mode for tests: the header `x-caller` is `ROLES[/USER]@PROJECT`, and nothing needs to be proved."""
 
     challenge = "Named"
-    asks_for_peers = False
+    needs_peer = False
 
     def check_host(self, host: str) -> None:
         """Any address will do."""

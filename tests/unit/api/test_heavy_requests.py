@@ -24,12 +24,12 @@ class Client:
         self._name = name or project
         self._hung_up = asyncio.Event()
         self._end = asyncio.Event()
-        self.attention = ClientWatch()
+        self.watch = ClientWatch()
         self.works = False
         self.task = asyncio.ensure_future(self._ask())
 
     async def _ask(self) -> None:
-        async with self._places.one(self._project, self.attention, self._receive):
+        async with self._places.one(self._project, self.watch, self._receive):
             self._log.append(self._name)
             self.works = True
             try:
@@ -178,11 +178,11 @@ def test_work_for_one_who_hangs_up_is_told_so() -> None:
     async def story() -> None:
         client = Client(HeavyRequests(1), "a")
         await settled()
-        client.attention.check()
+        client.watch.check()
         client.hang_up()
         await settled()
         with pytest.raises(ClientGone):
-            client.attention.check()
+            client.watch.check()
         await client.end()
 
     run(story)

@@ -98,7 +98,7 @@ class Access(Protocol):
     """Value of `WWW-Authenticate` in a 401; "" for none."""
 
     @property
-    def asks_for_peers(self) -> bool:
+    def needs_peer(self) -> bool:
         """Whether each request needs the user id of the process that sent it."""
 
     def check_host(self, host: str) -> None:
@@ -142,7 +142,7 @@ class NoAccess:
         self._users = users
 
     @property
-    def asks_for_peers(self) -> bool:
+    def needs_peer(self) -> bool:
         return self._users is not None
 
     def check_host(self, host: str) -> None:
@@ -236,7 +236,7 @@ class BasicAccess:
     """
 
     challenge = 'Basic realm="homeostat", charset="UTF-8"'
-    asks_for_peers = False
+    needs_peer = False
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -17,7 +17,7 @@ from homeostat.model.errors import Rejected, Transient
 LOG = logging.getLogger(__name__)
 CACHE_MAX = 20_000
 """Cached tokens of one process."""
-NOBODY = ""
+NO_PROJECT = ""
 """Project of a token without project scope: it matches no path."""
 Known = tuple[Caller, float]
 
@@ -54,7 +54,7 @@ class KeystoneAccess:
         self._lock = threading.Lock()
         self._cache: TLRUCache[str, Known] = TLRUCache(CACHE_MAX, lambda _token, known, _now: known[1], now)
 
-    asks_for_peers = False
+    needs_peer = False
 
     def check_host(self, host: str) -> None:
         """Accept any address."""
@@ -114,7 +114,7 @@ def _caller(token: str, who: Any) -> Caller:
     roles = frozenset(map(str, who.role_names))
     return Caller(
         user=who.username,
-        project=who.project_id or NOBODY,
+        project=who.project_id or NO_PROJECT,
         user_id=who.user_id,
         domain=who.user_domain_id,
         roles=roles,

@@ -28,7 +28,7 @@ def describe_resource(action: ActionContext) -> Any:
     name = action.parameters.needed("LogicalResourceId")
     with action.context.db.read() as tx:
         stack = action.stack(tx)
-        _check_meant(action, tx, stack, name)
+        _check_stack_user(action, tx, stack, name)
         inventory = _inventory(action, tx, stack, [name])
         entry = inventory.entry(name)
         if entry.row is None:
@@ -38,14 +38,14 @@ def describe_resource(action: ActionContext) -> Any:
     return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 
 
-def _check_meant(action: ActionContext, tx: Connection, stack: Row[Any], name: str) -> None:
+def _check_stack_user(action: ActionContext, tx: Connection, stack: Row[Any], name: str) -> None:
     """Check that a server or user that a template created may read this resource.
 
     Raises:
         Rejected: Forbidden.
     """
     if action.holder is None:
-        action.context.check_meant(tx, stack, name)
+        action.context.check_stack_user(tx, stack, name)
     elif not access_keys.may_read(tx, action.holder, stack.id, name):
         raise Rejected("Forbidden", f"The key of {action.holder.name} does not reach {name} of {stack.name}.")
 
@@ -79,12 +79,12 @@ def _stack_of(action: ActionContext, tx: Connection) -> Row[Any]:
     if handle is None:
         return action.stack(tx)
     found = [stacks.get(tx, id) for id in {each.stack_id for each in records.owners_of(tx, [handle])}]
-    mine = [row for row in found if row is not None and action.context.reaches(row)]
-    if len(mine) > 1:
-        raise Rejected("HTTPBadRequest", f"{len(mine)} stacks have the resource {handle}: give StackName instead.")
-    if not mine:
+    visible = [row for row in found if row is not None and action.context.reaches(row)]
+    if len(visible) > 1:
+        raise Rejected("HTTPBadRequest", f"{len(visible)} stacks have the resource {handle}: give StackName instead.")
+    if not visible:
         raise Rejected("EntityNotFound", f"The Resource ({handle}) could not be found.")
-    return mine[0]
+    return visible[0]
 
 
 def list_resources(action: ActionContext) -> Any:

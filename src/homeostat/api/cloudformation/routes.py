@@ -81,7 +81,7 @@ async def _answered(request: Request) -> Response:
             if name in HEAVY:
                 context = action.context
                 await held.enter_async_context(
-                    context.service.places.one(context.project, context.attention, request.receive)
+                    context.service.places.one(context.project, context.client, request.receive)
                 )
             return await to_thread.run_sync(_act, action, name, as_json)
     except (Refused, Rejected, Transient) as error:

@@ -35,7 +35,7 @@ UNSUPPORTED = (
     "RetainResources",
 )
 """Parameters of AWS that would change the effect of a request, and are not supported; they are refused."""
-NOBODY = "None"
+NO_STACK = "None"
 
 
 def list_stacks(action: ActionContext) -> Any:
@@ -233,7 +233,7 @@ def validate_template(action: ActionContext) -> Any:
     request = _request(action)
     try:
         compiled, _ = action.context.service.stack_service.validate(
-            Identity(NOBODY, NOBODY, action.context.project), request
+            Identity(NO_STACK, NO_STACK, action.context.project), request
         )
     except Rejected as error:
         return str(error)

@@ -38,23 +38,23 @@ class Timeouts:
     connections_max: int = 2000
 
 
-def protocol(patience: Timeouts, *, asks_for_peers: bool = False) -> Any:
+def protocol(patience: Timeouts, *, needs_peer: bool = False) -> Any:
     """Return the value for `http` in uvicorn's settings.
 
     Args:
         asks_for_peers: Put the connecting process's user id into the state of each request as `PEER`, where it is
             known.
     """
-    return partial(Connection, patience, asks_for_peers)
+    return partial(Connection, patience, needs_peer)
 
 
 class Connection(H11Protocol):
     """uvicorn's HTTP/1.1 protocol with time limits for slow clients."""
 
-    def __init__(self, patience: Timeouts, asks_for_peers: bool, *args: Any, **more: Any) -> None:
+    def __init__(self, patience: Timeouts, needs_peer: bool, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._patience = patience
-        self._asks_for_peers = asks_for_peers
+        self._needs_peer = needs_peer
         self._awaiting: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
 
@@ -63,13 +63,13 @@ class Connection(H11Protocol):
         if len(self.connections) > self._patience.connections_max:
             self._refuse(503, "ServiceUnavailable", "Too many connections; try again later.")
             return
-        if self._asks_for_peers:
+        if self._needs_peer:
             self.app_state = {**self.app_state, PEER: uid_of_peer(transport.get_extra_info("socket"))}
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_awaiting()
-        self._stop_looking()
+        self._stop_timer()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
@@ -79,10 +79,10 @@ class Connection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._look_later(self.transport.get_write_buffer_size())
+        self._start_timer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        self._stop_looking()
+        self._stop_timer()
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
@@ -97,9 +97,9 @@ class Connection(H11Protocol):
 
     def _watch(self) -> None:
         """Run the timer while the client owes the head of a request, or a body that no handler reads."""
-        theirs = self.conn.their_state
-        unread = theirs is h11.SEND_BODY and self.conn.our_state not in (*NOT_YET_ANSWERED, h11.SEND_BODY)
-        if theirs is not h11.IDLE and not unread:
+        client_state = self.conn.their_state
+        unread = client_state is h11.SEND_BODY and self.conn.our_state not in (*NOT_YET_ANSWERED, h11.SEND_BODY)
+        if client_state is not h11.IDLE and not unread:
             self._stop_awaiting()
         elif self._awaiting is None:
             self._awaiting = self.loop.call_later(self._patience.head_s, self._give_up)
@@ -127,7 +127,7 @@ class Connection(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def _look_later(self, waiting: int) -> None:
+    def _start_timer(self, waiting: int) -> None:
         """Check again after `stalled_s` whether the client has read anything.
 
         Args:
@@ -141,14 +141,14 @@ class Connection(H11Protocol):
         if waiting >= before:
             self.transport.abort()
         else:
-            self._look_later(waiting)
+            self._start_timer(waiting)
 
     def _stop_awaiting(self) -> None:
         if self._awaiting is not None:
             self._awaiting.cancel()
             self._awaiting = None
 
-    def _stop_looking(self) -> None:
+    def _stop_timer(self) -> None:
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None

@@ -21,7 +21,7 @@ from homeostat.store.builtin.event_sinks import EventHorizon
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
-LOOK_S = 0.25
+POLL_S = 0.25
 """Interval between two looks for new events."""
 SIGN_S = 15.0
 """Interval of keep-alive comments on an idle connection."""
@@ -82,7 +82,7 @@ class EventTail:
         self._db = db
         self._horizon = EventHorizon()
         self._followers: set[Follower] = set()
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         self._readers = CapacityLimiter(READERS)
         self.sure = 0
         self.closed = False
@@ -126,14 +126,14 @@ class EventTail:
     def _following(self, root_id: str) -> Iterator[Follower]:
         follower = Follower(root_id)
         self._followers.add(follower)
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_again_and_again())
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
         try:
             yield follower
         finally:
             self._followers.discard(follower)
 
-    async def _look_again_and_again(self) -> None:
+    async def _poll(self) -> None:
         while self._followers and not self.closed:
             try:
                 before, (self.sure, roots) = self.sure, await to_thread.run_sync(self._look)
@@ -145,7 +145,7 @@ class EventTail:
                     # follower reads.
                     if before == 0 or follower.root_id in roots:
                         follower.changed.set()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     def _look(self) -> tuple[int, set[str]]:
         """Return the `seq` up to which the log is complete, and the root stacks with events since the last look."""

@@ -79,12 +79,12 @@ class HeavyRequests:
         """Queues by project, the project whose turn is next first; each queue oldest request first."""
 
     @asynccontextmanager
-    async def one(self, project: str, attention: ClientWatch, receive: Receive) -> AsyncIterator[None]:
+    async def one(self, project: str, client: ClientWatch, receive: Receive) -> AsyncIterator[None]:
         """Hold a place, as soon as one is free, and watch the client meanwhile.
 
         Args:
             project: Project that the place counts for.
-            attention: Set when the client disconnects.
+            client: Set when the client disconnects.
             receive: Of the request, whose body has been read.
 
         Raises:
@@ -92,12 +92,12 @@ class HeavyRequests:
             Transient: No place became free in time.
             ClientGone: The client disconnected while its request was waiting.
         """
-        watching = asyncio.ensure_future(attention.watch(receive))
+        watching = asyncio.ensure_future(client.watch(receive))
         try:
             await self._take(project, watching)
             try:
                 # Inside: the client may have gone in the very moment that gave its request a place.
-                attention.check()
+                client.check()
                 yield
             finally:
                 self._give_back(project)

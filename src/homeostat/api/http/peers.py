@@ -31,7 +31,7 @@ def uid_of_peer(connection: socket.socket) -> int | None:
         (peer, peer_port), (own, own_port) = connection.getpeername()[:2], connection.getsockname()[:2]
         ends = peer, peer_port, own, own_port
         try:
-            found = _asked_by_netlink(connection.family, ends)
+            found = _uid_by_netlink(connection.family, ends)
         except OSError:  # not permitted, no such kernel module, or the other end is closed
             found = _read_from_table(connection.family, ends) if _is_whole(connection) else None
         whole = _is_whole(connection)
@@ -45,7 +45,7 @@ def _is_whole(connection: socket.socket) -> bool:
     return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _ESTABLISHED
 
 
-def _asked_by_netlink(family: int, ends: Ends) -> int | None:
+def _uid_by_netlink(family: int, ends: Ends) -> int | None:
     """Ask the kernel about one connection, at constant cost however many there are (linux/inet_diag.h).
 
     Returns:

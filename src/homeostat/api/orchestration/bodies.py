@@ -114,7 +114,7 @@ def read_request(body: Mapping[str, Any], context: RequestContext) -> StackReque
         revision=_optional(body, "revision", _revision),
         look_first=bool(_optional(body, "converge", flag)),
         check_types=context.check_types,
-        check_client=context.attention.check,
+        check_client=context.client.check,
     )
 
 

@@ -31,9 +31,9 @@ def unlock(context: RequestContext, stack_id: str) -> None:
 
 def _wanted(context: RequestContext, options: Mapping[str, Any]) -> Lock:
     """Parse the lock. Raise Rejected naming the place."""
-    strange = [name for name in options if name not in KEYS]
-    if strange:
-        raise _wrong(f".{strange[0]}", f"there is no such key; there are {', '.join(KEYS)}")
+    unknown = [name for name in options if name not in KEYS]
+    if unknown:
+        raise _wrong(f".{unknown[0]}", f"there is no such key; there are {', '.join(KEYS)}")
     level = options.get("level", "all")
     if level not in LEVELS:
         raise _wrong(".level", f"it must be one of {', '.join(LEVELS)}, not {level!r}")
@@ -83,9 +83,9 @@ def _breaks(context: RequestContext) -> Callable[[Lock], bool]:
     def breaks(lock: Lock) -> bool:
         # User ids decide where the identity service provides them: names of users are unique in a domain only.
         if lock.get("owner_id") is not None or caller.user_id is not None:
-            mine = lock.get("owner_id") == caller.user_id
+            owns_lock = lock.get("owner_id") == caller.user_id
         else:
-            mine = lock.get("owner") == caller.user
-        return mine or context.service.policy.allows("actions:break_lock", caller, context.project)
+            owns_lock = lock.get("owner") == caller.user
+        return owns_lock or context.service.policy.allows("actions:break_lock", caller, context.project)
 
     return breaks

@@ -22,7 +22,7 @@ from homeostat.api.orchestration.bodies import (
 from homeostat.api.orchestration.models.previews import StackPreview, UpdatePreview
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
-from homeostat.api.services.preview import UNBORN, Preview, all_of
+from homeostat.api.services.preview import NOT_STORED, Preview, all_of
 from homeostat.desired.redaction import NOT_YET
 from homeostat.model.status import Action, Status, joined
 from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
@@ -199,8 +199,8 @@ def _more(preview: Preview) -> list[Wire]:
 
 def _identity(context: RequestContext, preview: Preview) -> Wire:
     return {
-        "id": UNBORN,
-        "links": [link("self", context.url(preview.project, "stacks", preview.name, UNBORN))],
+        "id": NOT_STORED,
+        "links": [link("self", context.url(preview.project, "stacks", preview.name, NOT_STORED))],
     }
 
 

@@ -119,7 +119,7 @@ def show_resource(
 def show_metadata(context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
-        context.check_meant(tx, stack, resource_name)
+        context.check_stack_user(tx, stack, resource_name)
         entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
         shown = metadata_of(tx, stack.project, entry.row) if entry.row is not None else {}
     return Json({"metadata": shown})

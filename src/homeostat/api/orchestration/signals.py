@@ -36,7 +36,7 @@ def signal(
     """
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
-        context.check_meant(tx, stack, resource_name)
+        context.check_stack_user(tx, stack, resource_name)
         entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
     if body is not None and UNSET_HOOK in body:
         context.service.actions.clear_hook(stack.id, resource_name, body[UNSET_HOOK])

@@ -24,7 +24,7 @@ from homeostat.templates import validate_shape
 ROUTER = router("templates")
 IGNORABLE = {UNAVAILABLE}
 SHOWN = ("Description", "Parameters", "ParameterGroups")
-NOBODY = "None"
+NO_STACK = "None"
 """Value of the pseudo parameters for id and name while there is no stack."""
 
 
@@ -48,7 +48,7 @@ def validate(
         raise Rejected("HTTPBadRequest", f"ignore_errors: unknown error codes {', '.join(unknown)}")
     request = read_request(body, context)
     compiled, nested = context.service.stack_service.validate(
-        Identity(NOBODY, NOBODY, context.project), request, ignored
+        Identity(NO_STACK, NO_STACK, context.project), request, ignored
     )
     shape = validate_shape(compiled)
     shown_max, count = (

@@ -91,7 +91,7 @@ class StackActions:
         row = self._resource(tx, stack, resource)
         if row is None:
             return stacks.tree_of(stack.id), None
-        if _child(row):
+        if _is_nested(row):
             return stacks.tree_of(row.handle), None
         return [stack.id], [row.shard]
 
@@ -110,7 +110,7 @@ class StackActions:
             if stack.suspended:
                 raise Rejected("NotSupported", "Converging a stack when it is suspended is not supported: resume it.")
             row = self._resource(tx, stack, resource)
-            if row is not None and (not _child(row) or needs_consent(row) or unhealthy.mark_of(row) is not None):
+            if row is not None and (not _is_nested(row) or needs_consent(row) or unhealthy.mark_of(row) is not None):
                 self._converge_one(tx, stack, row)
                 return
             whole = stack if row is None else stacks.for_update(self._db, tx, row.handle)
@@ -242,21 +242,21 @@ class StackActions:
                 self._set(tx, stack_id, of_stack)
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=remaining or None))
             whole = {"converge": stack.converge, "observe_s": stack.observe_s, **switches.stack}
-            for child, name in self._children(tx, stack, remaining.keys() | switches.exceptions.keys()):
-                mine = dict(exceptions[name])
-                policy = mine.pop("healing", None)
+            for nested_id, name in self._nested_stacks(tx, stack, remaining.keys() | switches.exceptions.keys()):
+                own = dict(exceptions[name])
+                policy = own.pop("healing", None)
                 inside = _changed(healing, {"policy": policy} if policy else {})
-                self._set(tx, child, {**whole, **mine, "healing": inside})
+                self._set(tx, nested_id, {**whole, **own, "healing": inside})
             # Drift that was left alone may be healed now: the observation wakes the shards and starts the new interval.
             look_schedule.request_look(tx, stacks.tree_of(stack_id), self._db.now_of(tx))
             return stacks.live(self._db, tx, stack_id)
 
-    def _children(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:
+    def _nested_stacks(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:
         """Return the nested stacks among these resources, as (id, name of the resource)."""
         if not names:
             return []
         rows, _ = views.resources(tx, stack.id, names)
-        return [(row.handle, row.name) for row in rows.values() if _child(row) and not row.deleting]
+        return [(row.handle, row.name) for row in rows.values() if _is_nested(row) and not row.deleting]
 
     def _set(self, tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
         tree = stacks.tree_of(stack_id)
@@ -272,11 +272,11 @@ class StackActions:
         return row
 
 
-def _changed(healing: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the column `healing` with the given values set; None restores the service's default."""
-    return {key: value for key, value in {**(healing or {}), **given}.items() if value is not None} or None
+def _changed(healing: Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the column `healing` with these values set; None restores the service's default."""
+    return {key: value for key, value in {**(healing or {}), **changes}.items() if value is not None} or None
 
 
-def _child(row: Resource) -> bool:
+def _is_nested(row: Resource) -> bool:
     """Return whether the resource is realized by a nested stack."""
     return kind_of(row.type) == NestedStack.kind and row.handle != ""

@@ -82,7 +82,7 @@ def _wrong(message: str, *path: str) -> Rejected:
 def completed(request: StackRequest, document: Mapping[str, Any]) -> StackRequest:
     """Return the request, with everything it leaves out taken from the document.
 
-    Parameters of the document stay unless they are given anew, as in Heat.
+    Parameters of the document stay unless the request has them, as in Heat.
     """
     stored = _environment(document)
     parameters = {**(stored.pop("parameters", None) or {}), **(request.environment.get("parameters") or {})}

@@ -60,7 +60,7 @@ class MarkOutcome:
     """The result for one resource.
 
     Attributes:
-        target: As given in the request.
+        target: As in the request.
         path: Names of resources down to it.
         changed: Its state changed.
     """
@@ -290,12 +290,12 @@ def _named(word: str, rows: Sequence[Resource], facts: StackFacts) -> Resource |
     alike = [row for row in rows if row.name == word]
     if alike:
         return current_row(alike, facts) or max(alike, key=lambda row: row.born)
-    mine = [row for row in rows if row.handle == word]
-    if len(mine) > 1:
-        names = ", ".join(sorted(row.name for row in mine))
+    matching = [row for row in rows if row.handle == word]
+    if len(matching) > 1:
+        names = ", ".join(sorted(row.name for row in matching))
         message = f"Several resources have the physical id {word}: {names}. Give the name of the one that is meant."
         raise Rejected("PhysicalResourceIDAmbiguity", message)
-    return mine[0] if mine else None
+    return matching[0] if matching else None
 
 
 def _rows(tx: Connection, stack_id: str, words: Sequence[str]) -> list[Resource]:

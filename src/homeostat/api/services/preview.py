@@ -38,7 +38,7 @@ from homeostat.templates.tree import holds
 
 SHARDS_MAX = 2
 """Shards of one group that are planned; the other members are alike and only counted."""
-UNBORN = "None"
+NOT_STORED = "None"
 """Id of a stack that does not exist."""
 
 
@@ -47,11 +47,11 @@ class Preview:
     """The preview of one stack.
 
     Attributes:
-        id: `UNBORN` for a stack that does not exist.
+        id: `NOT_STORED` for a stack that does not exist.
         path: Names of the resources above it, from the root.
         redaction: Redacts hidden values.
         inside: Previews of the stacks that realize resources, by name.
-        gone: Previews of the stacks that would be deleted with their resources.
+        deleted: Previews of the stacks that would be deleted with their resources.
         more: Members that were not planned: fate -> count.
         required_by: Resource -> its dependents, in the new template.
     """
@@ -64,12 +64,12 @@ class Preview:
     compiled: Compiled | None = None
     resources: list[ResourcePreview] = field(default_factory=list)
     inside: dict[str, "Preview"] = field(default_factory=dict)
-    gone: dict[str, "Preview"] = field(default_factory=dict)
+    deleted: dict[str, "Preview"] = field(default_factory=dict)
     more: dict[Fate, int] = field(default_factory=dict)
     required_by: dict[str, list[str]] = field(default_factory=dict)
 
     @property
-    def moves(self) -> bool:
+    def changes_anything(self) -> bool:
         """Whether anything in this stack would change."""
         counts = sum(count for fate, count in self.more.items() if fate is not Fate.UNCHANGED)
         return counts > 0 or any(each.fate is not Fate.UNCHANGED for each in self.resources)
@@ -77,7 +77,7 @@ class Preview:
     def all(self) -> Iterator["Preview"]:
         """Yield this preview and those below it, each before its own nested ones."""
         yield self
-        for each in (*self.inside.values(), *self.gone.values()):
+        for each in (*self.inside.values(), *self.deleted.values()):
             yield from each.all()
 
 
@@ -116,7 +116,7 @@ class Previewer:
 
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Preview:
         """Preview the creation of a stack."""
-        preview = Preview(UNBORN, name, project, (), Redaction().of(compiled), compiled)
+        preview = Preview(NOT_STORED, name, project, (), Redaction().of(compiled), compiled)
         return self._filled(preview, None, revisions.EMPTY, desired)
 
     def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Preview:
@@ -164,7 +164,7 @@ class Previewer:
             preview.resources += found
             for note in found:
                 if note.fate in (Fate.DELETED, Fate.REPLACED):
-                    self._going(preview, note)
+                    self._preview_deleted(preview, note)
             for name, definition in graph.items():
                 for required in definition.requires:
                     preview.required_by.setdefault(required, []).append(name)
@@ -227,37 +227,37 @@ class Previewer:
         Args:
             parent: Desired state of the outer stack.
         """
-        child = stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
+        nested = stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
         if note.fate is Fate.UNCHANGED:
-            if child is not None:
-                outer.inside[note.name] = self._still(outer, note.name, child)
+            if nested is not None:
+                outer.inside[note.name] = self._unchanged(outer, note.name, nested)
             return False
         if note.fate in (Fate.ADDED, Fate.REPLACED):
-            child = None
-        before = revisions.desired_of(self._tx, child.id, child.revision) if child is not None else revisions.EMPTY
-        after = self._desired(note, parent, child, before)
+            nested = None
+        before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
+        after = self._desired(note, parent, nested, before)
         path = (*outer.path, note.name)
         if after is None or len(path) > self._limits.depth_max:
             return True
-        if child is not None:
-            preview = Preview(child.id, child.name, child.project, path, outer.redaction)
+        if nested is not None:
+            preview = Preview(nested.id, nested.name, nested.project, path, outer.redaction)
         else:
-            preview = Preview(UNBORN, f"{outer.name}-{note.name}", outer.project, path, outer.redaction)
-        outer.inside[note.name] = self._filled(preview, child, before, after)
-        return preview.moves
+            preview = Preview(NOT_STORED, f"{outer.name}-{note.name}", outer.project, path, outer.redaction)
+        outer.inside[note.name] = self._filled(preview, nested, before, after)
+        return preview.changes_anything
 
-    def _going(self, outer: Preview, note: ResourcePreview) -> None:
+    def _preview_deleted(self, outer: Preview, note: ResourcePreview) -> None:
         """Preview the deletion of a stack together with its resource."""
         row = note.row
         if row is None or kind_of(row.type) != STACK or row.deletion_policy == DeletionPolicy.RETAIN:
             return
-        child = stacks.get(self._tx, row.handle)
-        if child is not None:
-            before = revisions.desired_of(self._tx, child.id, child.revision)
-            preview = Preview(child.id, child.name, child.project, (*outer.path, note.name), outer.redaction)
-            outer.gone[note.name] = self._filled(preview, child, before, revisions.EMPTY)
+        nested = stacks.get(self._tx, row.handle)
+        if nested is not None:
+            before = revisions.desired_of(self._tx, nested.id, nested.revision)
+            preview = Preview(nested.id, nested.name, nested.project, (*outer.path, note.name), outer.redaction)
+            outer.deleted[note.name] = self._filled(preview, nested, before, revisions.EMPTY)
 
-    def _still(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
+    def _unchanged(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
         """Preview a nested stack that stays as it is."""
         preview = Preview(stack.id, stack.name, stack.project, (*outer.path, name), outer.redaction)
         self._limits.check_client()
@@ -278,7 +278,7 @@ class Previewer:
         return preview
 
     def _desired(
-        self, note: ResourcePreview, parent: Desired, child: Row[Any] | None, before: Desired
+        self, note: ResourcePreview, parent: Desired, nested: Row[Any] | None, before: Desired
     ) -> Desired | None:
         """Return the desired state of a nested stack; None where it depends on unknown values."""
         definition = note.definition
@@ -288,11 +288,11 @@ class Previewer:
         contents = kind.contents if isinstance(kind, NestedStack) else ""
         environment = environment_inside(parent, note.name, definition.called or definition.type)
         if isinstance(kind, FromTemplate):
-            source, given = kind.source(note.after), kind.stack_parameters(note.after)
-            if not isinstance(source, str) or not isinstance(given, Mapping):
+            source, values = kind.source(note.after), kind.stack_parameters(note.after)
+            if not isinstance(source, str) or not isinstance(values, Mapping):
                 return None
             template = template_of(source, parent.files)
-            parameters = parameters_of(given, declared_in(template, "parameters"))
+            parameters = parameters_of(values, declared_in(template, "parameters"))
             if FACADE in note.after:
                 environment = {**environment, environments.FACADE: note.after[FACADE]}
             return Desired("template", template, parameters, environment, parent.files)
@@ -306,12 +306,12 @@ class Previewer:
         if isinstance(kind, SoftwareDeploymentGroup):
             if holds(values, UNKNOWN):
                 return None
-            made = named_desired(kind, values, new=child is None)
+            made = named_desired(kind, values, new=nested is None)
         elif contents == "chain":
             made = chain_desired(values)
         else:
             try:
-                made = group_desired(wanted_group(self._tx, kind, values, child, before, lambda _: None, ""))
+                made = group_desired(wanted_group(self._tx, kind, values, nested, before, lambda _: None, ""))
             except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
                 return None
         return replace(made, environment=environment, files=parent.files)
@@ -320,7 +320,7 @@ class Previewer:
 def _facts(preview: Preview, stack: Row[Any] | None) -> StackFacts:
     """Return the facts of the stack as if it had one more revision and were being updated."""
     if stack is None:
-        return StackFacts(UNBORN, preview.name, preview.project, 1, Action.CREATE, Status.IN_PROGRESS)
+        return StackFacts(NOT_STORED, preview.name, preview.project, 1, Action.CREATE, Status.IN_PROGRESS)
     facts = stacks.facts(stack)
     return replace(
         facts,

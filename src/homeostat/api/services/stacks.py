@@ -18,7 +18,7 @@ from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.pipeline.requirements import Nested
 from homeostat.api.services.pipeline.stages import Pipeline
 from homeostat.api.services.pipeline.storing import RevisionStore, check_not_abandoned
-from homeostat.api.services.preview import UNBORN, Preview, Previewer, PreviewLimits
+from homeostat.api.services.preview import NOT_STORED, Preview, Previewer, PreviewLimits
 from homeostat.api.services.quotas import Quotas
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound
@@ -222,7 +222,7 @@ class StackService:
 
     def preview_new(self, project: str, name: str, request: StackRequest) -> Preview:
         """Preview a creation. Raises like `create`."""
-        checked = self._pipeline.run(Identity(UNBORN, name, project), request, self.quotas.expansion_limits)
+        checked = self._pipeline.run(Identity(NOT_STORED, name, project), request, self.quotas.expansion_limits)
         with self._db.read() as tx:
             other = stacks.find(tx, project, name)
             if other is not None and other.deleted_at is None:

@@ -161,13 +161,13 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
         if not name.isprintable():
             raise Rejected("StackValidationFailed", f"Resource name may not contain control characters: {name!r}")
         try:
-            given = definition.properties if definition.static else evaluate(definition.properties, scope)
+            properties = definition.properties if definition.static else evaluate(definition.properties, scope)
             metadata = evaluate(definition.metadata, scope)
             healing_policy.check(metadata, (*path, "metadata"))
         except Rejected as error:
             raise error if error.path else error.at(*path) from error
         resolved = definition if metadata is definition.metadata else replace(definition, metadata=metadata)
-        kind = checker.resource(resolved, given, path)
+        kind = checker.resource(resolved, properties, path)
         if definition.external_id is not None:
             _check_external(definition, kind, (*path, "external_id"))
         check_policy(kind, definition.update_policy, (*path, "update_policy"))
@@ -226,14 +226,14 @@ class Checker:
     needs: Requirements
     expansion: Expansion
 
-    def resource(self, each: Definition, given: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
+    def resource(self, each: Definition, properties: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
         """Check properties, including those of a group's members, and nested templates.
 
         The properties of an external resource (`external_id`) are not checked: nothing reads them, and none is
         required.
 
         Args:
-            given: The properties; values that are unknown yet are `UNKNOWN`.
+            properties: Of the resource; values that are unknown yet are `UNKNOWN`.
 
         Raises:
             Rejected: Names the place.
@@ -243,11 +243,11 @@ class Checker:
         except Rejected as error:
             raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
         if isinstance(kind, TemplateResource):
-            self._nested(each, each.type, given, path)
+            self._nested(each, each.type, properties, path)
             return kind
         if each.external_id is not None:
             return kind
-        values = kind.check(given, (*path, "properties"))
+        values = kind.check(properties, (*path, "properties"))
         check_storable(values, *path, "properties")
         self.needs.of_resource(kind, values, path)
         if isinstance(kind, RemoteStack):
@@ -289,13 +289,13 @@ class Checker:
             healing_policy.check(member.metadata, (*path, member_property(each), "metadata"))
             inside.resource(member, made["properties"], (*path, member_property(each)))
         inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
-        types, given = values.get("resources"), values.get("resource_properties") or {}
-        if isinstance(types, list) and given is not UNKNOWN:
+        types, properties = values.get("resources"), values.get("resource_properties") or {}
+        if isinstance(types, list) and properties is not UNKNOWN:
             for type_name in dict.fromkeys(each for each in types if each is not UNKNOWN):
                 place = types.index(type_name)
                 member = registry.applied(Definition(str(place), type_name))
                 before = inside.needs.resources
-                inside.resource(member, given, (*path, "resources", place))
+                inside.resource(member, properties, (*path, "resources", place))
                 inside.needs.resources = before + types.count(type_name) * (1 + inside.needs.resources - before)
         self._within(each, None, inside.needs, ())
         try:
@@ -314,8 +314,10 @@ class Checker:
         self.needs.add(needs, path)
         self.needs.nested[each.name] = Nested(each.called or each.type, compiled, needs)
 
-    def _nested(self, each: Definition, source: str, given: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
-        """Check the nested template of this name, with the given properties as its parameters."""
+    def _nested(
+        self, each: Definition, source: str, properties: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> None:
+        """Check the nested template of this name, with the properties as its parameters."""
         try:
             self.expansion.check_depth(self.depth + 1)
             inside = self._inside(each)
@@ -324,32 +326,32 @@ class Checker:
                 "deletion_policy": each.deletion_policy,
                 "update_policy": each.update_policy,
             }
-            asked = (self.depth, source, each.called, given, facade, inside)
+            inputs = (self.depth, source, each.called, properties, facade, inside)
             # `repr` may be large: only its digest is kept.
-            key = hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()
+            key = hashlib.sha256(repr(inputs).encode("utf-8", "surrogatepass")).hexdigest()
             environment = {**inside, environments.FACADE: facade}
-            compiled, needs = self.expansion.once(key, lambda: self._expanded(each, source, given, environment))
+            compiled, needs = self.expansion.once(key, lambda: self._expanded(each, source, properties, environment))
             self._within(each, compiled, needs, path)
             self.expansion.check_size(self.needs.resources)
         except Rejected as error:
             raise error.at(*path) from error
 
     def _expanded(
-        self, each: Definition, source: str, given: Mapping[str, Any], environment: Mapping[str, Any]
+        self, each: Definition, source: str, properties: Mapping[str, Any], environment: Mapping[str, Any]
     ) -> tuple[Compiled, Requirements]:
         """Compile and check a nested template; also return what it needs. Raise Rejected naming the place in it."""
         template = template_of(source, self.desired.files)
         declared = declared_in(template, "parameters")
         _check_facade(each, template, self.desired.environment.get("parameter_defaults") or {})
-        unknown = [name for name in given if name not in declared]
+        unknown = [name for name in properties if name not in declared]
         if unknown:
             raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
-        parameters = parameters_of(given, declared)
+        parameters = parameters_of(properties, declared)
         nested = Desired("template", template, parameters, environment, self.desired.files)
         allowance = self.expansion.allowance
         compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False, allowance=allowance)
         self.expansion.expanding(compiled)
-        lacking = [each.name for each in compiled.parameters.values() if missing(each, given)]
+        lacking = [each.name for each in compiled.parameters.values() if missing(each, properties)]
         if lacking:
             raise invalid(f"Property {lacking[0]} not assigned", "properties", error="Property error")
         needs = Requirements()
@@ -386,8 +388,8 @@ def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mappi
         raise invalid(problem)
 
 
-def missing(parameter: Parameter, given: Mapping[str, Any]) -> bool:
-    return parameter.value is UNKNOWN and given.get(parameter.name) is None
+def missing(parameter: Parameter, values: Mapping[str, Any]) -> bool:
+    return parameter.value is UNKNOWN and values.get(parameter.name) is None
 
 
 def check_storable(tree: Any, *path: str | int) -> None:
