@@ -33,7 +33,7 @@ def held(stack: StackFacts, name: str, key: str = "", since: float | None = None
     return Waiting(name, Why.LOCKED, (), text, since, stack.lock_ends_at, key)
 
 
-def asked_of(stack: StackFacts, row: Resource) -> str:
+def required_action(stack: StackFacts, row: Resource) -> str:
     """Return the action that the maintenance of a stack requires of a resource, or "" for none."""
     action = stack.action
     if kind_of(row.type) == "stack":
@@ -57,7 +57,7 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
     if row.revision == stack.revision and row.action in MAINTENANCE and not row.busy:
         failed = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         return failed if row.failed and not stack.thorough else SETTLED
-    action = asked_of(stack, row)
+    action = required_action(stack, row)
     if not action:
         return SETTLED
     # To record an action here would lose that the row has failed, so it stays as it is.

@@ -44,7 +44,7 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
     row.acted_at = row.due_at = None
     row.attempts = row.retries = 0
     row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=snapshot_token(row.key, row.revision))
-    step = _ask(world, row)
+    step = _request(world, row)
     step.events.append(outcome.event_of(row, row.status, row.reason))
     return step
 
@@ -63,7 +63,7 @@ def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:
     return Settled(Step(Verb.RECORD, row, events=[begun, outcome.event_of(row, row.status, row.reason)]))
 
 
-def _ask(world: World, row: Resource) -> Step:
+def _request(world: World, row: Resource) -> Step:
     """Request the snapshot. It is made only once, however often it is requested, since the token is the same."""
     row.attempts += 1
     row.acted_at = row.due_at = None
@@ -83,7 +83,7 @@ def go_on(world: World, row: Resource, now: float) -> Decision:
     if kind_of(row.type) == "stack":
         return _inside(world, row, now)
     if row.acted_at is None:
-        return _ask(world, row)
+        return _request(world, row)
     look = world.seen[row.key].observation if row.key in world.seen else NEVER_SEEN
     if look.presence is Presence.ABSENT:
         return _failed(world, row, snapshot_state.TOO_LATE, now)
@@ -99,7 +99,7 @@ def _being_made(world: World, row: Resource, now: float) -> Decision:
     if mine is None:
         due_at = (row.acted_at or now) + world.listing_lag_s + RETRY.delay_s(row.attempts)
         if due_at <= now:
-            return _ask(world, row)
+            return _request(world, row)
         return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
     if mine.get("status") == snapshot_state.AVAILABLE:
         part = Part(snapshot_state.token_of(row), row.name, kind_of(row.type), str(mine["id"]))
