@@ -4,7 +4,7 @@ It does no I/O and knows no clock, threads or randomness: the same world gives t
 
 - `frontier`: what may be done in a shard now, in the order of its dependencies
 - `decide`: which subject decides about a resource
-- `context`, `acts`: what all decisions about a shard share, and how their acts are carried out
+- `context`: what all decisions about a shard share; `acts` carries them out, `gates` puts them off
 - `outcome`: what an answer of a cloud means for a row
 - `lifecycle`: creation, update, replacement, healing, deletion, adoption, a module for each
 - `actions`: check, suspend and resume, lock and unlock, snapshot and restore

@@ -11,7 +11,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
-from homeostat.planner.lifecycle import create, external, heal, replace, update
+from homeostat.planner.lifecycle import create, external, heal, in_progress, replace, update
 
 
 class IntendedActs:
@@ -34,6 +34,9 @@ class IntendedActs:
 
     def update(self, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
         return update.update(self._context, want, row, before, now)
+
+    def go_on(self, definition: Definition, row: Resource, now: float) -> Decision:
+        return in_progress.decide(self._context, definition, row, now)
 
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
         return heal.heal(self._context, row, verdict, now, step)

@@ -65,6 +65,9 @@ class Acts(Protocol):
             before: Properties, with defaults, that the thing has for certain; empty if that is not known.
         """
 
+    def go_on(self, definition: Definition, row: Resource, now: float) -> Decision:
+        """Carry on the act that is in progress."""
+
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
         """Bring a thing back in place, by a step that updates it or operates on it."""
 
@@ -78,6 +81,29 @@ class Acts(Protocol):
         """Refuse an act that the environment forbids."""
 
 
+class Gates(Protocol):
+    """Puts off what was decided; `planner.gates` does, and a preview passes them all."""
+
+    def stop(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
+        """Stop a resource at a hook, or since a replaced thing came back; None where it goes on."""
+
+    def held_back(
+        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+    ) -> Decision | None:
+        """Return why a thing is not healed yet, or the step that requests consent; None if it may be healed.
+
+        Args:
+            gone: Whether the thing is absent.
+            destroys: Whether another thing would be made in its place.
+        """
+
+    def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
+        """Have the owner look for a missing thing once more; None once that was done."""
+
+    def begin_healing(self, step: Step) -> None:
+        """Count the row of a step as being healed."""
+
+
 class Context:
     """What the decisions about one shard share.
 
@@ -86,9 +112,8 @@ class Context:
         current: Name -> the row that stands for it; the frontier keeps it up to date.
         keys: Supply of fresh row keys, since randomness is an input.
         acts: Makes what carries out the acts.
+        gates: Makes what puts them off.
         scope: Resolves references and attributes; None to resolve them from the rows.
-        is_preview: Whether what is decided is only noted: neither hooks nor the limits on healing put an act off, and
-            what is in progress counts as done.
         judges: Whether what was seen to be wrong counts, although it is not known to be left alone.
 
     Attributes:
@@ -103,17 +128,16 @@ class Context:
         current: dict[str, Resource],
         keys: Iterator[str],
         acts: "Callable[[Context], Acts]",
+        gates: "Callable[[Context], Gates]",
         scope: RowScope | None = None,
         *,
-        is_preview: bool = False,
         judges: bool = True,
     ) -> None:
         self.world = world
         self.current = current
         self.keys = keys
-        self.acts = acts(self)
+        self.acts, self.gates = acts(self), gates(self)
         self.scope = scope or RowScope(world, current)
-        self.is_preview = is_preview
         self.judges = judges
         self.weights = ShardWeight(world, current)
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}

@@ -6,12 +6,13 @@ from homeostat.model.desired import Definition
 from homeostat.model.intent import adoption_of
 from homeostat.model.plan import Decision, Step
 from homeostat.model.stack_actions import MAINTENANCE
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner.actions import check, maintenance, snapshot
 from homeostat.planner.acts import IntendedActs
 from homeostat.planner.context import Context
+from homeostat.planner.gates import LiveGates
 from homeostat.planner.lifecycle import (
     adopt,
     at_rest,
@@ -19,15 +20,12 @@ from homeostat.planner.lifecycle import (
     delete,
     external,
     failure,
-    hooks,
     in_progress,
-    intents,
     marked,
     replace,
 )
-from homeostat.planner.policies import healing, unhealthy
+from homeostat.planner.policies import unhealthy
 from homeostat.resources.registry import is_renamed
-from homeostat.templates.registry import PRE_CREATE, PRE_UPDATE
 
 
 class Decider:
@@ -39,7 +37,7 @@ class Decider:
     """
 
     def __init__(self, world: World, current: dict[str, Resource], keys: Iterator[str]) -> None:
-        self._context = Context(world, current, keys, IntendedActs)
+        self._context = Context(world, current, keys, IntendedActs, LiveGates)
 
     @property
     def healing(self) -> set[str]:
@@ -75,12 +73,7 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     # Such a row is in progress here: `_left_as_is` has decided about all others.
     if row is not None and check.only_finishes(context.world):
         return in_progress.finish(context, definition, row, now)
-    # First: a thing that came back makes its replacement superfluous, so no hook of the replacement may stop it.
-    stopped = (
-        healing.came_back(context, definition, row, now)
-        or _stop_before(context, definition, row, now)
-        or _stop_after(context, row, now)
-    )
+    stopped = context.gates.stop(definition, row, now)
     if stopped is not None:
         return stopped
     if _is_external(context, definition, row):
@@ -103,7 +96,7 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
         halted = halted or replace.wait_for_predecessor(context, row) or context.missing_requirements(definition)
         return halted or context.acts.begin(definition, row, now)
     if row.busy:
-        return in_progress.decide(context, definition, row, now)
+        return context.acts.go_on(definition, row, now)
     mark = unhealthy.mark_of(row)
     if mark is not None:
         return marked.decide(context, definition, row, mark, now)
@@ -157,41 +150,3 @@ def _held(context: Context, definition: Definition, row: Resource | None) -> Wai
     if row.failed:
         return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
     return None
-
-
-def _stop_before(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
-    """Stop at a hook before anything is done about the resource for this revision."""
-    if context.is_preview:
-        return None
-    overtaken = hooks.interrupted(context.world, row) if row is not None else None
-    if overtaken is not None or not definition.hooks:
-        return overtaken
-    if row is None or row.action == Action.INIT:
-        return _stop_before_creation(context, definition, row, now)
-    newer = context.is_newer(row)
-    if PRE_UPDATE in definition.hooks and newer:
-        return hooks.stop(context.world, row, PRE_UPDATE, now)
-    return None
-
-
-def _stop_before_creation(
-    context: Context, definition: Definition, row: Resource | None, now: float
-) -> Step | Waiting | None:
-    if PRE_CREATE not in definition.hooks or not hooks.holds(context.world, PRE_CREATE):
-        return None
-    if row is not None:
-        return hooks.stop(context.world, row, PRE_CREATE, now)
-    # The stop has to be stored, so the row is stored earlier than usual, as INIT.
-    fresh = intents.new_row(context, definition, now)
-    step = hooks.stop(context.world, fresh, PRE_CREATE, now)
-    if isinstance(step, Step):
-        step.inserted = True
-    return step
-
-
-def _stop_after(context: Context, row: Resource | None, now: float) -> Step | Waiting | None:
-    """Stop at a hook once the resource is complete."""
-    if context.is_preview:
-        return None
-    hook = hooks.due(context.world, row) if row is not None and row.status == Status.COMPLETE else ""
-    return hooks.stop(context.world, row, hook, now) if row is not None and hook else None

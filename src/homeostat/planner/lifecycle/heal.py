@@ -49,8 +49,8 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
     gone = verdict.condition is Condition.ABSENT
-    stopped = healing.held_back(context, row, verdict.reason, now, gone=gone)
-    stopped = stopped or (healing.look_once_more(context, row, now) if gone else None)
+    stopped = context.gates.held_back(row, verdict.reason, now, gone=gone)
+    stopped = stopped or (context.gates.look_once_more(row, now) if gone else None)
     if stopped is not None:
         return stopped
     noticed = outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK)
@@ -68,20 +68,20 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
         # A broken thing may hold the address or name that the new one needs (ADR 0009).
         step = context.acts.delete_first(definition, row, now)
     if not never_well:
-        healing.begin_healing(context, step)
+        context.gates.begin_healing(step)
     if not known:
         step.events.insert(0, noticed)
     return step
 
 
 def replace(context: Context, definition: Definition, row: Resource, reason: str, now: float) -> Decision:
-    stopped = healing.held_back(context, row, reason, now)
+    stopped = context.gates.held_back(row, reason, now)
     if stopped is not None:
         return stopped
     never_well = healing.was_never_well(row)
     step = context.acts.replace(definition, row, now, reason)
     if not never_well:
-        healing.begin_healing(context, step)
+        context.gates.begin_healing(step)
     return step
 
 
@@ -106,7 +106,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     due_at = row.updated_at + delay_s if delay_s else now
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
-    stopped = healing.held_back(context, row, verdict.reason, now, destroys=False)
+    stopped = context.gates.held_back(row, verdict.reason, now, destroys=False)
     if stopped is not None:
         return stopped
     never_well = healing.was_never_well(row)
@@ -121,5 +121,5 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     row.acted_at = row.due_at = row.asked_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now
     if not never_well:
-        healing.begin_healing(context, step)
+        context.gates.begin_healing(step)
     return step

@@ -19,11 +19,9 @@ from homeostat.resources.registry import type_of
 def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     if row.action == Action.ADOPT:
         return adopt.go_on(context, row, now)
-    if context.is_preview:
-        return _redirect(context, definition, row, now) or update.compare(context, definition, row, now)
     # Before the old act is waited for: a newer revision frees a resource from what would never become ready (CV14).
     if row.revision != context.world.stack.revision:
-        changed = _redirect(context, definition, row, now)
+        changed = redirect(context, definition, row, now)
         if changed is not None:
             return changed
     # The intent is stored and its outcome is not known: a crash came between, or an answer was lost.
@@ -70,7 +68,7 @@ def finish(context: Context, definition: Definition, row: Resource, now: float) 
     return _building(row, verdict, visible_at if late else verdict.due_at)
 
 
-def _redirect(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
+def redirect(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
     """Decide about a resource in progress for which a newer revision came (CV2, CV14).
 
     None where the newer revision wants the same, or where the outcome of the act has to be known first.

@@ -9,7 +9,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner.actions import check
 from homeostat.planner.context import Context
-from homeostat.planner.policies import healing, unhealthy
+from homeostat.planner.policies import unhealthy
 from homeostat.planner.policies.unhealthy import Mark
 
 
@@ -37,12 +37,12 @@ def _replace(context: Context, definition: Definition, row: Resource, mark: Mark
     gone = context.missing_requirements(definition)
     if gone is not None:
         return gone
-    stopped = healing.held_back(context, row, mark.reason, now, destroys=not updated)
+    stopped = context.gates.held_back(row, mark.reason, now, destroys=not updated)
     if isinstance(stopped, Waiting) and mark.expires_at is not None:
         return replace(stopped, due_at=min(mark.expires_at, stopped.due_at or mark.expires_at))
     if stopped is not None:
         return stopped
     row.attempts = 0
     step = context.acts.replace(definition, row, now, f"it is marked unhealthy: {mark.reason}")
-    healing.begin_healing(context, step)
+    context.gates.begin_healing(step)
     return step

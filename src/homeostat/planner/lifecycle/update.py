@@ -107,7 +107,9 @@ def replacement_reason(
         Terminal: As above.
     """
     unknown = (
-        frozenset(name for name, value in after.items() if holds(value, UNKNOWN)) if context.is_preview else frozenset()
+        frozenset(name for name, value in after.items() if holds(value, UNKNOWN))
+        if context.scope.unknown is UNKNOWN
+        else frozenset()
     )
     if unknown:
         return _known_reason(context, want, row, before, after, unknown)

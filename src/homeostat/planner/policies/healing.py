@@ -50,8 +50,6 @@ def held_back(
         gone: Whether the thing is absent.
         destroys: Whether another thing would be made in its place.
     """
-    if context.is_preview:
-        return None
     # A user's request for this one resource overrides all limits; what is being healed has its place under the
     # brake; and to retry a creation is not healing.
     if row.asked_at is not None or HEALING in (row.marks or {}) or was_never_well(row):
@@ -94,8 +92,6 @@ def _requires(context: Context, name: str, other: str) -> bool:
 
 def begin_healing(context: Context, step: Step) -> None:
     """Mark the row of a step that heals: from now on it counts as being healed."""
-    if context.is_preview:
-        return
     row = step.row
     # The step has failed before it began: nothing is being healed.
     if not (row.busy or row.action == Action.INIT):
@@ -136,7 +132,7 @@ def _request_consent(context: Context, row: Resource, reason: str, now: float) -
 
 def look_once_more(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     """Have the owner look for a missing thing, some time after the first look; None once that was done."""
-    if context.is_preview or row.key in context.world.looked or not outcome.is_looked_for(row):
+    if row.key in context.world.looked or not outcome.is_looked_for(row):
         return None
     if row.due_at is not None and row.due_at > now:
         return Waiting(row.name, Why.UNSEEN, (), MISSED, row.updated_at, row.due_at, row.key)
@@ -159,8 +155,6 @@ def came_back(context: Context, definition: Definition, row: Resource | None, no
 
     The predecessor stays, and this row becomes a leftover.
     """
-    if context.is_preview:
-        return None
     old = context.world.rows.get(row.replaces or "") if row is not None else None
     if row is None or old is None or not is_lost(old) or old.deleting or old.replaced_by != row.key:
         return None

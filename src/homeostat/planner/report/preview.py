@@ -14,7 +14,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import decide
-from homeostat.planner.lifecycle import external
+from homeostat.planner.lifecycle import external, in_progress, update
 from homeostat.planner.lifecycle.delete import RETAINED
 from homeostat.planner.scope import RowScope
 from homeostat.resources.base import ResourceType
@@ -88,8 +88,8 @@ class ShardPreviewer:
             current,
             iter(()),
             lambda context: NotedActs(context, self._notes),
+            OpenGates,
             _Scope(world, current, self._notes),
-            is_preview=True,
             judges=looks,
         )
 
@@ -158,6 +158,11 @@ class NotedActs:
         row.deletion_policy = want.definition.deletion_policy
         return step
 
+    def go_on(self, definition: Definition, row: Resource, now: float) -> Decision:
+        # What is in progress counts as done.
+        redirected = in_progress.redirect(self._context, definition, row, now)
+        return redirected or update.compare(self._context, definition, row, now)
+
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
         return self._note(row.name, Fate.UPDATED, f"it is brought back: {verdict.reason}")
 
@@ -189,6 +194,25 @@ class NotedActs:
             note.changed = _differing(type_of(note.row.type), note.before, note.after)
         world = self._context.world
         return Step(Verb.RECORD, note.row or Resource("", world.stack.id, world.shard, name, note.type))
+
+
+class OpenGates:
+    """Gates that put off nothing: a hook or a limit on healing does not change what an act is."""
+
+    def __init__(self, context: Context) -> None:
+        pass
+
+    def stop(self, definition: Definition, row: Resource | None, now: float) -> None:
+        return None
+
+    def held_back(self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True) -> None:
+        return None
+
+    def look_once_more(self, row: Resource, now: float) -> None:
+        return None
+
+    def begin_healing(self, step: Step) -> None:
+        return None
 
 
 class _Scope(RowScope):

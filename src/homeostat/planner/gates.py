@@ -1,0 +1,71 @@
+"""Gates: hooks, consent, the brake on healing and second looks, which put off what was decided. Pure."""
+
+from homeostat.model.desired import Definition
+from homeostat.model.plan import Decision, Step
+from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting
+from homeostat.model.world import Resource
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import hooks, intents
+from homeostat.planner.policies import healing
+from homeostat.templates.registry import PRE_CREATE, PRE_UPDATE
+
+
+class LiveGates:
+    """The gates of one shard; see `planner.context.Gates`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def stop(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
+        # A thing that came back makes its replacement superfluous, so no hook of the replacement may stop it.
+        return (
+            healing.came_back(self._context, definition, row, now)
+            or _stop_before(self._context, definition, row, now)
+            or _stop_after(self._context, row, now)
+        )
+
+    def held_back(
+        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+    ) -> Decision | None:
+        return healing.held_back(self._context, row, reason, now, gone=gone, destroys=destroys)
+
+    def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
+        return healing.look_once_more(self._context, row, now)
+
+    def begin_healing(self, step: Step) -> None:
+        healing.begin_healing(self._context, step)
+
+
+def _stop_before(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
+    """Stop at a hook before anything is done about the resource for this revision."""
+    overtaken = hooks.interrupted(context.world, row) if row is not None else None
+    if overtaken is not None or not definition.hooks:
+        return overtaken
+    if row is None or row.action == Action.INIT:
+        return _stop_before_creation(context, definition, row, now)
+    newer = context.is_newer(row)
+    if PRE_UPDATE in definition.hooks and newer:
+        return hooks.stop(context.world, row, PRE_UPDATE, now)
+    return None
+
+
+def _stop_before_creation(
+    context: Context, definition: Definition, row: Resource | None, now: float
+) -> Step | Waiting | None:
+    if PRE_CREATE not in definition.hooks or not hooks.holds(context.world, PRE_CREATE):
+        return None
+    if row is not None:
+        return hooks.stop(context.world, row, PRE_CREATE, now)
+    # The stop has to be stored, so the row is stored earlier than usual, as INIT.
+    fresh = intents.new_row(context, definition, now)
+    step = hooks.stop(context.world, fresh, PRE_CREATE, now)
+    if isinstance(step, Step):
+        step.inserted = True
+    return step
+
+
+def _stop_after(context: Context, row: Resource | None, now: float) -> Step | Waiting | None:
+    """Stop at a hook once the resource is complete."""
+    hook = hooks.due(context.world, row) if row is not None and row.status == Status.COMPLETE else ""
+    return hooks.stop(context.world, row, hook, now) if row is not None and hook else None
