@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from homeostat.model.status import GONE, Action, State, Status
+from homeostat.model.status import GONE, STATES, Action, State, Status
 
 
 class Effect(Enum):
@@ -196,3 +196,9 @@ def stack_may(before: State | None, after: State) -> bool:
     if was == action and status == Status.IN_PROGRESS:
         return True
     return then == Status.IN_PROGRESS and rules is not None and rules.follows is not None and was in rules.follows
+
+
+STACK_TRANSITIONS: frozenset[tuple[State | None, State]] = frozenset(
+    (before, after) for before in (None, *STATES) for after in STATES if stack_may(before, after)
+)
+"""`stack_may` as a table."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from homeostat.model.errors import Bug
+
 
 class Action(StrEnum):
     INIT = "INIT"
@@ -89,3 +91,29 @@ def _same_action(action: str, status: str, then: str) -> bool:
     if status == Status.COMPLETE:
         return action != Action.CREATE and (then == Status.IN_PROGRESS or (then, action) in _AT_ONCE)
     return True
+
+
+STATES: tuple[State, ...] = tuple((action, status) for action in Action for status in Status)
+RESOURCE_TRANSITIONS: frozenset[tuple[State | None, State]] = frozenset(
+    (before, after) for before in STATES for after in STATES if resource_may(before, after)
+)
+"""`resource_may` as a table."""
+
+
+def check_transition(
+    legal: frozenset[tuple[State | None, State]], subject: str, before: State | None, after: State
+) -> None:
+    """Check that a stack or resource may change from one state to the other.
+
+    Args:
+        legal: The table of legal transitions.
+        subject: What changes, for the message.
+        before: The state now; None for what does not exist yet.
+        after: The next state.
+
+    Raises:
+        Bug: It may not.
+    """
+    if (before, after) not in legal:
+        was = "nothing" if before is None else joined(*before)
+        raise Bug(f"{subject} cannot change from {was} to {joined(*after)}")

@@ -1,11 +1,12 @@
 """Which states may follow which."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
-from homeostat.model.stack_actions import stack_may
-from homeostat.model.status import State, resource_may
+from homeostat.model.errors import Bug
+from homeostat.model.stack_actions import STACK_TRANSITIONS, stack_may
+from homeostat.model.status import RESOURCE_TRANSITIONS, STATES, State, check_transition, resource_may
 
 
 def state(text: str) -> State:
@@ -85,3 +86,14 @@ def test_legal_lives_of_a_stack(path: list[str]) -> None:
 )
 def test_what_a_stack_never_does(before: str | None, after: str) -> None:
     assert not stack_may(state(before) if before is not None else None, state(after))
+
+
+def test_the_tables_say_what_the_rules_say() -> None:
+    assert all(resource_may(*pair) == (pair in RESOURCE_TRANSITIONS) for pair in product(STATES, STATES))
+    assert all(stack_may(*pair) == (pair in STACK_TRANSITIONS) for pair in product((None, *STATES), STATES))
+
+
+def test_an_illegal_transition_is_an_internal_error_that_names_its_subject() -> None:
+    check_transition(STACK_TRANSITIONS, "stack web", None, ("CREATE", "IN_PROGRESS"))
+    with pytest.raises(Bug, match="stack web cannot change from CREATE_COMPLETE to UPDATE_COMPLETE"):
+        check_transition(STACK_TRANSITIONS, "stack web", ("CREATE", "COMPLETE"), ("UPDATE", "COMPLETE"))

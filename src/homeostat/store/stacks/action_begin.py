@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, update
+from sqlalchemy import Connection, Row, delete, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
@@ -92,7 +92,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
     }
     # The unique index decides: a check before would race with other requests.
     try:
-        tx.execute(insert(schema.stack), values)
+        stack_state.insert(tx, values)
     except IntegrityError as error:
         raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
     revisions.store_revision(db, tx, new.id, 1, new.action, desired, now)
@@ -141,7 +141,7 @@ def revise(
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
     # A stack never has fewer shards than before: those beyond the new revision have rows to delete.
     stack_state.change(
-        tx, stack.id, {**begun, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns}
+        tx, stack, {**begun, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns}
     )
     # Only ever from False to True: rows that were written before may hold secrets of older revisions. The whole tree
     # changes at once, since values flow between its stacks.

@@ -113,7 +113,7 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
             if row.parent_id is None:
                 stored_trusts.release(tx, row.id)
                 stack_users.mark_stack_departed(tx, row.id)
-    stack_state.change(tx, row.id, values)
+    stack_state.change(tx, row, values)
     events.append(tx, row.id, [stack_state.stack_event(row.id, row.name, row.action, status, reason)], now)
     stack_state.wake_parent(tx, row, now)
     # A locked stack has nothing else to do, so its first shard is woken when the lock expires: that pass unlocks it.
@@ -139,7 +139,7 @@ def _restore_status(tx: Connection, row: Row[Any], now: float) -> None:
     before = row.lock.get(stack_state.BEFORE)
     if before is None or row.action != Action.UNLOCK:
         return
-    tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(**before))
+    stack_state.change(tx, row, before)
     event = stack_state.stack_event(row.id, row.name, before["action"], before["status"], before["reason"])
     events.append(tx, row.id, [event], now)
 

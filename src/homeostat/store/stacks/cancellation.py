@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, select
 
 from homeostat.model.stack_actions import CANCELLABLE
 from homeostat.model.status import Action, Status
@@ -36,7 +36,7 @@ def cancel(
     """
     table = schema.stack
     busy = (table.c.status == Status.IN_PROGRESS, table.c.action.in_(sorted(actions)))
-    tree = select(table.c.id, table.c.name, table.c.action, table.c.depth, table.c.parent_id)
+    tree = select(table.c.id, table.c.name, table.c.action, table.c.status, table.c.depth, table.c.parent_id)
     # The order of locks (ADR 0057): rows of stacks from the root down, then, below, shards from the deepest stack up.
     tree = tree.where(table.c.id.in_(stacks.tree_of(stack.id)), *busy).order_by(table.c.depth, table.c.id)
     found = list(tx.execute(row_lock(tree)))
@@ -56,8 +56,8 @@ def cancel(
 def _end(tx: Connection, found: Sequence[Row[Any]], action: str, now: float, reason: str) -> None:
     reason = reason or f"Stack {action} cancelled"
     ended = {"status": Status.FAILED, "reason": reason, "deadline": None, "step_at": None}
-    for some in _chunks([each.id for each in found]):
-        tx.execute(update(schema.stack).where(schema.stack.c.id.in_(some)).values(**ended))
+    for start in range(0, len(found), stacks.STACKS_PER_QUERY):
+        stack_state.change_all(tx, found[start : start + stacks.STACKS_PER_QUERY], ended)
     for each in found:
         event = stack_state.stack_event(each.id, each.name, action, Status.FAILED, reason)
         events.append(tx, each.id, [event], now)

@@ -1,13 +1,18 @@
-"""The action and the status of a stack: this module alone writes them."""
+"""The action and the status of stacks: this module alone writes them, and checks that each transition is legal.
 
-from collections.abc import Mapping
+An illegal transition is an internal error: the transaction is rolled back, and the shard is set aside.
+"""
+
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import sqlalchemy
 from sqlalchemy import Connection, Row, UpdateBase, bindparam, update
 
 from homeostat.model.plan import Event
-from homeostat.model.status import Status
+from homeostat.model.stack_actions import STACK_TRANSITIONS
+from homeostat.model.status import Status, check_transition
 from homeostat.store import events, schema
 from homeostat.store.shards import shards
 
@@ -25,14 +30,48 @@ def stack_event(stack_id: str, name: str, action: str, status: str, reason: str 
 
 def change_status_at_rest(tx: Connection, row: Row[Any], action: str, status: Status, reason: str, now: float) -> None:
     """Change the state that a stack at rest reports, with its event, and wake its parent."""
-    change(tx, row.id, {"action": action, "status": status, "reason": reason})
+    change(tx, row, {"action": action, "status": status, "reason": reason})
     events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
     wake_parent(tx, row, now)
 
 
-def change(tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
-    """Set some columns of a stack."""
-    tx.execute(_changing(tuple(values)), {f"new_{name}": value for name, value in values.items()} | {"this": stack_id})
+def insert(tx: Connection, values: Mapping[str, Any]) -> None:
+    """Insert the row of a new stack.
+
+    Raises:
+        Bug: A stack does not begin in this state.
+        IntegrityError: The project has a live stack of that name.
+    """
+    state = (values["action"], values["status"])
+    check_transition(STACK_TRANSITIONS, f"stack {values['id']} ({values['name']})", None, state)
+    tx.execute(sqlalchemy.insert(schema.stack), values)
+
+
+def change(tx: Connection, row: Row[Any], values: Mapping[str, Any]) -> None:
+    """Set some columns of a stack, its action and its status among them.
+
+    Args:
+        tx: The transaction.
+        row: The stack's row, locked.
+        values: Column -> new value.
+
+    Raises:
+        Bug: The stack may not change to that state.
+    """
+    _check(row, values)
+    tx.execute(_changing(tuple(values)), {f"new_{name}": value for name, value in values.items()} | {"this": row.id})
+
+
+def change_all(tx: Connection, rows: Sequence[Row[Any]], values: Mapping[str, Any]) -> None:
+    """Set the same columns of several stacks, see `change`."""
+    for row in rows:
+        _check(row, values)
+    tx.execute(update(schema.stack).where(schema.stack.c.id.in_([row.id for row in rows])).values(**values))
+
+
+def _check(row: Row[Any], values: Mapping[str, Any]) -> None:
+    after = (values.get("action", row.action), values.get("status", row.status))
+    check_transition(STACK_TRANSITIONS, f"stack {row.id} ({row.name})", (row.action, row.status), after)
 
 
 @cache
