@@ -12,11 +12,13 @@ from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, s
 from tests.waiting import until
 
 from homeostat.model.errors import Transient
+from homeostat.model.status import Action
 from homeostat.store.database import Database
 from homeostat.store.shards import leases, look_schedule, shards
 from homeostat.store.shards.shards import HEAL
 from homeostat.store.sql import lock_order
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import action_begin, stacks
+from homeostat.store.stacks.revisions import Desired
 
 ROOT, CHILD = "p-a", "p-b"
 """In the order in which their shards lie in the table."""
@@ -71,6 +73,48 @@ def test_nobody_waits_for_a_pass_that_waits_for_him(postgresql_database_url: str
 def _blocked(db: Database) -> bool:
     with db.read() as tx:
         return bool(tx.execute(BLOCKED).scalar_one())
+
+
+def with_a_secret(db: Database, tx: Connection) -> None:
+    desired = Desired("template", secret=True)
+    action_begin.revise(db, tx, locked(db, tx, ROOT), Action.UPDATE, desired, NOW, 60.0)
+
+
+TREE_ACTS: dict[str, Callable[[Database, Connection], None]] = {
+    "an update with the first secret": with_a_secret,
+    "abandoning": lambda db, tx: action_begin.abandon(db, tx, locked(db, tx, ROOT), NOW, 60.0),
+}
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("name", TREE_ACTS)
+def test_rows_of_a_tree_are_locked_in_one_order(postgresql_database_url: str, name: str) -> None:
+    db = Database(postgresql_database_url, time.time)
+    db.migrate()
+    add_stack(db, "a")
+    # In the table, the last one in the order of locks comes first.
+    for child in ("c", "b"):
+        add_stack(db, child, root_id=ROOT, parent_id=ROOT, parent_shard=0, depth=1)
+    with db.write() as tx:
+        tx.execute(text("UPDATE stack SET secret = false"))
+    troubles: list[str] = []
+
+    def act() -> None:
+        try:
+            with db.write() as tx:
+                TREE_ACTS[name](db, tx)
+        except Transient as error:
+            troubles.append(str(error))
+
+    other = threading.Thread(target=act)
+    with db.write() as tx:
+        locked(db, tx, "p-b")
+        other.start()
+        until(lambda: _blocked(db), "the other one to wait for the first nested stack")
+        locked(db, tx, "p-c")
+    other.join()
+    db.close()
+    assert troubles == []
 
 
 @pytest.mark.postgresql

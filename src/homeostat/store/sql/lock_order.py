@@ -39,6 +39,14 @@ def _in_order(*where: ColumnElement[bool]) -> Select[Any]:
     return chosen.with_for_update(of=shard, key_share=True)
 
 
+def take_stacks(tx: Connection, *where: ColumnElement[bool]) -> None:
+    """Lock the stacks that meet all conditions."""
+    if tx.dialect.name != "sqlite":
+        stack = schema.stack
+        rows = select(stack.c.id).where(*where).order_by(stack.c.depth, stack.c.id)
+        tx.execute(rows.with_for_update(key_share=True))
+
+
 def take_tree(tx: Connection, tree: Select[Any]) -> None:
     """Lock stacks and then all their shards.
 
@@ -46,9 +54,5 @@ def take_tree(tx: Connection, tree: Select[Any]) -> None:
         tx: The transaction.
         tree: Selects the ids of the stacks.
     """
-    if tx.dialect.name == "sqlite":
-        return
-    stack = schema.stack
-    rows = select(stack.c.id).where(stack.c.id.in_(tree)).order_by(stack.c.depth, stack.c.id)
-    tx.execute(rows.with_for_update(key_share=True))
+    take_stacks(tx, schema.stack.c.id.in_(tree))
     take_shards(tx, schema.shard.c.stack_id.in_(tree))

@@ -15,6 +15,7 @@ from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, shards
+from homeostat.store.sql import lock_order
 from homeostat.store.stacks import revisions, snapshots, stack_state, stacks
 from homeostat.store.stacks.revisions import EMPTY, Desired
 
@@ -147,6 +148,7 @@ def revise(
     # changes at once, since values flow between its stacks.
     if desired.secret and stack.secret is False:
         tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
+        lock_order.take_stacks(tx, *tree)
         tx.execute(update(schema.stack).where(*tree).values(secret=True))
     _wake_changed(db, tx, stack, desired, number, now, touched)
     # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
@@ -298,7 +300,9 @@ def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout
 def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> None:
     """Delete a stack and all nested in it without touching any of their things, for good (ADR 0035)."""
     table = schema.stack
-    tx.execute(update(table).where(table.c.id.in_(stacks.tree_of(stack.id))).values(spares=Spares.ALL))
+    tree = table.c.id.in_(stacks.tree_of(stack.id))
+    lock_order.take_stacks(tx, tree)
+    tx.execute(update(table).where(tree).values(spares=Spares.ALL))
     if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
         return
     # A deletion in progress that touches things begins again: nested stacks may have failed in it, and the stacks

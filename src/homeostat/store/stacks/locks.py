@@ -15,6 +15,7 @@ from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import StackFacts
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, stack_state, stacks
 
 Lock = Mapping[str, Any]
@@ -86,6 +87,7 @@ def lock(
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
     table, tree = schema.stack, stacks.tree_of(stack_id)
+    lock_order.take_stacks(tx, table.c.id.in_(tree))
     tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
     # The stacks left have a state to remember, or had a lock already; they are few.
     stateful = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
