@@ -13,9 +13,10 @@ from tests.wire.running import database, serving, working
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.combined import JoinedCloud
-from homeostat.clouds.heat_api import OWN, REGION_KIND, Region, Regions
+from homeostat.clouds.heat_api import REGION_KIND, Regions
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Answer, Change, Cloud, Creation, Operation
+from homeostat.clouds.regions import OWN, Region
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence

@@ -10,8 +10,8 @@ import pytest
 from tests.contract.local_things import Crash, Watching, home, made, operated, owned, seen, server
 from tests.waiting import until
 
-from homeostat.clouds.local import LocalCloud, processes, servers
-from homeostat.clouds.local.tree import remove_tree
+from homeostat.clouds.local import LocalCloud, processes, server_status, servers
+from homeostat.clouds.local.files import remove_tree
 from homeostat.clouds.port import ChangeNotice, Creation
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
@@ -46,7 +46,7 @@ def test_a_half_made_server_can_be_started_once_its_maker_is_gone(
         patched.setattr(processes, "launch", crash)
         with pytest.raises(Crash):
             server(cloud)
-    monkeypatch.setattr(servers, "_BUILD_S", 0.0)
+    monkeypatch.setattr(server_status, "BUILD_S", 0.0)
     (half,) = cloud.find("server", ["web"])
     assert half.properties["status"] == "stopped"
     assert half.properties["fault"]

@@ -17,11 +17,12 @@ from homeostat.builtin.cloud import Records
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy
 from homeostat.clouds.combined import JoinedCloud
-from homeostat.clouds.heat_api import OWN, Region, Regions
+from homeostat.clouds.heat_api import Regions
 from homeostat.clouds.identity.config import read_config
 from homeostat.clouds.identity.keystone import Keystone
 from homeostat.clouds.identity.trusts import Trusts
 from homeostat.clouds.identity.users import DomainUsers
+from homeostat.clouds.regions import OWN, Region
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.identity.stack_users import StackUsers
 from homeostat.identity.trusts import StackTrusts

@@ -1,9 +1,6 @@
 """Stacks that the tests of regions create in another service."""
 
-from homeostat.clouds.heat_api import (
-    Regions,
-    RemoteStacks,
-)
+from homeostat.clouds.heat_api import Regions, RemoteStacks
 from homeostat.clouds.port import Creation
 
 TEXT = """

@@ -12,19 +12,9 @@ import pytest
 
 from homeostat.api.access.auth import BasicAccess
 from homeostat.clouds import heat_api
-from homeostat.clouds.heat_api import (
-    KIND,
-    OWN,
-    VALIDATE,
-    Login,
-    Refused,
-    Region,
-    Regions,
-    RemoteStacks,
-    read_logins,
-    read_regions,
-)
+from homeostat.clouds.heat_api import KIND, VALIDATE, Refused, Regions, RemoteStacks
 from homeostat.clouds.port import Operation
+from homeostat.clouds.regions import OWN, Login, Region, read_logins, read_regions
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
 from homeostat.model.observed import Observation
 from tests.wire.remote_stacks import TEXT, P, intent, stacks_of

@@ -19,16 +19,9 @@ from keystoneauth1.session import Session
 from homeostat.api.access.auth import NoAccess
 from homeostat.clouds import heat_api
 from homeostat.clouds.combined import JoinedCloud
-from homeostat.clouds.heat_api import (
-    KIND,
-    OUTPUTS_S,
-    OWN,
-    REGION_KIND,
-    Region,
-    Regions,
-    RemoteStacks,
-)
+from homeostat.clouds.heat_api import KIND, OUTPUTS_S, REGION_KIND, Regions, RemoteStacks
 from homeostat.clouds.port import Change, Creation, Operation
+from homeostat.clouds.regions import OWN, Region
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.observed import Observation, Presence

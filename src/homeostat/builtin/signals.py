@@ -25,7 +25,7 @@ from homeostat.resources.families import deployments
 from homeostat.resources.families.access import DEPLOYED
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.deployments import DEPLOYMENT
-from homeostat.resources.families.scaling import POLICY_KIND
+from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
 from homeostat.resources.registry import kind_of, of_kind
 from homeostat.store import events

@@ -1,8 +1,10 @@
-"""Clouds: the port that convergence uses, and its adapters.
+"""The port to clouds and its adapters, which know nothing of each other.
 
-- `port`: what every cloud does
-- `local`, `simulated`, `heat_api`: processes of this machine, a cloud in memory, other services of this kind
-- `installed`, `combined`: clouds of other packages; several clouds as one
+- `port`: what a cloud does; what things there are is in `homeostat.kinds`
+- `local`: servers, networks and volumes on this machine
+- `simulated`: in memory, on virtual time
+- `heat_api`: stacks in other regions, which `regions` names
 - `identity`: Keystone
-- `credentials`, `outbound`: tokens for calls without a user's request; guarded requests to URLs that users name
+- `outbound`: requests to addresses that users name
+- `installed`, `combined`: adapters of installed packages, and several adapters as one cloud
 """

@@ -97,7 +97,8 @@ def regions(settings: ServiceSettings, credentials: "Credentials | None") -> "Re
     Raises:
         Usage: A setting is wrong; the error says which.
     """
-    from homeostat.clouds.heat_api import Regions, read_logins, read_regions
+    from homeostat.clouds.heat_api import Regions
+    from homeostat.clouds.regions import read_logins, read_regions
 
     try:
         logins = read_logins(settings.region_logins.read_text()) if settings.region_logins is not None else {}

@@ -3,7 +3,7 @@
 from homeostat.builtin.kinds.base import SIGNED_BY, RecordKind
 from homeostat.builtin.sessions import RecordSession
 from homeostat.clouds.port import Creation
-from homeostat.resources.families.scaling import POLICY_KIND
+from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.resources.signals import Transport
 from homeostat.store.builtin.records import Owner, Record
 

@@ -1,4 +1,15 @@
-"""The local cloud: `LocalCloud(root)` is the port's adapter for this machine."""
+"""The local cloud: `LocalCloud(root)` is the port's adapter for this machine.
+
+- `cloud`: the port; each kind is served by a `Family`
+- `family`: what all families share
+- `servers`, `storage`, `networks`, `floating_ips`, `load_balancers`, `flavors`, `snapshots`: the families
+- `server_ports`, `server_boot`, `server_status`: parts of servers
+- `tree`, `tree_snapshot`, `files`: the state on disk, a view of it for one batch, and its files
+- `processes`, `guest`, `landlock`: the processes of servers
+- `forwarder`, `forwarder_files`: the processes of load balancers and floating IPs
+- `watcher`: notices of changes
+- `catalogue`, `addresses`, `inventory`, `project_migration`: images and flavors, loopback addresses, what there is
+"""
 
 from homeostat.clouds.local.cloud import LocalCloud
 

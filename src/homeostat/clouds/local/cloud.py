@@ -23,7 +23,9 @@ from homeostat.clouds.local import (
 )
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Family
-from homeostat.clouds.local.tree import Tree, TreeSnapshot, scan
+from homeostat.clouds.local.files import scan
+from homeostat.clouds.local.tree import Tree
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.local.watcher import Watcher
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.model.errors import Terminal, Transient, Uncertain, ambiguous

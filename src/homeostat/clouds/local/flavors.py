@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.clouds.local.family import Facts, Family
-from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
+from homeostat.clouds.local.tree import ThingRecord
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.model.errors import Terminal
 
 APART = "anti-affinity"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.clouds.local import processes
-from homeostat.clouds.local.tree import write_whole
+from homeostat.clouds.local.files import write_whole
 
 STATE = "state.json"
 """File in the directory with what the process reports."""

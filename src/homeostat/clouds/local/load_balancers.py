@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from homeostat.clouds.local import forwarder_files, networks, processes
 from homeostat.clouds.local.family import Facts, Family, Refers
-from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
+from homeostat.clouds.local.tree import ThingRecord
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal
 

@@ -10,7 +10,8 @@ from typing import Any
 from homeostat.clouds.local.addresses import choose, default_pools, loopback_block, parse_network, reached_as
 from homeostat.clouds.local.family import Facts, Family, Refers, identity
 from homeostat.clouds.local.tree import BUILT_IN as BUILT_IN_TOKEN
-from homeostat.clouds.local.tree import ThingRecord, Tree, TreeSnapshot
+from homeostat.clouds.local.tree import ThingRecord, Tree
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Creation
 from homeostat.model.errors import Terminal, Transient
 

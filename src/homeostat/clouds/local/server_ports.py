@@ -6,7 +6,8 @@ from typing import Any
 
 from homeostat.clouds.local import networks
 from homeostat.clouds.local.addresses import reached_as
-from homeostat.clouds.local.tree import ThingRecord, TreeSnapshot
+from homeostat.clouds.local.tree import ThingRecord
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 
 Entries = list[Mapping[str, Any]]
 

@@ -22,21 +22,20 @@ from typing import Any
 from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Facts, Family, Item, merged
+from homeostat.clouds.local.files import remove_tree, write_whole
 from homeostat.clouds.local.flavors import join_group
+from homeostat.clouds.local.server_boot import link, prepare_boot
 from homeostat.clouds.local.server_ports import entries_of, free_token, own_port, retained_ports
+from homeostat.clouds.local.server_status import STILL, reborn, refuse_if_locked, status_of
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.storage import volume_data
-from homeostat.clouds.local.tree import ThingRecord, Tree, TreeSnapshot, remove_tree, write_whole
+from homeostat.clouds.local.tree import ThingRecord, Tree
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal, Transient
-from homeostat.resources.user_data import boot_of
 
 _CHUNK = 64
-_BUILD_S = 10.0
-"""Seconds for which a server without a process counts as being built; later, the process that built it has died."""
 _GRACE_S = 2.0
-_STILL = {"paused": "unpause", "suspended": "resume"}
-"""Power of a server whose processes are stopped -> the operation that continues them."""
 _VARIABLE_SIZE_MAX = 4096
 
 
@@ -80,7 +79,7 @@ class Servers(Family):
         if "networks" in changed:
             facts["plugged"] = False
         if changed & {"image", "user_data"}:
-            facts.update(_reborn(wipe=True))
+            facts.update(reborn(wipe=True))
         return facts
 
     def _checked(self, look: TreeSnapshot, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
@@ -243,7 +242,7 @@ class Servers(Family):
                 self._plugged(look, look.get("server", record.id))
         # Recorded before the launch: if this process dies in between, the server counts as being built for a while, and
         # the next start ends whatever was launched.
-        record = self._note(record.id, **_reborn(), lives=record.facts["lives"] + 1)
+        record = self._note(record.id, **reborn(), lives=record.facts["lives"] + 1)
         if record.facts["wipe"] and os.path.isdir(f"{directory}/root"):
             remove_tree(f"{directory}/root")
         self._prepare(record, directory)
@@ -253,11 +252,11 @@ class Servers(Family):
     def _prepare(self, record: ThingRecord, directory: str) -> None:
         self._prepare_root(record, f"{directory}/root")
         os.makedirs(f"{directory}/dev", exist_ok=True)
-        _link("../dev", f"{directory}/root/dev")
+        link("../dev", f"{directory}/root/dev")
         for letter, volume in zip("abcdefghij", record.facts["volume_ids"], strict=False):
-            _link(volume_data(self.tree, volume), f"{directory}/dev/vd{letter}")
+            link(volume_data(self.tree, volume), f"{directory}/dev/vd{letter}")
         self._write_metadata(record)
-        _prepare_boot(directory, str(record.spec.get("user_data") or ""))
+        prepare_boot(directory, str(record.spec.get("user_data") or ""))
 
     def _prepare_root(self, record: ThingRecord, root: str) -> None:
         """Make the disk if it does not exist: empty, or a copy of the server snapshot that the image names."""
@@ -331,9 +330,9 @@ class Servers(Family):
                 processes.resume(directory)
 
     def _start(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
-        if record.facts["power"] in _STILL and self._alive(record):
+        if record.facts["power"] in STILL and self._alive(record):
             power = record.facts["power"]
-            raise Terminal(f"server {record.id} is {power}: {_STILL[power]} it")
+            raise Terminal(f"server {record.id} is {power}: {STILL[power]} it")
         if self._alive(record) and not record.facts["wipe"]:
             return
         self._live(self._note(record.id, power="running"))
@@ -346,7 +345,7 @@ class Servers(Family):
     def _reboot(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         refuse_if_locked(record, "rebooted")
         hard = str(arguments.get("type") or "SOFT").upper() == "HARD"
-        self._note(record.id, power="running", **_reborn())
+        self._note(record.id, power="running", **reborn())
         processes.end([self.tree.directory("server", record.id)], 0.0 if hard else _GRACE_S)
         self._live(record)
 
@@ -401,7 +400,7 @@ class Servers(Family):
             rebuilt = replace(
                 current,
                 spec=spec,
-                facts={**current.facts, **checked, **_reborn(wipe=True), "power": "running"},
+                facts={**current.facts, **checked, **reborn(wipe=True), "power": "running"},
             )
             look.store(rebuilt)
         self._live(rebuilt)
@@ -443,7 +442,7 @@ class Servers(Family):
         for network, entry in addresses:
             by_network.setdefault(network, []).append(entry)
         alive = processes.life(directory)
-        status, fault = _status(record, alive)
+        status, fault = status_of(record, alive)
         return {
             "metadata": {},
             **record.spec,
@@ -472,70 +471,7 @@ class Servers(Family):
         return found
 
 
-def _status(record: ThingRecord, alive: processes.Life | None) -> tuple[str, str | None]:
-    """Return status and fault."""
-    facts = record.facts
-    if facts.get("deleting"):
-        return "deleting", None
-    if alive and not facts["wipe"]:
-        running = "active" if alive.booted else "building"
-        return (facts["power"] if facts["power"] in _STILL else running), None
-    if facts["power"] == "stopped":
-        return "stopped", None
-    if facts["pid"] is not None:
-        return "stopped", f"its process ended (was pid {facts['pid']})"
-    if time.time() - facts["begun_at"] < _BUILD_S:
-        return "building", None
-    return "stopped", "its start was interrupted"
-
-
-def _reborn(**facts: Any) -> Facts:
-    """Return the facts of a server whose guest is about to be started."""
-    return {"begun_at": time.time(), "pid": None, **facts}
-
-
-def refuse_if_locked(record: ThingRecord, participle: str) -> None:
-    if record.facts.get("locked"):
-        raise Terminal(f"server {record.id} is locked and cannot be {participle}: unlock it first")
-
-
 def _is_made(look: TreeSnapshot, entity: str, key: str) -> bool:
     """Return whether this is the id or name of a created flavor, besides those of the catalogue."""
     made = look.all("flavor") if entity == "flavor" else {}
     return key in made or any(key in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())
-
-
-def _prepare_boot(directory: str, user_data: str) -> None:
-    """Write the scripts that the guest runs at boot, and the files that came with them.
-
-    Multi-part user data are split here and not in the guest, which must start quickly.
-    """
-    for name in ("scripts", "files"):
-        if os.path.isdir(f"{directory}/{name}"):
-            remove_tree(f"{directory}/{name}")
-    for name in ("user-data", "left"):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{directory}/{name}")
-    if user_data:
-        write_whole(f"{directory}/user-data", user_data, 0o700)
-    boot = boot_of(user_data)
-    if boot is None:
-        return
-    for name, contents in (("files", boot.files), ("scripts", _numbered(boot.scripts))):
-        os.makedirs(f"{directory}/{name}", 0o700)
-        for file, content in contents.items():
-            write_whole(f"{directory}/{name}/{file}", content, 0o700)
-    if boot.left:
-        write_whole(f"{directory}/left", "".join(f"{line}\n" for line in boot.left))
-
-
-def _numbered(scripts: Sequence[str]) -> dict[str, str]:
-    return {f"{number:03}": script for number, script in enumerate(scripts)}
-
-
-def _link(target: str, path: str) -> None:
-    """Make a link to `target`, unless the user's script has put something else there."""
-    if os.path.islink(path):
-        os.unlink(path)
-    if not os.path.exists(path):
-        os.symlink(target, path)

@@ -18,7 +18,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from homeostat.clouds.local.family import Family, identity
-from homeostat.clouds.local.tree import MissingRecord, ThingRecord, Tree, TreeSnapshot, remove_tree
+from homeostat.clouds.local.files import remove_tree
+from homeostat.clouds.local.tree import MissingRecord, ThingRecord, Tree
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.plan import snapshots_of

@@ -14,7 +14,8 @@ from typing import Any
 
 from homeostat.clouds.local.family import Facts, Family, Refers, identity
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
-from homeostat.clouds.local.tree import ThingRecord, Tree, TreeSnapshot
+from homeostat.clouds.local.tree import ThingRecord, Tree
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation

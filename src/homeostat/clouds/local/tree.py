@@ -12,11 +12,9 @@ thing. A directory that is missing, unreadable, or an empty mount point says not
 
 import contextlib
 import copy
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 import threading
 import time
 import uuid
@@ -27,7 +25,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from homeostat.model.errors import Terminal, Transient, ambiguous
+from homeostat.clouds.local.files import file_lock, open_directory, opener_in, remove_tree, scan, write_whole
+from homeostat.model.errors import Terminal, Transient
 
 THING = "thing.json"
 MARK = ".cloud"
@@ -138,7 +137,7 @@ class Tree:
         """
         if not known:
             self.root.mkdir(parents=True, exist_ok=True)
-        with self._opened(str(self.root), known) as root, _locked(".lock", root):
+        with self._opened(str(self.root), known) as root, file_lock(".lock", root):
             lines = self._mark(root)
             identity = self._recognised(lines, known) if known or lines else str(uuid.uuid4())
             # Kinds that the mark names had a directory: it is not made again, since an empty one would mean that all
@@ -173,7 +172,7 @@ class Tree:
     def _mark(self, directory: int) -> list[str]:
         """Return the lines of the mark in a directory (a descriptor); none if there is no mark."""
         try:
-            with open(MARK, encoding="utf-8", opener=_inside(directory)) as file:
+            with open(MARK, encoding="utf-8", opener=opener_in(directory)) as file:
                 return file.read().split()
         except FileNotFoundError:
             return []
@@ -222,10 +221,10 @@ class Tree:
     def lock(self, path: str | None = None) -> Iterator[None]:
         """Exclude other threads and processes from a file, or, without `path`, from the whole tree. Not reentrant."""
         if path is not None:
-            with _locked(path):
+            with file_lock(path):
                 yield
             return
-        with self._sure(str(self.root)) as root, _locked(".lock", root):
+        with self._sure(str(self.root)) as root, file_lock(".lock", root):
             yield
 
     def read(self, kind: str, id: str) -> ThingRecord | None:
@@ -324,7 +323,7 @@ class Tree:
             known = self._known.get(f"{kind}s/{path}")
             if known is not None and known[0] == signature:
                 return known[1]
-            with open(path, encoding="utf-8", opener=_inside(there)) as file:
+            with open(path, encoding="utf-8", opener=opener_in(there)) as file:
                 record = ThingRecord(**json.load(file))
         except FileNotFoundError as error:
             self._known.pop(f"{kind}s/{path}", None)
@@ -363,7 +362,7 @@ def _has_data(there: int, name: str) -> bool:
     as no thing.
     """
     try:
-        with _descriptor(name, there) as directory:
+        with open_directory(name, there) as directory:
             return any(not _is_unfinished(each) for each in os.listdir(directory))
     except FileNotFoundError:
         return False
@@ -373,167 +372,3 @@ def _has_data(there: int, name: str) -> bool:
 
 def _is_unfinished(name: str) -> bool:
     return name.startswith(f"{THING}.") and name.endswith(".new")
-
-
-@contextlib.contextmanager
-def _descriptor(name: str, inside: int) -> Iterator[int]:
-    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=inside)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _inside(directory: int) -> Any:
-    """Return an opener for `open` that takes names as names in this directory."""
-    return lambda name, flags: os.open(name, flags, 0o600, dir_fd=directory)
-
-
-@contextlib.contextmanager
-def _locked(path: str, inside: int | None = None) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=inside)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-class TreeSnapshot:
-    """A consistent view of the tree for one batch, which reads each kind at most once.
-
-    It shows what the tree's view shows; `everything` is for what all projects share, such as addresses. Make it under
-    `Tree.lock` if a decision depends on it.
-    """
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._everything: dict[str, dict[str, ThingRecord]] = {}
-        self._kinds: dict[str, dict[str, ThingRecord]] = {}
-
-    def everything(self, kind: str) -> dict[str, ThingRecord]:
-        """Return the records of a kind in all projects, by id."""
-        if kind not in self._everything:
-            self._everything[kind] = self._tree.whole.all(kind)
-        return self._everything[kind]
-
-    def all(self, kind: str) -> dict[str, ThingRecord]:
-        if kind not in self._kinds:
-            found = self.everything(kind)
-            self._kinds[kind] = {id: record for id, record in found.items() if self._tree.sees(record)}
-        return self._kinds[kind]
-
-    def get(self, kind: str, id: str) -> ThingRecord | None:
-        if kind in self._kinds:
-            return self._kinds[kind].get(id)
-        return self._tree.read(kind, id)
-
-    def called(self, kind: str, reference: str) -> str | None:
-        """Return the id of the thing with this id or name, None if there is none.
-
-        Raises:
-            Rejected: Several things have the name.
-        """
-        if self.get(kind, reference) is not None:
-            return reference
-        named = self._named(kind, reference)
-        if len(named) > 1:
-            raise ambiguous(reference)
-        return named[0].id if named else None
-
-    def _named(self, kind: str, name: str) -> list[ThingRecord]:
-        return [record for record in self.all(kind).values() if record.spec.get("name") == name]
-
-    def resolve(self, kind: str, reference: str) -> ThingRecord:
-        """Return the thing with this id, or else with this name.
-
-        Raises:
-            Terminal: There is none, or several things have the name.
-        """
-        found = self.get(kind, reference)
-        if found is not None:
-            return found
-        named = self._named(kind, reference)
-        if len(named) == 1:
-            return named[0]
-        if named:
-            raise Terminal(f"{len(named)} things of kind {kind} are named {reference!r}: refer to one by its id")
-        known = sorted({record.spec.get("name") or record.id for record in self.all(kind).values()})
-        raise Terminal(f"There is no {kind} {reference!r}; known are: {', '.join(known[:20]) or 'none'}")
-
-    def referring(self, kind: str, fact: str, id: str) -> list[ThingRecord]:
-        """Return the things of a kind whose fact is `id`, or a list that contains `id`."""
-        return [record for record in self.all(kind).values() if _mentions(record.facts.get(fact), id)]
-
-    def outlived(self, record: ThingRecord) -> bool:
-        """Return whether a thing was made only for another one, which does not exist any more.
-
-        Raises:
-            Damaged: The record of the other thing cannot be read.
-            Transient: The directory is away.
-        """
-        user = record.facts.get("used_by") if record.facts.get("own") else None
-        return user is not None and self._tree.whole.read(*user) is None
-
-    def store(self, record: ThingRecord) -> None:
-        self._tree.write(record)
-        if self._tree.project is not None:
-            record = replace(record, project=record.project or self._tree.project)
-        for known in (self._kinds, self._everything):
-            if record.kind in known:
-                known[record.kind][record.id] = record
-
-    def drop(self, record: ThingRecord) -> None:
-        self._tree.remove(record.kind, record.id)
-        for known in (self._kinds, self._everything):
-            if record.kind in known:
-                known[record.kind].pop(record.id, None)
-
-
-def _mentions(fact: Any, id: str) -> bool:
-    return id in fact if isinstance(fact, list) else fact == id
-
-
-def scan(directory: str) -> list["os.DirEntry[str]"]:
-    try:
-        with os.scandir(directory) as entries:
-            return list(entries)
-    except FileNotFoundError:
-        return []
-
-
-def write_whole(path: str, text: str, mode: int = 0o600, inside: int | None = None) -> None:
-    """Replace a file atomically: readers see the old or the new text, never a part.
-
-    Args:
-        path: Path of the file.
-        text: New text.
-        mode: Permissions.
-        inside: Descriptor of the directory that the path is relative to; None for the working directory.
-    """
-    temporary = f"{path}.{uuid.uuid4().hex[:8]}.new"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=inside)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path, src_dir_fd=inside, dst_dir_fd=inside)
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=inside)
-        raise
-
-
-def remove_tree(path: str) -> None:
-    """Remove a tree, even if a guest made directories unreadable, or another process removes the same tree."""
-
-    def unlock_and_retry(remove: Any, failed: str, error: Any) -> None:
-        if isinstance(error[1], FileNotFoundError):
-            return
-        os.chmod(os.path.dirname(failed), 0o700)
-        if os.path.isdir(failed) and not os.path.islink(failed):
-            os.chmod(failed, 0o700)
-            shutil.rmtree(failed)
-        else:
-            remove(failed)
-
-    shutil.rmtree(path, onerror=unlock_and_retry)

@@ -12,8 +12,9 @@ from homeostat.planner.policies import rolling_update
 from homeostat.planner.scope import thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
+from homeostat.resources.families.launch_configurations import LaunchConfiguration
 from homeostat.resources.families.resource_groups import Launched
-from homeostat.resources.families.scaling import LaunchConfiguration, ScalingGroup
+from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import POLICY
 from homeostat.resources.registry import type_of
 from homeostat.store.shards import shard_state, shards

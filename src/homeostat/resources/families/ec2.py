@@ -8,9 +8,9 @@ from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing, shortened
 from homeostat.resources.constraints import IP_ADDRESS
 from homeostat.resources.families.cinder import VolumeAttachment, VolumeKind
+from homeostat.resources.families.launch_configurations import BLOCK_DEVICES, HINTS, check_devices
 from homeostat.resources.families.neutron import NetworkingType, link
 from homeostat.resources.families.nova import SERVER_NAME_MAX, ServerType
-from homeostat.resources.families.scaling import BLOCK_DEVICES, HINTS, check_devices
 from homeostat.resources.graph import Graph, of_type
 from homeostat.resources.rules import conflict, exactly_one, is_set, require
 from homeostat.resources.schema import (

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.families.launch_configurations import refuse_copying
 from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.nested import POLICY, of_member
 from homeostat.resources.rules import exactly_one, is_set, require
@@ -18,9 +19,7 @@ from homeostat.resources.schema import (
     Attribute,
     Kind,
     Property,
-    Schema,
     between,
-    boolean,
     custom,
     integer,
     listing,
@@ -31,7 +30,6 @@ from homeostat.resources.schema import (
 )
 from homeostat.templates.tree import traverse
 
-POLICY_KIND = "scaling_policy"
 SCALED = "OS::Heat::ScaledResource"
 """Type of the members of groups of servers; an alias of AWS::EC2::Instance that an environment may map elsewhere."""
 ZONE = "AvailabilityZone"
@@ -335,7 +333,7 @@ class AwsAutoScalingGroup(InstanceGroup):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         exactly_one(values, path, "InstanceId", "LaunchConfigurationName")
-        _refuse_copying(values, path)
+        refuse_copying(values, path)
         check_bounds(values, ("MinSize", "MaxSize", "DesiredCapacity"), path)
         subnets = values.get("VPCZoneIdentifier")
         one = not isinstance(subnets, list) or len(subnets) <= 1
@@ -353,167 +351,8 @@ class AwsAutoScalingGroup(InstanceGroup):
         return found
 
 
-def _refuse_copying(values: Props, path: tuple[str | int, ...]) -> None:
-    require(
-        not is_set(values, "InstanceId"),
-        "making servers like another one is not supported: name an image and a type in a launch configuration",
-        (*path, "InstanceId"),
-    )
-
-
-EBS: Schema = {
-    "DeleteOnTermination": boolean("Delete the volume with the server.", default=True),
-    "Iops": number("Operations a second.", implemented=False),
-    "SnapshotId": text("Snapshot to make it from.", constraints=(custom("cinder.snapshot"),)),
-    "VolumeSize": text("Size in GiB."),
-    "VolumeType": text("Type of the volume.", implemented=False),
-}
-BLOCK_DEVICES = listing(
-    "Further disks, from snapshots.",
-    items=mapping(
-        fields={
-            "DeviceName": text("Name of the device, such as vdb.", required=True),
-            "Ebs": mapping("The volume.", fields=EBS),
-            "NoDevice": mapping("Leave a device of the image out.", implemented=False),
-            "VirtualName": text("Name of a disk that goes with the server.", implemented=False),
-        }
-    ),
-)
-HINTS = listing(
-    "Hints to the cloud's scheduler.",
-    items=mapping(
-        fields={"Key": text("Name of the hint.", required=True), "Value": text("Value of the hint.", required=True)}
-    ),
-)
-
-
-def check_devices(values: Props, path: tuple[str | int, ...]) -> None:
-    """Check the block devices.
-
-    Raises:
-        Rejected: A device is not made from a snapshot.
-    """
-    devices = values.get("BlockDeviceMappings")
-    for index, each in enumerate(devices if isinstance(devices, list) else ()):
-        if each is UNKNOWN:
-            continue
-        place = (*path, "BlockDeviceMappings", index)
-        volume = each.get("Ebs")
-        require(is_set(each, "Ebs"), "Ebs is missing, this is required", place)
-        made = not isinstance(volume, Mapping) or is_set(volume, "SnapshotId")
-        require(made, "SnapshotId is missing, this is required when specifying BlockDeviceMappings.", place)
-
-
-class LaunchConfiguration(ResourceType):
-    """Settings that groups of the same stack read; it creates nothing."""
-
-    name = "AWS::AutoScaling::LaunchConfiguration"
-    description = "What the servers of a group are made from."
-    name_limit = 255
-    properties = {
-        "ImageId": text("Image, by name or id.", constraints=(custom("glance.image"),)),
-        "InstanceType": text("Flavor, by name or id.", constraints=(custom("nova.flavor"),)),
-        "InstanceId": text("Server to make members like.", constraints=(custom("nova.server"),)),
-        "KeyName": text("Key pair that may log in.", constraints=(custom("nova.keypair"),)),
-        "UserData": text("Script or data for the first boot."),
-        "SecurityGroups": listing("Security groups of the servers."),
-        "KernelId": text("Kernel of the image.", implemented=False),
-        "RamDiskId": text("Initial disk of the kernel.", implemented=False),
-        "BlockDeviceMappings": BLOCK_DEVICES,
-        "NovaSchedulerHints": HINTS,
-    }
-
-    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        _refuse_copying(values, path)
-        for name in ("ImageId", "InstanceType"):
-            require(is_set(values, name), f"If without InstanceId, {name} is required", path)
-        check_devices(values, path)
-
-    def reference(self, thing: Thing) -> Any:
-        """Its physical name."""
-        return thing.physical_name if thing.handle else thing.name
-
-
-class ScalingPolicy(ResourceType):
-    """A scaling policy, kept by the service itself, with URLs that receive signals."""
-
-    secretive = True
-    name = "OS::Heat::ScalingPolicy"
-    kind = POLICY_KIND
-    description = "Resizes a group when it is signalled."
-    properties = {
-        "auto_scaling_group_id": text("The group.", required=True),
-        "scaling_adjustment": number("By how much, or to how many.", required=True, update=True),
-        "adjustment_type": text(
-            "What the adjustment means.",
-            required=True,
-            update=True,
-            constraints=(one_of("change_in_capacity", "exact_capacity", "percent_change_in_capacity"),),
-        ),
-        "cooldown": number("Seconds after a change in which the size stays.", update=True),
-        "min_adjustment_step": integer(
-            "Members at least, where the adjustment is in per cent.", update=True, constraints=(between(0),)
-        ),
-    }
-    attributes = {
-        "alarm_url": Attribute("Signed address that takes signals of alarms.", live=True, secret=True),
-        "signal_url": Attribute("Address that takes signals of those who may act in the project."),
-    }
-    addresses: ClassVar[Mapping[str, str]] = {"alarm_url": "url", "signal_url": "endpoint"}
-    words: ClassVar[tuple[str, str]] = ("adjustment_type", "min_adjustment_step")
-
-    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        kind, step = self.words
-        percent = str(values.get(kind)).lower().startswith("percent") or values.get(kind) is UNKNOWN
-        require(
-            percent or values.get(step) is None,
-            f"{step} is only for adjustments in per cent: leave it out, or change {kind}",
-            path,
-        )
-
-    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        return {"name": physical_name, **super().spec(values, physical_name)}
-
-    def attribute(self, thing: Thing, name: str) -> Any:
-        field = self.addresses.get(name)
-        return thing.seen.properties.get(field) if field else super().attribute(thing, name)
-
-    def show(self, thing: Thing) -> Any:
-        """Return everything but the URLs, which have attributes of their own."""
-        return {name: value for name, value in thing.seen.properties.items() if name not in ("url", "endpoint")}
-
-
-class AwsScalingPolicy(ScalingPolicy):
-    secret_reference = True
-    name = "AWS::AutoScaling::ScalingPolicy"
-    properties = {
-        "AutoScalingGroupName": text("The group.", required=True),
-        "ScalingAdjustment": integer("By how much, or to how many.", required=True, update=True),
-        "AdjustmentType": text(
-            "What the adjustment means.",
-            required=True,
-            update=True,
-            constraints=(one_of("ChangeInCapacity", "ExactCapacity", "PercentChangeInCapacity"),),
-        ),
-        "Cooldown": integer("Seconds after a change in which the size stays.", update=True),
-        "MinAdjustmentStep": integer(
-            "Members at least, where the adjustment is in per cent.", update=True, constraints=(between(0),)
-        ),
-    }
-    attributes = {"AlarmUrl": Attribute("Signed address that takes signals of alarms.", live=True, secret=True)}
-    addresses = {"AlarmUrl": "url"}
-    words = ("AdjustmentType", "MinAdjustmentStep")
-
-    def reference(self, thing: Thing) -> Any:
-        """Its signed address."""
-        return thing.seen.properties.get("url") or thing.name
-
-
 TYPES: list[type[ResourceType]] = [
     AutoScalingGroup,
     InstanceGroup,
     AwsAutoScalingGroup,
-    LaunchConfiguration,
-    ScalingPolicy,
-    AwsScalingPolicy,
 ]

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeostat.api.services.pipeline.requirements import Remote
-from homeostat.clouds.heat_api import KIND, OWN, REGION_KIND, VALIDATE
+from homeostat.clouds.heat_api import KIND, REGION_KIND, VALIDATE
 from homeostat.clouds.port import Cloud, Operation
+from homeostat.clouds.regions import OWN
 from homeostat.model.errors import HomeostatError, Rejected, invalid
 from homeostat.resources.schema import UNKNOWN
 from homeostat.templates.tree import holds
