@@ -65,8 +65,8 @@ def role_services() -> dict[str, Any]:
         },
     }
     data = {"type": "OS::Heat::Value", "properties": {"type": "json", "value": {"names": {"get_param": "Services"}}}}
-    data = {"names": {"get_param": "Services"}}
-    names = {"yaql": {"expression": "$.data.names.where($ != null).distinct()", "data": data}}
+    expression = "$.data.names.where($ != null).distinct()"
+    names = {"yaql": {"expression": expression, "data": {"names": {"get_param": "Services"}}}}
     return template(
         {**HANDED_DOWN, "Services": "comma_delimited_list"},
         {"ServiceChain": chain, "RoleData": data},
