@@ -18,7 +18,7 @@ from homeostat.clock import AgreedClock, Entropy
 from homeostat.store.stacks import stacks, views
 
 PROJECT = "bench"
-ASKED = 200
+REQUESTS = 200
 SHOWN = 300
 """Resources of the stack that is shown whole."""
 
@@ -53,22 +53,22 @@ def _measured(http: httpx.Client, engine: Engine, n: int, large: str, group: str
     body = {"template": SHAPES["group"].changed(n).template}
     figures = []
     for name, path in reads.items():
-        figures += _asked(http, name, "GET", path, n, database)
-    figures += _asked(http, f"show_stack_of_{SHOWN}", "GET", f"stacks/{small}", SHOWN, database)
-    figures += _asked(http, f"list_resources_of_{SHOWN}", "GET", f"stacks/{small}/resources", SHOWN, database)
-    return figures + _asked(http, "accept_update", "PUT", f"stacks/{large}", n, database, body)
+        figures += _request(http, name, "GET", path, n, database)
+    figures += _request(http, f"show_stack_of_{SHOWN}", "GET", f"stacks/{small}", SHOWN, database)
+    figures += _request(http, f"list_resources_of_{SHOWN}", "GET", f"stacks/{small}/resources", SHOWN, database)
+    return figures + _request(http, "accept_update", "PUT", f"stacks/{large}", n, database, body)
 
 
-def _asked(
+def _request(
     http: httpx.Client, name: str, method: str, path: str, n: int, database: str, body: object = None
 ) -> list[Figure]:
     """Many requests, one after the other. Fails: HTTPStatusError."""
     seconds, cpu = [], time.process_time()
-    for _ in range(ASKED):
+    for _ in range(REQUESTS):
         started = time.perf_counter()
         http.request(method, path, json=body).raise_for_status()
         seconds.append(time.perf_counter() - started)
-    cpu_s = (time.process_time() - cpu) / ASKED
+    cpu_s = (time.process_time() - cpu) / REQUESTS
     about = "of the client and the server together"
     return [
         *quantiles(f"api.{name}", seconds, n, database),

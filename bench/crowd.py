@@ -32,7 +32,7 @@ REST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CrowdPlan:
     """How many clients for how long. pause_s — between two requests of one client, on average; writes — share of
     requests that change something; large — addresses of large stacks, below the project, that are read, too."""
 
@@ -55,7 +55,7 @@ class Known:
 
 
 @dataclass(slots=True)
-class Told:
+class CrowdResult:
     """What came of it. seconds — of each answer, by kind of request; refused — answers other than wanted, in words;
     unanswered — requests whose connection broke, in words; lost — what was accepted and is not so."""
 
@@ -69,55 +69,57 @@ class Told:
         return sum(map(len, self.seconds.values()))
 
 
-def crowd(url: str, wish: Wish, seed: int = 0) -> Told:
+def crowd(url: str, plan: CrowdPlan, seed: int = 0) -> CrowdResult:
     """Let the clients live. url — of the API below the project."""
-    return asyncio.run(_crowd(url, wish, seed))
+    return asyncio.run(_crowd(url, plan, seed))
 
 
-async def _crowd(url: str, wish: Wish, seed: int) -> Told:
-    told = Told()
+async def _crowd(url: str, plan: CrowdPlan, seed: int) -> CrowdResult:
+    result = CrowdResult()
     plain = ssl.create_default_context()
     async with contextlib.AsyncExitStack() as connections:
-        ends_at = time.monotonic() + wish.seconds
+        ends_at = time.monotonic() + plan.seconds
         clients = []
-        for number in range(wish.clients):
+        for number in range(plan.clients):
             http = httpx.AsyncClient(base_url=f"{url}/", timeout=60.0, verify=plain)
             await connections.enter_async_context(http)
-            clients.append(Client(number, http, wish, told, random.Random(f"{seed}/{number}")))
+            clients.append(Client(number, http, plan, result, random.Random(f"{seed}/{number}")))
         await asyncio.gather(*(client.live(ends_at) for client in clients))
         rests_at = time.monotonic() + REST_S
         for client in clients:
             await client.compare(rests_at)
-    return told
+    return result
 
 
 class Client:
-    def __init__(self, number: int, http: httpx.AsyncClient, wish: Wish, told: Told, dice: random.Random) -> None:
+    def __init__(
+        self, number: int, http: httpx.AsyncClient, plan: CrowdPlan, result: CrowdResult, dice: random.Random
+    ) -> None:
         self._name = f"client{number}"
         self._http = http
-        self._wish = wish
-        self._told = told
+        self._plan = plan
+        self._result = result
         self._dice = dice
         self._stacks: dict[str, Known] = {}
         self._made = 0
 
     async def live(self, ends_at: float) -> None:
-        while time.monotonic() + (pause_s := self._dice.expovariate(1 / self._wish.pause_s)) < ends_at:
+        while time.monotonic() + (pause_s := self._dice.expovariate(1 / self._plan.pause_s)) < ends_at:
             await asyncio.sleep(pause_s)
-            writes = self._dice.random() < self._wish.writes
+            writes = self._dice.random() < self._plan.writes
             await (self._write() if writes else self._read())
 
-    async def _ask(self, kind: str, method: str, path: str, wanted: int, **more: Any) -> httpx.Response | None:
+    async def _request(self, kind: str, method: str, path: str, wanted: int, **more: Any) -> httpx.Response | None:
         """The answer; None when there was none, or another than wanted."""
         began = time.perf_counter()
         try:
             answer = await self._http.request(method, path, **more)
         except httpx.TransportError as error:
-            self._told.unanswered.append(f"{kind}: {error!r}")
+            self._result.unanswered.append(f"{kind}: {error!r}")
             return None
-        self._told.seconds[kind].append(time.perf_counter() - began)
+        self._result.seconds[kind].append(time.perf_counter() - began)
         if answer.status_code != wanted:
-            self._told.refused.append(f"{kind}: {answer.status_code} {answer.text[:200]}")
+            self._result.refused.append(f"{kind}: {answer.status_code} {answer.text[:200]}")
             return None
         return answer
 
@@ -125,9 +127,9 @@ class Client:
 
     async def _read(self) -> None:
         stack = self._any()
-        address = self._dice.choice([*self._wish.large, *([stack] if stack else [])] or [""])
+        address = self._dice.choice([*self._plan.large, *([stack] if stack else [])] or [""])
         if not address:
-            await self._ask("list stacks", "GET", "stacks?limit=20", 200)
+            await self._request("list stacks", "GET", "stacks?limit=20", 200)
             return
         kind, path = self._dice.choices(
             [
@@ -138,7 +140,7 @@ class Client:
             ],
             weights=[6, 1, 2, 1],
         )[0]
-        await self._ask(kind, "GET", path, 200)
+        await self._request(kind, "GET", path, 200)
 
     def _any(self) -> str:
         """Address of one of its own stacks that is there, "" without one."""
@@ -148,10 +150,10 @@ class Client:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     async def _write(self) -> None:
-        if self._wish.changes and self._dice.random() < 0.25:
-            place = self._dice.randrange(len(self._wish.changes))
-            await self._ask(
-                "update large", "PUT", f"stacks/{self._wish.large[place]}", 202, json=self._wish.changes[place]
+        if self._plan.changes and self._dice.random() < 0.25:
+            place = self._dice.randrange(len(self._plan.changes))
+            await self._request(
+                "update large", "PUT", f"stacks/{self._plan.large[place]}", 202, json=self._plan.changes[place]
             )
             return
         address = self._any()
@@ -165,7 +167,7 @@ class Client:
         self._made += 1
         name, word = f"{self._name}-{self._made}", f"word {self._made}"
         body = {"stack_name": name, "template": TEMPLATE, "parameters": {"word": word}}
-        answer = await self._ask("create", "POST", "stacks", 201, json=body)
+        answer = await self._request("create", "POST", "stacks", 201, json=body)
         if answer is not None:
             self._stacks[name] = Known(answer.json()["stack"]["id"], {word})
 
@@ -173,12 +175,12 @@ class Client:
         known = self._stacks[address.partition("/")[0]]
         word = f"word {self._dice.random()}"
         body = {"template": TEMPLATE, "parameters": {"word": word}}
-        answer = await self._ask("update", "PUT", f"stacks/{address}", 202, json=body)
+        answer = await self._request("update", "PUT", f"stacks/{address}", 202, json=body)
         known.words = {word} if answer is not None else known.words | {word}
 
     async def _delete(self, address: str) -> None:
         known = self._stacks[address.partition("/")[0]]
-        answer = await self._ask("delete", "DELETE", f"stacks/{address}", 204)
+        answer = await self._request("delete", "DELETE", f"stacks/{address}", 204)
         known.there = {False} if answer is not None else {True, False}
 
     # -- comparing ---------------------------------------------------------------------------------------------------
@@ -188,12 +190,12 @@ class Client:
         for name, known in self._stacks.items():
             stack = await self._rested(f"{name}/{known.id}", rests_at)
             status = str(stack["stack_status"])
-            said = {each["output_key"]: each["output_value"] for each in stack.get("outputs", ())}.get("said")
+            words = {each["output_key"]: each["output_value"] for each in stack.get("outputs", ())}.get("said")
             gone = status == "DELETE_COMPLETE"
             if (not gone) not in known.there or not status.endswith("COMPLETE"):
-                self._told.lost.append(f"{name} is {status}, and should be there: {known.there}")
-            elif not gone and said not in known.words:
-                self._told.lost.append(f"{name} says {said!r}, and should say {known.words}")
+                self._result.lost.append(f"{name} is {status}, and should be there: {known.there}")
+            elif not gone and words not in known.words:
+                self._result.lost.append(f"{name} says {words!r}, and should say {known.words}")
 
     async def _rested(self, address: str, rests_at: float) -> dict[str, Any]:
         while True:

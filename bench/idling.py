@@ -22,7 +22,7 @@ def idling(stacks: int, database: str, seconds: float) -> Iterator[Figure]:
         for number in range(stacks):
             resource = SERVER if number % 2 else VALUE
             template = {"heat_template_version": "2021-04-16", "resources": {"only": resource}}
-            _asked(f"{url_of(state)}/stacks", {"stack_name": f"s{number}", "template": template})
+            _request(f"{url_of(state)}/stacks", {"stack_name": f"s{number}", "template": template})
         _wait_for_all(url_of(state))
         time.sleep(Limits().look_steady_s)  # until all of them were looked at once
         there = state.running()
@@ -37,7 +37,7 @@ def idling(stacks: int, database: str, seconds: float) -> Iterator[Figure]:
         yield Figure(f"idle.local.{name.replace(' ', '_')}.cpu", share, "% of a core", stacks, database, about)
 
 
-def _asked(url: str, body: Any = None) -> Any:
+def _request(url: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data, {"Content-Type": "application/json"})) as answer:
         return json.load(answer)
@@ -46,7 +46,7 @@ def _asked(url: str, body: Any = None) -> Any:
 def _wait_for_all(url: str) -> None:
     """Until all stacks are COMPLETE. Fails: RuntimeError when it takes too long."""
     deadline = time.monotonic() + PATIENCE_S
-    while any(each["stack_status"] != "CREATE_COMPLETE" for each in _asked(f"{url}/stacks?limit=100000")["stacks"]):
+    while any(each["stack_status"] != "CREATE_COMPLETE" for each in _request(f"{url}/stacks?limit=100000")["stacks"]):
         if time.monotonic() > deadline:
             raise RuntimeError("the stacks did not become COMPLETE")
         time.sleep(1.0)

@@ -37,21 +37,21 @@ class Builders(SimulatedCloud):
     def __init__(self) -> None:
         super().__init__(time.time)
         self.ready_at: dict[str, float] = {}
-        self.asked_at: dict[str, float] = {}
+        self.requested_at: dict[str, float] = {}
 
     def create(self, kind: str, intents: Sequence[Wanted]) -> list[Answer]:
         asked = time.time()
         if kind != "server":
-            self.asked_at.update({str(intent.spec.get("description")): asked for intent in intents})
+            self.requested_at.update({str(intent.spec.get("description")): asked for intent in intents})
             return super().create(kind, intents)
         answers: list[Answer] = []
         for place, intent in enumerate(intents):
             self.weather.build_s = BUILD_S + APART_S * place
             answers += super().create(kind, [intent])
-        threading.Thread(target=self._tell, args=(list(answers),), daemon=True).start()
+        threading.Thread(target=self._report, args=(list(answers),), daemon=True).start()
         return answers
 
-    def _tell(self, answers: list[Answer]) -> None:
+    def _report(self, answers: list[Answer]) -> None:
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
@@ -72,7 +72,7 @@ def latency(n: int, database: str) -> list[Figure]:
             volume: Template = {"size": 1, "description": {"get_attr": [f"server{i}", "first_address"]}}
             resources[f"volume{i}"] = {"type": "OS::Cinder::Volume", "properties": volume}
         complete(db, [stack_service.create("bench", None, "pairs", StackRequest(_template(resources)))])
-    waits = [cloud.asked_at[address] - ready_at for address, ready_at in cloud.ready_at.items()]
+    waits = [cloud.requested_at[address] - ready_at for address, ready_at in cloud.ready_at.items()]
     if len(waits) != pairs:
         raise RuntimeError(f"{len(waits)} of {pairs} servers were followed by a volume")
     about = f"{pairs} pairs of a server and a volume, {1 / APART_S:.0f} servers ready a second"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.crowd import Told, Wish, crowd
+from bench.crowd import CrowdPlan, CrowdResult, crowd
 from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure, quantiles
@@ -33,12 +33,12 @@ def crowded(n: int, database: str, clients: int, seconds: float, pause_s: float,
     with database_url(database) as url:
         large, changes = _filled(url, n)
         with serving(url, apis) as state:
-            wish = Wish(clients, seconds, pause_s, large=large, changes=changes)
-            told = crowd(url_of(state), wish)
-    if told.lost:
-        raise RuntimeError(f"{len(told.lost)} lost: {told.lost[:5]}")
+            plan = CrowdPlan(clients, seconds, pause_s, large=large, changes=changes)
+            result = crowd(url_of(state), plan)
+    if result.lost:
+        raise RuntimeError(f"{len(result.lost)} lost: {result.lost[:5]}")
     about = f"{clients} clients for {seconds:g} s, {apis} API processes, {pause_s:g} s between requests"
-    return list(_figures(told, f"crowd_{clients}", n, database, about))
+    return list(_figures(result, f"crowd_{clients}", n, database, about))
 
 
 def _filled(url: str, n: int) -> tuple[tuple[str, ...], tuple[dict[str, object], ...]]:
@@ -61,11 +61,11 @@ def serving(database: str, apis: int, cloud: str = "simulated") -> Iterator[Stat
     with tempfile.TemporaryDirectory(prefix="homeostat-bench-") as folder:
         arguments = ["serve", "--port", "0", "--cloud", cloud, "--apis", str(apis), "--log-level", "warning"]
         arguments += ["--stacks-max", str(STACKS_MAX)]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
-        kept |= {"HOMEOSTAT_STATE_DIR": folder, "HOMEOSTAT_DATABASE": database}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
+        environment |= {"HOMEOSTAT_STATE_DIR": folder, "HOMEOSTAT_DATABASE": database}
         state = State(Path(folder))
         try:
-            with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=kept) as service:
+            with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=environment) as service:
                 try:
                     yield _answering(state)
                 finally:
@@ -93,12 +93,13 @@ def url_of(state: State) -> str:
     return f"{there.url}/v1/{PROJECT}"
 
 
-def _figures(told: Told, name: str, n: int, database: str, about: str) -> Iterator[Figure]:
-    together = [each for seconds in told.seconds.values() for each in seconds]
+def _figures(result: CrowdResult, name: str, n: int, database: str, about: str) -> Iterator[Figure]:
+    together = [each for seconds in result.seconds.values() for each in seconds]
     yield from quantiles(f"{name}.all", together, n, database, about)
-    for kind, seconds in sorted(told.seconds.items()):
+    for kind, seconds in sorted(result.seconds.items()):
         yield from quantiles(f"{name}.{kind.replace(' ', '_')}", seconds, n, database, about)
-    yield Figure(f"{name}.answers", told.answers, "answers", n, database, about)
-    yield Figure(f"{name}.refused", len(told.refused), "answers", n, database, "; ".join(told.refused[:3]))
-    yield Figure(f"{name}.unanswered", len(told.unanswered), "requests", n, database, "; ".join(told.unanswered[:3]))
-    yield Figure(f"{name}.lost", len(told.lost), "writes", n, database)
+    yield Figure(f"{name}.answers", result.answers, "answers", n, database, about)
+    yield Figure(f"{name}.refused", len(result.refused), "answers", n, database, "; ".join(result.refused[:3]))
+    unanswered = "; ".join(result.unanswered[:3])
+    yield Figure(f"{name}.unanswered", len(result.unanswered), "requests", n, database, unanswered)
+    yield Figure(f"{name}.lost", len(result.lost), "writes", n, database)

@@ -31,9 +31,9 @@ def turns(n: int, database: str) -> list[Figure]:
             "delete": lambda: stacks.delete(stack_id),
         }
         figures = []
-        for name, ask in operations.items():
+        for name, operate in operations.items():
             with _measured() as held:
-                ask()
+                operate()
                 engine.settle(stack_id)
             about = f"{len(held)} turns"
             figures.append(Figure(f"turns.{name}.longest", max(held) * 1000, "CPU ms", n, database, about))

@@ -7,7 +7,7 @@ from example_files.cloud import FileCloud
 from example_files.handlers import Note
 from example_files.types import File
 
-from homeostat.testing import Example, Setting, cases, check_conforms, handled
+from homeostat.testing import Example, Setting, cases, check_conforms, plugin
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_file(case: str, root: Path) -> None:
 
 @pytest.mark.parametrize("case", cases())
 def test_note(case: str, root: Path) -> None:
-    kind, cloud = handled("Example::Note", Note)
+    kind, cloud = plugin("Example::Note", Note)
     check_conforms(
         kind, Example({"text": "one"}, change={"text": "two"}, replace={"title": "Other"}), cloud=cloud, case=case
     )

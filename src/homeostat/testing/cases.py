@@ -45,13 +45,13 @@ class Example:
         return {**self.others, NAME: {"type": type_name, "properties": {**self.properties, **more}}}
 
 
-def handled(type_name: str, handled_class: type[Resource]) -> tuple[type[ResourceType], Making]:
+def plugin(type_name: str, plugin_class: type[Resource]) -> tuple[type[ResourceType], Making]:
     """Return the type of a class with handlers, and a factory of a cloud that runs them one after the other."""
 
     def make(setting: Setting) -> Any:
-        return PluginClouds(setting.db, {type_name: handled_class}).of(setting.project)
+        return PluginClouds(setting.db, {type_name: plugin_class}).of(setting.project)
 
-    return plugin_type(type_name, handled_class), make
+    return plugin_type(type_name, plugin_class), make
 
 
 def cases() -> list[str]:
@@ -128,21 +128,21 @@ def _check_property(name: str, each: Property) -> None:
 
 def check_pure(kind: ResourceType, example: Example, cloud: Making) -> None:
     """Check that the functions of a type are pure: called twice they return the same, and change no argument."""
-    given = _known(example.properties)
-    values = _same(lambda: kind.check(given, ("properties",)), given, "check")
+    properties = _known(example.properties)
+    values = _same(lambda: kind.check(properties, ("properties",)), properties, "check")
     completed = _same(lambda: kind.complete(values), values, "complete")
     assert kind.complete(completed) == completed, "complete changes what is complete already"
     spec = _same(lambda: kind.spec(completed, "a-name"), completed, "spec")
     _plain(spec, "the spec")
     for change, wanted in ((example.change, False), (example.replace, True)):
         for name, value in _known(change).items():
-            after = kind.complete(kind.check({**given, name: value}, ("properties",)))
+            after = kind.complete(kind.check({**properties, name: value}, ("properties",)))
             changed = frozenset(each for each in after if after[each] != completed.get(each))
             assert changed, f"{name}: the example changes nothing"
             why = partial(kind.replacement_reason, completed, after, changed)
             reason = _same(why, after, "replacement_reason")
-            says = f"replacement_reason says {reason!r} of a change of {name}"
-            assert wanted or not reason, f"{says}, and the example has it changed in place"
+            returned = f"replacement_reason returns {reason!r} for a change of {name}"
+            assert wanted or not reason, f"{returned}, and the example has it changed in place"
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,11 +150,11 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if "get_" not in json.dumps(value, default=str)}
 
 
-def _same(ask: Callable[[], Any], given: Any, what: str) -> Any:
-    before = copy.deepcopy(given)
-    first, second = ask(), ask()
-    assert first == second, f"{what} gives another answer when it is asked again"
-    assert given == before, f"{what} changes what it is given"
+def _same(call: Callable[[], Any], argument: Any, what: str) -> Any:
+    before = copy.deepcopy(argument)
+    first, second = call(), call()
+    assert first == second, f"{what} returns something else when it is called again"
+    assert argument == before, f"{what} changes its argument"
     return first
 
 
@@ -176,7 +176,7 @@ def check_life(kind: ResourceType, example: Example, cloud: Making) -> None:
     thing = bench.things(stack_id)[NAME]
     if kind.kind:
         assert thing.handle, "a thing of a cloud has a handle once it is complete"
-        assert (kind.kind, thing.handle) in bench.cloud.present(), "find and observe tell of what was made"
+        assert (kind.kind, thing.handle) in bench.cloud.present(), "find and observe show what was made"
     assert kind.reference(thing) is not None, "get_resource gives a value once it is complete"
     for name in (*kind.attributes, "show"):
         _plain(kind.resolve(thing, name), f"attribute {name}")

@@ -256,7 +256,7 @@ class Bench:
         return joined(row.action, row.status) if row is not None else ""
 
     def things(self, stack_id: str) -> dict[str, Thing]:
-        """Return the resources of a stack, by name, in the form that their types are given."""
+        """Return the resources of a stack, by name, as their types get them."""
         with self.db.read() as tx:
             rows, seen = shard_state.load_rows(tx, stack_id, 0)
         found = {}

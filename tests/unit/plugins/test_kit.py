@@ -13,7 +13,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.resources.base import Props, ResourceType
 from homeostat.resources.families.cinder import Volume
 from homeostat.resources.schema import between, integer, mapping, text
-from homeostat.testing import Example, Setting, cases, check_conforms, handled
+from homeostat.testing import Example, Setting, cases, check_conforms, plugin
 
 VOLUME = Example({"size": 1, "name": "data"}, change={"description": "new"}, replace={"availability_zone": "other"})
 LAMP = Example({"watts": 40}, change={"watts": 25, "colour": "red"}, replace={"place": "hall"})
@@ -32,7 +32,7 @@ def test_a_built_in_type_conforms(case: str) -> None:
 def test_a_type_with_handlers_conforms(case: str) -> None:
     SHOP.__init__()  # type: ignore[misc]
     SHOP.warm_up = 1
-    kind, cloud = handled(TYPE, Lamp)
+    kind, cloud = plugin(TYPE, Lamp)
     check_conforms(kind, LAMP, cloud=cloud, case=case)
     assert SHOP.lamps == {}
 
@@ -99,8 +99,8 @@ def of(cloud: type[SimulatedCloud]) -> Callable[[Setting], SimulatedCloud]:
     [
         (Contradictory, {}, SimulatedCloud, "schema", "the default of size does not fit"),
         (Plain, {"colour": "red"}, SimulatedCloud, "schema", "the schema lacks"),
-        (Forgetful, {}, SimulatedCloud, "pure", "spec gives another answer"),
-        (Meddling, {}, SimulatedCloud, "pure", "complete changes what it is given"),
+        (Forgetful, {}, SimulatedCloud, "pure", "spec returns something else"),
+        (Meddling, {}, SimulatedCloud, "pure", "complete changes its argument"),
         (Plain, {"size": 1}, Shrinking, "life", "an update that changes nothing, and time, call"),
         (Plain, {}, Leaking, "life", "left after the deletion"),
         (Plain, {}, Blind, "lost_answers", "left after the deletion|more was made"),
