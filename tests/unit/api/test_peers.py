@@ -20,7 +20,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         raise PermissionError
 
     if request.param == "table":
-        monkeypatch.setattr(peers, "_asked_by_netlink", refuse)
+        monkeypatch.setattr(peers, "_uid_by_netlink", refuse)
     else:
         monkeypatch.setattr(peers, "_read_from_table", refuse)
     return str(request.param)
