@@ -1,4 +1,4 @@
-"""What a benchmark gives: figures, each one number with a name, and how they are told and compared."""
+"""What a benchmark gives: figures, each one number with a name, and how they are shown and compared."""
 
 import json
 import math
@@ -97,7 +97,7 @@ def quantiles(name: str, seconds: list[float], n: int, database: str, about: str
 
 
 def queued_s() -> float:
-    """How long this thread has been ready to run while others had the cores; 0 where the system does not tell."""
+    """How long this thread has been ready to run while others had the cores; 0 where the system does not know."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except OSError:

@@ -29,9 +29,9 @@ SMALL_STACKS = 20
 
 
 class Builders(SimulatedCloud):
-    """A cloud that takes its time for servers, tells when one is ready, and notes when volumes are asked for.
+    """A cloud that takes its time for servers, reports when one is ready, and notes when volumes are requested.
 
-    ready_at — address of a server -> when it was ready; asked_at — description of a volume -> when it was asked for.
+    ready_at — address of a server -> when it was ready; requested_at — description of a volume -> its time.
     """
 
     def __init__(self) -> None:
@@ -40,9 +40,9 @@ class Builders(SimulatedCloud):
         self.requested_at: dict[str, float] = {}
 
     def create(self, kind: str, intents: Sequence[Wanted]) -> list[Answer]:
-        asked = time.time()
+        now = time.time()
         if kind != "server":
-            self.requested_at.update({str(intent.spec.get("description")): asked for intent in intents})
+            self.requested_at.update({str(intent.spec.get("description")): now for intent in intents})
             return super().create(kind, intents)
         answers: list[Answer] = []
         for place, intent in enumerate(intents):

@@ -127,7 +127,7 @@ class StepExecutor:
             cloud = self._clouds(world.stack.project)
             (look,) = cloud.find(kind, [step.row.token])
         except (HomeostatError, ValueError, OSError) as error:
-            return Uncertain(f"{refusal}; and whether it was made cannot be told: {error!r}")
+            return Uncertain(f"{refusal}; and whether it was made is not known: {error!r}")
         # Where the cloud lists late, ABSENT proves nothing yet: the step is tried again, and looks again.
         if look.presence is Presence.ABSENT and not cloud.listing_lag_s:
             return refusal

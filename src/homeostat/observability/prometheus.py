@@ -44,9 +44,9 @@ class Meters:
         self.drifts = self._counter("drifts", "Things at rest that were found to be different.")
         self.sweeps = self._counter("sweeps", "Looks for what late requests have made.")
         self.swept = self._counter("swept_things", "Things that late requests had made, removed.")
-        self.delivered = self._counter("events_told", "Events that event sinks were told of.", "type")
-        self.delivery_failures = self._counter("events_not_told", "Tries to tell an event sink that failed.", "type")
-        self.given_up = self._counter("events_given_up", "Events that an event sink is never told of.", "type")
+        self.delivered = self._counter("events_told", "Events delivered to event sinks.", "type")
+        self.delivery_failures = self._counter("events_not_told", "Deliveries to an event sink that failed.", "type")
+        self.given_up = self._counter("events_given_up", "Events that were never delivered to an event sink.", "type")
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"homeostat_{name}", meaning, labels, registry=self.registry)
