@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from homeostat.model.desired import Definition
+from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import Intent
 from homeostat.model.observed import Observation
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
@@ -45,7 +46,7 @@ class Resource:
         called: The type as the template calls it; None where that is `type`.
         external_id: Id of an existing thing that the resource stands for and that is not managed here (`external_id` of
             the template); else None.
-        hooks: Progress through hooks, see `planner.lifecycle.hooks`.
+        hooks: Progress through hooks, see `model.hooks`.
         marks: Marks of users, locks, suspension, healing and restoring, by name.
     """
 
@@ -81,7 +82,7 @@ class Resource:
     updated_at: float = 0.0
     called: str | None = None
     external_id: str | None = None
-    hooks: dict[str, Any] | None = None
+    hooks: HookProgress | None = None
     marks: dict[str, Any] | None = None
 
     @property

@@ -369,7 +369,7 @@ def _stops_at_last_hook(world: World, row: Resource) -> bool:
     if world.stack.abandoned or row.action == Action.INIT:
         return False
     deleting = world.stack.action == Action.DELETE and world.stack.status == Status.IN_PROGRESS
-    return deleting and POST_DELETE in (row.hooks or {}).get("leaving", ())
+    return deleting and row.hooks is not None and POST_DELETE in row.hooks.of_deletion
 
 
 def _found(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:

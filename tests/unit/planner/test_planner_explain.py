@@ -21,6 +21,7 @@ from tests.unit.planner.worlds import (
     world,
 )
 
+from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import OperationIntent
 from homeostat.model.waiting import REASONS, Why
 from homeostat.model.world import Brake, World
@@ -41,7 +42,7 @@ KEPT = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", change
 FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
 MARK = {"reason": "it smells", "since": NOW - 30, "expires_at": NOW + 30}
 MARKED = row("a", state="CHECK_FAILED", reason="it smells", marks={"unhealthy": MARK})
-AT_HOOK = {"revision": 1, "at": "pre-create", "since": NOW - 7, "cleared": []}
+AT_HOOK = HookProgress(1, "pre-create", NOW - 7)
 LOCKED: dict[str, Any] = {
     "action": "LOCK", "status": "COMPLETE", "settled_revision": 1,
     "lock": {"level": "all", "owner": "ann", "reason": "disks", "expires_at": NOW + 60},

@@ -149,8 +149,11 @@ class StackActions:
             # Read again: until the shard was locked, a pass may have changed the row.
             row = self._waiting_at(tx, stack, resource, hook)
             table = schema.resource
-            memory = hooks.cleared(row.hooks or {})
-            tx.execute(update(table).where(table.c.key == row.key).values(hooks=memory, version=table.c.version + 1))
+            tx.execute(
+                update(table)
+                .where(table.c.key == row.key)
+                .values(hooks=hooks.cleared(row), version=table.c.version + 1)
+            )
             events.append(tx, stack.id, [outcome.event_of(row, row.status, f"Hook {hook} is cleared")], now)
 
     def _waiting_at(self, tx: Connection, stack: Row[Any], name: str, hook: str) -> Resource:

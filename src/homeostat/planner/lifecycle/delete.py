@@ -94,7 +94,7 @@ def _is_spared(context: Context, row: Resource) -> bool:
 
 def _stop_at_hook(context: Context, row: Resource, hook: str, now: float) -> Step | Waiting | None:
     """Stop at a hook of the row's deletion; what was never made does not stop."""
-    there = row.action != Action.INIT and hooks.stops_leaving(row, hook)
+    there = row.action != Action.INIT and hooks.stops_deletion(row, hook)
     return hooks.stop(context.world, row, hook, now) if there else None
 
 

@@ -48,7 +48,7 @@ def compare(context: Context, definition: Definition, row: Resource, now: float)
         return context.halted(row.name) or context.acts.update(want, row, {}, now)
     # Changes that do not concern the cloud, only the row. By this a dependant of a replaced resource releases
     # the old row: from now on `requires` has the key of the new one, and nothing uses the old one any more.
-    called, remembered = definition.called or None, hooks.with_leaving(row.hooks, definition.hooks)
+    called, remembered = definition.called or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
     moved = row.requires != want.requires or row.metadata != want.metadata
     moved = moved or row.called != called or row.hooks != remembered
     if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:

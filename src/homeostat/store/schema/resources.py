@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Double, ForeignKey, ForeignKeyConstraint, Index, Integer, Table, Text, text
 
-from homeostat.model import intent
+from homeostat.model import hooks, intent
 from homeostat.store.schema.base import metadata
 from homeostat.store.schema.cells import Codec, EncryptedJson, Json, SafeText
 
@@ -93,7 +93,7 @@ resource = Table(
     Column("updated_at", Double, nullable=False),
     Column("called", Text),
     Column("external_id", Text),
-    Column("hooks", Json),
+    Column("hooks", Json(Codec(hooks.load, hooks.dump))),
     Column("marks", Json),
     ForeignKeyConstraint(
         ["stack_id", "shard"],
