@@ -10,7 +10,7 @@ from conformance.corpus import Case, Document
 from homeostat.model.errors import Rejected
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import types
-from homeostat.resources.schema import Kind, Property
+from homeostat.resources.schema import Property, ValueType
 from homeostat.templates import parse_template
 
 KEY = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7 made@up"
@@ -161,15 +161,17 @@ def _fitting(prop: Property) -> Iterator[Any]:
             yield BY_CONSTRAINT[rule.wire["custom_constraint"]]
         if "range" in rule.wire:
             yield str(_likely(rule.wire["range"]))
-    if prop.kind in (Kind.INTEGER, Kind.NUMBER):
+    if prop.kind in (ValueType.INTEGER, ValueType.NUMBER):
         yield "1"
-    if prop.kind is Kind.BOOLEAN:
+    if prop.kind is ValueType.BOOLEAN:
         yield "true"
-    if prop.kind is Kind.LIST:
+    if prop.kind is ValueType.LIST:
         yield (
-            [] if prop.items is None else [next(_fitting(prop.items), {} if prop.items.kind is Kind.MAP else "made-up")]
+            []
+            if prop.items is None
+            else [next(_fitting(prop.items), {} if prop.items.kind is ValueType.MAP else "made-up")]
         )
-    if prop.kind is Kind.MAP:
+    if prop.kind is ValueType.MAP:
         yield {}
 
 
@@ -225,7 +227,7 @@ def _tree_at(use: Use, key: Any) -> Any:
         return _tree(Use(paths=deeper, leaves=leaves), [])
     fitting = Use(properties=[prop for path, prop in leaves if not path])
     value = next(_candidates(str(key), fitting)) if fitting.properties or isinstance(key, str) else "made-up"
-    numeric = any(each.kind in (Kind.INTEGER, Kind.NUMBER) for each in fitting.properties)
+    numeric = any(each.kind in (ValueType.INTEGER, ValueType.NUMBER) for each in fitting.properties)
     return int(value) if numeric and str(value).isdigit() else value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import resource_type
-from homeostat.resources.schema import Kind, Property
+from homeostat.resources.schema import Property, ValueType
 
 VERSION = "2021-04-16"
 PURE: Mapping[str, Any] = {
@@ -147,25 +147,25 @@ def value(prop: Property, name: str = "") -> Any:
     for constraint in prop.constraints:
         ((rule, bounds),) = constraint.wire.items()
         if rule == "allowed_values":
-            return [bounds[0]] if prop.kind is Kind.LIST else bounds[0]
+            return [bounds[0]] if prop.kind is ValueType.LIST else bounds[0]
         if rule == "range":
             return bounds.get("min", bounds.get("max"))
         if rule == "custom_constraint":
             return PURE.get(bounds, f"my-{bounds.rpartition('.')[2].replace('_', '-')}")
-        if rule == "length" and prop.kind is Kind.LIST:
+        if rule == "length" and prop.kind is ValueType.LIST:
             return [_item(prop)] * bounds.get("min", 1)
     return _plain(prop, name)
 
 
 def _plain(prop: Property, name: str) -> Any:
     match prop.kind:
-        case Kind.LIST:
+        case ValueType.LIST:
             return [_item(prop)]
-        case Kind.MAP:
+        case ValueType.MAP:
             return required(prop.fields) if prop.fields is not None else {"key": "value"}
-        case Kind.BOOLEAN:
+        case ValueType.BOOLEAN:
             return True
-        case Kind.INTEGER | Kind.NUMBER:
+        case ValueType.INTEGER | ValueType.NUMBER:
             return 1
         case _:
             return f"my-{name.replace('_', '-').lower()}" if name else "example"

@@ -17,7 +17,7 @@ from homeostat.resources import custom_constraints
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import types
-from homeostat.resources.schema import Kind, Property
+from homeostat.resources.schema import Property, ValueType
 from homeostat.resources.support import SupportStatus
 
 FOLDER = "resource-types"
@@ -200,7 +200,7 @@ def property_rows(name: str, each: Property, update: str = "") -> Iterator[tuple
 
 
 def _kind(each: Property) -> str:
-    plain = each.kind is not Kind.LIST or each.items is None
+    plain = each.kind is not ValueType.LIST or each.items is None
     return each.kind.value if plain else f"{each.kind.value} of {each.items.kind.value}"
 
 

@@ -2,7 +2,7 @@
 
 from homeostat.kinds.base import Statuses
 from homeostat.resources.base import ResourceType
-from homeostat.resources.schema import Attribute, Kind, length, text
+from homeostat.resources.schema import Attribute, ValueType, length, text
 
 
 class File(ResourceType):
@@ -15,7 +15,7 @@ class File(ResourceType):
     }
     attributes = {
         "path": Attribute("Where it is."),
-        "size": Attribute("Bytes in it.", Kind.INTEGER, live=True),
+        "size": Attribute("Bytes in it.", ValueType.INTEGER, live=True),
     }
     statuses = Statuses(ready=frozenset({"written"}))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from homeostat.plugins.support import HIDDEN, SupportStatus
-from homeostat.resources.schema import Attribute, Kind
+from homeostat.resources.schema import Attribute, ValueType
 from homeostat.templates.tree import traverse
 
 
@@ -35,7 +35,7 @@ class Schema:
 
     def attribute(self) -> Attribute:
         """Return the schema in the form of resource types."""
-        kind = Kind(self.type.lower()) if self.type in self.TYPES else Kind.ANY
+        kind = ValueType(self.type.lower()) if self.type in self.TYPES else ValueType.ANY
         deprecated = self.support_status.status in ("DEPRECATED", HIDDEN)
         return Attribute(self.description or "", kind, self.cache_mode == self.CACHE_NONE, deprecated)
 

@@ -7,7 +7,7 @@ from typing import Any
 from homeostat.plugins.constraints import AllowedPattern, AllowedValues, Constraint, Length, Range
 from homeostat.plugins.support import HIDDEN, SupportStatus
 from homeostat.resources import schema as native
-from homeostat.resources.schema import Kind, Property
+from homeostat.resources.schema import Property, ValueType
 
 
 class Schema:
@@ -69,7 +69,7 @@ class Schema:
 
     def native(self) -> Property:
         """Return the schema in the form of resource types."""
-        kind = Kind(self.type.lower())
+        kind = ValueType(self.type.lower())
         rules = tuple(each.constraint() for each in self.constraints)
         return Property(
             kind,
@@ -80,7 +80,7 @@ class Schema:
             self.immutable,
             rules if self.implemented else (*rules, NOT_IMPLEMENTED),
             {name: each.native() for name, each in self.schema.items()} if self._is_map else None,
-            self.schema.native() if kind is Kind.LIST and self.schema is not None else None,
+            self.schema.native() if kind is ValueType.LIST and self.schema is not None else None,
             not self.implemented or self.support_status.status == HIDDEN,
         )
 

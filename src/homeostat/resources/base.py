@@ -15,13 +15,13 @@ from homeostat.model.observed import READY, Condition, Observation, Presence, Re
 from homeostat.resources.comparison import Rule
 from homeostat.resources.graph import Graph
 from homeostat.resources.rules import conflict
-from homeostat.resources.schema import Attribute, Kind, Schema, coerce, with_defaults
+from homeostat.resources.schema import Attribute, Schema, ValueType, coerce, with_defaults
 from homeostat.resources.support import SUPPORTED, Support
 from homeostat.templates.tree import traverse
 
 Props = Mapping[str, Any]
 
-SHOW = Attribute("Everything that the cloud says about the resource.", Kind.MAP, live=True)
+SHOW = Attribute("Everything that the cloud says about the resource.", ValueType.MAP, live=True)
 NAME_LIMIT = 63
 """Longest physical name, in characters: short enough for host names."""
 EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -159,7 +159,7 @@ class ResourceType:
         )
         # No legal value of a constrained text is empty: "" comes from an explicit null.
         cls._left_out = frozenset(
-            name for name, prop in cls.properties.items() if prop.kind is Kind.STRING and prop.constraints
+            name for name, prop in cls.properties.items() if prop.kind is ValueType.STRING and prop.constraints
         )
 
     _canonical: ClassVar[Schema] = {}

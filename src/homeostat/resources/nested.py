@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from homeostat.kinds.base import Statuses
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.schema import Kind, between, integer, mapping, text
+from homeostat.resources.schema import ValueType, between, integer, mapping, text
 from homeostat.templates.tree import UNKNOWN, holds, traverse
 
 STACK = "stack"
@@ -67,12 +67,12 @@ def _joined(items: Sequence[Any]) -> str:
 
 
 _AS_PARAMETER = {
-    Kind.STRING: "string",
-    Kind.INTEGER: "number",
-    Kind.NUMBER: "number",
-    Kind.BOOLEAN: "boolean",
-    Kind.LIST: "comma_delimited_list",
-    Kind.MAP: "json",
+    ValueType.STRING: "string",
+    ValueType.INTEGER: "number",
+    ValueType.NUMBER: "number",
+    ValueType.BOOLEAN: "boolean",
+    ValueType.LIST: "comma_delimited_list",
+    ValueType.MAP: "json",
 }
 
 

@@ -11,7 +11,7 @@ from homeostat.resources import comparison
 from homeostat.templates.tree import UNKNOWN
 
 
-class Kind(StrEnum):
+class ValueType(StrEnum):
     """Type of a property or an attribute."""
 
     STRING = "string"
@@ -23,14 +23,14 @@ class Kind(StrEnum):
     ANY = "any"
 
 
-ZERO: Mapping[Kind, Any] = {
-    Kind.STRING: "",
-    Kind.INTEGER: 0,
-    Kind.NUMBER: 0,
-    Kind.BOOLEAN: False,
-    Kind.MAP: {},
-    Kind.LIST: [],
-    Kind.ANY: None,
+ZERO: Mapping[ValueType, Any] = {
+    ValueType.STRING: "",
+    ValueType.INTEGER: 0,
+    ValueType.NUMBER: 0,
+    ValueType.BOOLEAN: False,
+    ValueType.MAP: {},
+    ValueType.LIST: [],
+    ValueType.ANY: None,
 }
 """Value that a null stands for where a property has no default."""
 
@@ -122,7 +122,7 @@ class Property:
         same: Rule that compares a desired with an observed value.
     """
 
-    kind: Kind
+    kind: ValueType
     description: str = ""
     default: Any = None
     required: bool = False
@@ -159,31 +159,31 @@ class Property:
 
 
 def text(description: str = "", **options: Any) -> Property:
-    return Property(Kind.STRING, description, **options)
+    return Property(ValueType.STRING, description, **options)
 
 
 def integer(description: str = "", **options: Any) -> Property:
-    return Property(Kind.INTEGER, description, **options)
+    return Property(ValueType.INTEGER, description, **options)
 
 
 def number(description: str = "", **options: Any) -> Property:
-    return Property(Kind.NUMBER, description, **options)
+    return Property(ValueType.NUMBER, description, **options)
 
 
 def boolean(description: str = "", **options: Any) -> Property:
-    return Property(Kind.BOOLEAN, description, **options)
+    return Property(ValueType.BOOLEAN, description, **options)
 
 
 def mapping(description: str = "", **options: Any) -> Property:
-    return Property(Kind.MAP, description, **options)
+    return Property(ValueType.MAP, description, **options)
 
 
 def listing(description: str = "", **options: Any) -> Property:
-    return Property(Kind.LIST, description, **options)
+    return Property(ValueType.LIST, description, **options)
 
 
 def anything(description: str = "", **options: Any) -> Property:
-    return Property(Kind.ANY, description, **options)
+    return Property(ValueType.ANY, description, **options)
 
 
 def link(description: str, constraint: str, **options: Any) -> Property:
@@ -202,7 +202,7 @@ class Attribute:
     """
 
     description: str = ""
-    kind: Kind = Kind.STRING
+    kind: ValueType = ValueType.STRING
     live: bool = False
     secret: bool = False
     deprecated: bool = False
@@ -367,23 +367,23 @@ def _list(value: Any) -> list[Any]:
     raise ValueError(f'"{value}" is not a list')
 
 
-_CONVERT: Mapping[Kind, Callable[[Any], Any]] = {
-    Kind.STRING: _string,
-    Kind.INTEGER: _integer,
-    Kind.NUMBER: _number,
-    Kind.BOOLEAN: _boolean,
-    Kind.MAP: _map,
-    Kind.LIST: _list,
-    Kind.ANY: lambda value: value,
+_CONVERT: Mapping[ValueType, Callable[[Any], Any]] = {
+    ValueType.STRING: _string,
+    ValueType.INTEGER: _integer,
+    ValueType.NUMBER: _number,
+    ValueType.BOOLEAN: _boolean,
+    ValueType.MAP: _map,
+    ValueType.LIST: _list,
+    ValueType.ANY: lambda value: value,
 }
 
 __all__ = [
     "UNKNOWN",
     "Attribute",
     "Constraint",
-    "Kind",
     "Property",
     "Schema",
+    "ValueType",
     "anything",
     "between",
     "boolean",

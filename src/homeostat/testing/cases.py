@@ -16,7 +16,7 @@ from homeostat.plugins.types import plugin_type
 from homeostat.resources import registry
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import Offer
-from homeostat.resources.schema import Kind, Property, coerce_value
+from homeostat.resources.schema import Property, ValueType, coerce_value
 from homeostat.testing.workbench import Bench, Making, Setting
 
 NAME = "it"
@@ -110,8 +110,8 @@ def check_schema(kind: ResourceType, example: Example, cloud: Making) -> None:
 def _check_property(name: str, each: Property) -> None:
     assert not (each.update and each.immutable), f"{name} cannot both change in place and be immutable"
     assert not (each.required and each.default is not None), f"{name} is required and has a default"
-    assert each.fields is None or each.kind is Kind.MAP, f"{name} has fields and is no map"
-    assert each.items is None or each.kind is Kind.LIST, f"{name} has items and is no list"
+    assert each.fields is None or each.kind is ValueType.MAP, f"{name} has fields and is no map"
+    assert each.items is None or each.kind is ValueType.LIST, f"{name} has items and is no list"
     if each.default is not None:
         try:
             coerce_value(each, each.default, (name,))

@@ -23,7 +23,7 @@ from homeostat.resources.comparison import equal
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.families.retired import RetiredType
 from homeostat.resources.registry import resource_type, types
-from homeostat.resources.schema import UNKNOWN, Kind, Property
+from homeostat.resources.schema import UNKNOWN, Property, ValueType
 
 RETIRED = sorted(name for name, kind in types().items() if isinstance(kind, RetiredType))
 LIVING = sorted(types().keys() - set(RETIRED))
@@ -134,18 +134,18 @@ def other(prop: Property, name: str, now: Any) -> Any:
         ((rule, bounds),) = constraint.wire.items()
         if rule == "allowed_values":
             another = next(each for each in bounds if each not in (now if isinstance(now, list) else [now]))
-            return [another] if prop.kind is Kind.LIST else another
+            return [another] if prop.kind is ValueType.LIST else another
         if rule == "range":
             low = bounds.get("min", bounds.get("max", 0) - 1)
             return low + 1 if now == low else low
     match prop.kind:
-        case Kind.BOOLEAN:
+        case ValueType.BOOLEAN:
             return not now
-        case Kind.INTEGER | Kind.NUMBER:
+        case ValueType.INTEGER | ValueType.NUMBER:
             return (now or 0) + 1
-        case Kind.LIST:
+        case ValueType.LIST:
             return examples.value(prop, name) if not now else [*now, *examples.value(prop, name)]
-        case Kind.MAP if prop.fields is None:
+        case ValueType.MAP if prop.fields is None:
             return {**(now or {}), "changed": "yes"}
         case _:
             fresh = examples.value(prop, name)
@@ -294,14 +294,14 @@ class Life:
 
 UNTYPED = {("OS::Octavia::Pool", "listeners"), ("OS::Neutron::LBaaS::Pool", "listeners")}
 """Attributes that are lists though their schema says text."""
-SHAPES: Mapping[Kind, type | tuple[type, ...]] = {
-    Kind.STRING: (str, int, float, bool),
-    Kind.INTEGER: int,
-    Kind.NUMBER: (int, float),
-    Kind.BOOLEAN: bool,
-    Kind.MAP: dict,
-    Kind.LIST: list,
-    Kind.ANY: object,
+SHAPES: Mapping[ValueType, type | tuple[type, ...]] = {
+    ValueType.STRING: (str, int, float, bool),
+    ValueType.INTEGER: int,
+    ValueType.NUMBER: (int, float),
+    ValueType.BOOLEAN: bool,
+    ValueType.MAP: dict,
+    ValueType.LIST: list,
+    ValueType.ANY: object,
 }
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from homeostat.resources.registry import types
-from homeostat.resources.schema import Attribute, Kind, Property, one_of
+from homeostat.resources.schema import Attribute, Property, ValueType, one_of
 from homeostat.resources.signals import Transport
 
-KINDS = {Kind.STRING: "str", Kind.INTEGER: "int", Kind.NUMBER: "num", Kind.BOOLEAN: "bool"}
-KINDS |= {Kind.MAP: "map", Kind.LIST: "list", Kind.ANY: "any"}
+KINDS = {ValueType.STRING: "str", ValueType.INTEGER: "int", ValueType.NUMBER: "num", ValueType.BOOLEAN: "bool"}
+KINDS |= {ValueType.MAP: "map", ValueType.LIST: "list", ValueType.ANY: "any"}
 
 Row = tuple[str, str, frozenset[str], Any, str]
 
@@ -43,7 +43,7 @@ def declared(schema: Mapping[str, Property], prefix: str = "") -> Iterator[Row]:
     for name, prop in schema.items():
         path = f"{prefix}{name}"
         kind = KINDS[prop.kind]
-        if prop.kind is Kind.LIST and prop.items is not None:
+        if prop.kind is ValueType.LIST and prop.items is not None:
             kind = f"list<{KINDS[prop.items.kind]}>"
         flags = {"R": prop.required, "U": prop.update, "H": prop.hidden, "I": prop.immutable, "N": not prop.implemented}
         yield path, kind, frozenset(flag for flag, is_set in flags.items() if is_set), prop.default, _rule(prop)
@@ -96,7 +96,7 @@ def test_attributes(name: str) -> None:
     attributes = types()[name].attributes
     found = {_attribute(key, each) for key, each in attributes.items() if key != "show"}
     assert found == EXPECTED[name][1]
-    assert attributes["show"].kind is Kind.MAP
+    assert attributes["show"].kind is ValueType.MAP
 
 
 def test_update_policy_of_a_group() -> None:

@@ -5,31 +5,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeostat.resources.base import ResourceType
-from homeostat.resources.schema import Kind, Property
+from homeostat.resources.schema import Property, ValueType
 from homeostat.templates.dialects import HEAT_CFN, HOT, Dialect
 
 Wire = dict[str, Any]
 
 
-EMPTY: Mapping[Kind, Any] = {
-    Kind.STRING: "",
-    Kind.INTEGER: 0,
-    Kind.NUMBER: 0,
-    Kind.BOOLEAN: False,
-    Kind.MAP: {},
-    Kind.LIST: [],
-    Kind.ANY: "",
+EMPTY: Mapping[ValueType, Any] = {
+    ValueType.STRING: "",
+    ValueType.INTEGER: 0,
+    ValueType.NUMBER: 0,
+    ValueType.BOOLEAN: False,
+    ValueType.MAP: {},
+    ValueType.LIST: [],
+    ValueType.ANY: "",
 }
 """Kind of a property -> default of a parameter that is not required."""
 
-TYPES: Mapping[Kind, str] = {
-    Kind.STRING: "string",
-    Kind.INTEGER: "number",
-    Kind.NUMBER: "number",
-    Kind.BOOLEAN: "boolean",
-    Kind.MAP: "json",
-    Kind.LIST: "comma_delimited_list",
-    Kind.ANY: "string",
+TYPES: Mapping[ValueType, str] = {
+    ValueType.STRING: "string",
+    ValueType.INTEGER: "number",
+    ValueType.NUMBER: "number",
+    ValueType.BOOLEAN: "boolean",
+    ValueType.MAP: "json",
+    ValueType.LIST: "comma_delimited_list",
+    ValueType.ANY: "string",
 }
 """Kind of a property -> type of the parameter that sets it."""
 
@@ -52,7 +52,7 @@ class Language:
     get_attr: str
 
     def parameter(self, prop: Property) -> Wire:
-        kind = TYPES[Kind.MAP if _is_deep(prop) else prop.kind]
+        kind = TYPES[ValueType.MAP if _is_deep(prop) else prop.kind]
         entry: Wire = {"type": self.dialect.type_word(kind)}
         if prop.description:
             entry["description"] = prop.description
@@ -73,7 +73,11 @@ CFN_2012 = Language({"HeatTemplateFormatVersion": "2012-12-12"}, HEAT_CFN, "Ref"
 
 def _is_deep(prop: Property) -> bool:
     """Return whether it is a list of items that are not text, which a comma-delimited parameter cannot hold."""
-    return prop.kind is Kind.LIST and prop.items is not None and prop.items.kind in (Kind.MAP, Kind.LIST, Kind.ANY)
+    return (
+        prop.kind is ValueType.LIST
+        and prop.items is not None
+        and prop.items.kind in (ValueType.MAP, ValueType.LIST, ValueType.ANY)
+    )
 
 
 def type_template(kind: ResourceType, *, hot: bool) -> Wire:

@@ -7,7 +7,7 @@ from homeostat.model.errors import invalid
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.families.heat import Nothing
 from homeostat.resources.graph import Graph
-from homeostat.resources.schema import Attribute, Kind, Schema, integer, length, listing, mapping, one_of, text
+from homeostat.resources.schema import Attribute, Schema, ValueType, integer, length, listing, mapping, one_of, text
 from homeostat.resources.support import hidden
 
 USER, KEY, DEPLOYED = "iam_user", "access_key", "deployed_server"
@@ -138,7 +138,7 @@ class DeployedServer(ResourceType):
     }
     attributes = {
         "name": Attribute("Name of the server."),
-        "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True, secret=True),
+        "os_collect_config": Attribute("Settings of the configuration agent.", ValueType.MAP, live=True, secret=True),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -11,8 +11,8 @@ from homeostat.resources.rules import is_set, maps, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
     Property,
+    ValueType,
     between,
     integer,
     link,
@@ -152,8 +152,8 @@ class ContainerType(KeyManagerType):
     attributes = {
         "status": Attribute("Status of the container."),
         "container_ref": Attribute("URL of the container."),
-        "secret_refs": Attribute("URL of each secret in it, by name.", Kind.MAP),
-        "consumers": Attribute("Who uses it.", Kind.LIST),
+        "secret_refs": Attribute("URL of each secret in it, by name.", ValueType.MAP),
+        "consumers": Attribute("Who uses it.", ValueType.LIST),
     }
 
     def references(self, values: Props) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 from homeostat.resources.base import Props, ResourceType, payload
 from homeostat.resources.schema import (
     Attribute,
-    Kind,
     Property,
+    ValueType,
     between,
     boolean,
     integer,
@@ -35,16 +35,16 @@ class Host(ResourceType):
     attributes = {
         "hypervisor_hostname": Attribute("Name of the hypervisor."),
         "hypervisor_type": Attribute("Type of the hypervisor."),
-        "hypervisor_version": Attribute("Version of the hypervisor.", Kind.INTEGER),
-        "vcpus": Attribute("How many processors it has.", Kind.INTEGER),
-        "cpu_info": Attribute("What processors they are.", Kind.MAP),
-        "memory_mb": Attribute("Its memory in MiB.", Kind.INTEGER),
-        "local_gb": Attribute("Its disk in GiB.", Kind.INTEGER),
+        "hypervisor_version": Attribute("Version of the hypervisor.", ValueType.INTEGER),
+        "vcpus": Attribute("How many processors it has.", ValueType.INTEGER),
+        "cpu_info": Attribute("What processors they are.", ValueType.MAP),
+        "memory_mb": Attribute("Its memory in MiB.", ValueType.INTEGER),
+        "local_gb": Attribute("Its disk in GiB.", ValueType.INTEGER),
         "service_name": Attribute("Name of the compute service on it."),
-        "reservable": Attribute("Whether it can be reserved.", Kind.BOOLEAN),
+        "reservable": Attribute("Whether it can be reserved.", ValueType.BOOLEAN),
         "status": Attribute("Status of the host."),
         "trust_id": Attribute("Trust of its operator."),
-        "extra_capability": Attribute("Further things to ask for when reserving.", Kind.MAP),
+        "extra_capability": Attribute("Further things to ask for when reserving.", ValueType.MAP),
         "created_at": Attribute("When it was created."),
         "updated_at": Attribute("When it was changed."),
     }
@@ -111,12 +111,12 @@ class Lease(ResourceType):
         "created_at": Attribute("When it was created."),
         "updated_at": Attribute("When it was changed."),
         "status": Attribute("Status of the lease."),
-        "degraded": Attribute("Whether it has less than was asked for.", Kind.BOOLEAN),
+        "degraded": Attribute("Whether it has less than was asked for.", ValueType.BOOLEAN),
         "user_id": Attribute("User that owns it."),
         "project_id": Attribute("Project that owns it."),
         "trust_id": Attribute("Trust of its owner."),
-        "reservations": Attribute("What is reserved.", Kind.LIST),
-        "events": Attribute("Events of the lease.", Kind.LIST),
+        "reservations": Attribute("What is reserved.", ValueType.LIST),
+        "events": Attribute("Events of the lease.", ValueType.LIST),
     }
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.rules import at_most_one, is_set, require
 from homeostat.resources.schema import (
     Attribute,
-    Kind,
+    ValueType,
     between,
     boolean,
     custom,
@@ -70,11 +70,11 @@ class Volume(VolumeKind):
         "status": Attribute("Status of the volume.", live=True),
         "created_at": Attribute("When it was created."),
         "bootable": Attribute("Whether servers can boot from it."),
-        "metadata_values": Attribute("Its metadata.", Kind.MAP, field="metadata"),
+        "metadata_values": Attribute("Its metadata.", ValueType.MAP, field="metadata"),
         "encrypted": Attribute("Whether it is encrypted."),
         "attachments": Attribute("What uses it, as JSON text.", live=True, deprecated=True),
-        "attachments_list": Attribute("What uses it.", Kind.LIST, live=True, field="attachments"),
-        "multiattach": Attribute("Whether several servers may use it.", Kind.BOOLEAN),
+        "attachments_list": Attribute("What uses it.", ValueType.LIST, live=True, field="attachments"),
+        "multiattach": Attribute("Whether several servers may use it.", ValueType.BOOLEAN),
     }
     deprecated_properties = {"imageRef": "image"}
 
@@ -115,7 +115,7 @@ class Volume(VolumeKind):
         if name in ("metadata", "attachments"):
             return json.dumps(value or ({} if name == "metadata" else []))
         declared = self.attributes.get(name)
-        if value is None or declared is None or declared.kind is not Kind.STRING:
+        if value is None or declared is None or declared.kind is not ValueType.STRING:
             return value
         return str(value)
 

@@ -7,7 +7,7 @@ from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     Attribute,
-    Kind,
+    ValueType,
     boolean,
     custom,
     integer,
@@ -119,8 +119,8 @@ class Flavor(ResourceType):
         "is_public": boolean("All projects may use it.", default=True),
     }
     attributes = {
-        "is_public": Attribute("Whether all projects may use it.", Kind.BOOLEAN),
-        "extra_specs": Attribute("What the scheduler and the hosts are told of it.", Kind.MAP),
+        "is_public": Attribute("Whether all projects may use it.", ValueType.BOOLEAN),
+        "extra_specs": Attribute("What the scheduler and the hosts are told of it.", ValueType.MAP),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

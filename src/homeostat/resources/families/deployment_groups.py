@@ -16,7 +16,7 @@ from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.families.wait_conditions import check_transport
 from homeostat.resources.graph import Graph
 from homeostat.resources.nested import POLICY
-from homeostat.resources.schema import Attribute, Kind, Property, between, integer, mapping, number
+from homeostat.resources.schema import Attribute, Property, ValueType, between, integer, mapping, number
 from homeostat.resources.support import hidden
 from homeostat.templates.tree import traverse
 
@@ -59,9 +59,9 @@ class SoftwareDeploymentGroup(Membership):
         "batch_create": _batches("Make deployments in batches."),
     }
     attributes = {
-        "deploy_stdouts": Attribute("What the config has written to standard output, by server.", Kind.MAP),
-        "deploy_stderrs": Attribute("What the config has written to standard error, by server.", Kind.MAP),
-        "deploy_status_codes": Attribute("With what code the config has ended, by server.", Kind.MAP),
+        "deploy_stdouts": Attribute("What the config has written to standard output, by server.", ValueType.MAP),
+        "deploy_stderrs": Attribute("What the config has written to standard error, by server.", ValueType.MAP),
+        "deploy_status_codes": Attribute("With what code the config has ended, by server.", ValueType.MAP),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -3,7 +3,7 @@
 from homeostat.resources import comparison
 from homeostat.resources.constraints import CIDR
 from homeostat.resources.families.neutron import NetworkingType, value_specs
-from homeostat.resources.schema import Attribute, Kind, boolean, listing, one_of, text
+from homeostat.resources.schema import Attribute, ValueType, boolean, listing, one_of, text
 
 
 class FirewallRule(NetworkingType):
@@ -63,7 +63,7 @@ class FirewallPolicy(NetworkingType):
     attributes = {
         "name": Attribute("Name of the policy."),
         "description": Attribute("Description of the policy."),
-        "firewall_rules": Attribute("Its rules.", Kind.LIST),
+        "firewall_rules": Attribute("Its rules.", ValueType.LIST),
         "shared": Attribute("Whether all projects may use it."),
         "audited": Attribute("Whether it is audited."),
         "tenant_id": Attribute("Project that owns it."),

@@ -13,8 +13,8 @@ from homeostat.resources.schema import (
     UNKNOWN,
     ZERO,
     Attribute,
-    Kind,
     Property,
+    ValueType,
     anything,
     between,
     boolean,
@@ -153,7 +153,7 @@ class TestResource(ResourceType):
         "client_name": text("Accepted for old templates.", default="", update=True),
         "entity_name": text("Accepted for old templates.", default="", update=True),
     }
-    attributes = {"output": Attribute("The value.", Kind.ANY, live=True)}
+    attributes = {"output": Attribute("The value.", ValueType.ANY, live=True)}
 
     def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
         return {"value": values.get("value")}
@@ -204,7 +204,7 @@ class Value(ResourceType):
         "value": anything("The expression.", required=True, update=True),
         "type": text("What the value is brought to.", update=True, constraints=(one_of(*VALUE_KINDS),)),
     }
-    attributes = {"value": Attribute("The value, brought to its type.", Kind.ANY)}
+    attributes = {"value": Attribute("The value, brought to its type.", ValueType.ANY)}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         kind = values.get("type")
@@ -237,7 +237,7 @@ def typed(value: Any, kind: str | None, path: Sequence[str | int] = ()) -> Any:
 
 def _json(value: Any, path: Sequence[str | int]) -> Any:
     if value is None or value == "":
-        return dict(ZERO[Kind.MAP])
+        return dict(ZERO[ValueType.MAP])
     if isinstance(value, Mapping | list):
         return value
     if isinstance(value, str) and len(value) > JSON_TEXT_MAX:

@@ -1,7 +1,7 @@
 """Types of bare metal."""
 
 from homeostat.resources.base import ResourceType
-from homeostat.resources.schema import Attribute, Kind, boolean, link, mapping, text
+from homeostat.resources.schema import Attribute, ValueType, boolean, link, mapping, text
 from homeostat.resources.support import Support
 
 
@@ -24,12 +24,12 @@ class Port(ResourceType):
         "address": Attribute("Hardware address of the port."),
         "node_uuid": Attribute("The machine."),
         "portgroup_uuid": Attribute("Group of ports it belongs to."),
-        "local_link_connection": Attribute("What it is connected to.", Kind.MAP),
-        "pxe_enabled": Attribute("Whether the machine may boot from it.", Kind.BOOLEAN),
+        "local_link_connection": Attribute("What it is connected to.", ValueType.MAP),
+        "pxe_enabled": Attribute("Whether the machine may boot from it.", ValueType.BOOLEAN),
         "physical_network": Attribute("Physical network that it is connected to."),
-        "internal_info": Attribute("What the service keeps about it.", Kind.MAP),
-        "extra": Attribute("Metadata of the port.", Kind.MAP),
-        "is_smartnic": Attribute("Whether it is the port of a smart NIC.", Kind.BOOLEAN),
+        "internal_info": Attribute("What the service keeps about it.", ValueType.MAP),
+        "extra": Attribute("Metadata of the port.", ValueType.MAP),
+        "is_smartnic": Attribute("Whether it is the port of a smart NIC.", ValueType.BOOLEAN),
     }
     renamed = {"node": "node_uuid", "portgroup": "portgroup_uuid"}
 

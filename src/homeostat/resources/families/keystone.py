@@ -7,8 +7,8 @@ from homeostat.resources.base import Props, ResourceType, payload
 from homeostat.resources.rules import conflict, is_set, maps, missing
 from homeostat.resources.schema import (
     Attribute,
-    Kind,
     Property,
+    ValueType,
     boolean,
     custom,
     link,
@@ -99,8 +99,8 @@ class Project(ResourceType):
         "name": Attribute("Name of the project."),
         "parent_id": Attribute("Project above it."),
         "domain_id": Attribute("Domain it belongs to."),
-        "enabled": Attribute("Whether it may be used.", Kind.BOOLEAN),
-        "is_domain": Attribute("Whether it is a domain, too.", Kind.BOOLEAN),
+        "enabled": Attribute("Whether it may be used.", ValueType.BOOLEAN),
+        "is_domain": Attribute("Whether it is a domain, too.", ValueType.BOOLEAN),
     }
     renamed = {"domain": "domain_id", "parent": "parent_id"}
 
@@ -130,7 +130,7 @@ class User(RolesType):
         "name": Attribute("Name of the user."),
         "default_project_id": Attribute("Project it works in unless it asks for another."),
         "domain_id": Attribute("Domain it belongs to."),
-        "enabled": Attribute("Whether it may be used.", Kind.BOOLEAN),
+        "enabled": Attribute("Whether it may be used.", ValueType.BOOLEAN),
         "password_expires_at": Attribute("When its password expires."),
     }
     renamed = {"domain": "domain_id", "default_project": "default_project_id"}

@@ -3,7 +3,7 @@
 from homeostat.resources.base import Props, ResourceType
 from homeostat.resources.families.octavia import link
 from homeostat.resources.rules import is_set, require
-from homeostat.resources.schema import UNKNOWN, Attribute, Kind, Schema, between, boolean, number, one_of, text
+from homeostat.resources.schema import UNKNOWN, Attribute, Schema, ValueType, between, boolean, number, one_of, text
 
 TARGETS = {"REDIRECT_TO_POOL": "redirect_pool", "REDIRECT_TO_URL": "redirect_url"}
 """Action of a policy -> the property with its target."""
@@ -45,7 +45,7 @@ class L7Policy(ResourceType):
     kind = "l7_policy"
     description = "What a listener does with requests that fit the policy's rules."
     properties = POLICY
-    attributes = {"rules": Attribute("Its rules.", Kind.LIST)}
+    attributes = {"rules": Attribute("Its rules.", ValueType.LIST)}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         action = values.get("action")

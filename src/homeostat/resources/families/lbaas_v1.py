@@ -18,8 +18,8 @@ from homeostat.resources.rules import exactly_one, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
     Property,
+    ValueType,
     between,
     boolean,
     custom,
@@ -61,7 +61,7 @@ class HealthMonitor(ResourceType):
     attributes = {
         "admin_state_up": Attribute("Whether it is switched on."),
         "delay": Attribute("Seconds between checks."),
-        "expected_codes": Attribute("HTTP codes that mean well.", Kind.LIST),
+        "expected_codes": Attribute("HTTP codes that mean well.", ValueType.LIST),
         "http_method": Attribute("HTTP method of the check."),
         "max_retries": Attribute("Checks that must succeed or fail."),
         "timeout": Attribute("Seconds that a check may take."),
@@ -144,7 +144,7 @@ class Pool(Composed):
         "lb_method": Attribute("How members are chosen."),
         "description": Attribute("Description of the pool."),
         "tenant_id": Attribute("Project that owns it."),
-        "vip": Attribute("Address in front of the members.", Kind.MAP),
+        "vip": Attribute("Address in front of the members.", ValueType.MAP),
         "provider": Attribute("Who provides it."),
     }
     deprecated_properties = {"subnet_id": "subnet"}

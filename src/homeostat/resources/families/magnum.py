@@ -8,7 +8,7 @@ from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
+    ValueType,
     between,
     boolean,
     integer,
@@ -95,18 +95,18 @@ class Cluster(ResourceType):
         "api_address": Attribute("URL of its API."),
         "stack_id": Attribute("Stack that it is made of."),
         "coe_version": Attribute("Version of what runs the containers."),
-        "master_addresses": Attribute("Addresses of its masters.", Kind.LIST),
+        "master_addresses": Attribute("Addresses of its masters.", ValueType.LIST),
         "status": Attribute("Status of the cluster."),
-        "master_count": Attribute("How many masters it has.", Kind.INTEGER),
-        "node_addresses": Attribute("Addresses of its nodes.", Kind.LIST),
+        "master_count": Attribute("How many masters it has.", ValueType.INTEGER),
+        "node_addresses": Attribute("Addresses of its nodes.", ValueType.LIST),
         "status_reason": Attribute("Why it has its status."),
-        "node_count": Attribute("How many nodes it has.", Kind.INTEGER),
+        "node_count": Attribute("How many nodes it has.", ValueType.INTEGER),
         "name": Attribute("Name of the cluster."),
         "container_version": Attribute("Version of the containers' engine."),
         "discovery_url": Attribute("URL by which nodes find each other."),
         "cluster_template_id": Attribute("What it is made from."),
         "keypair": Attribute("Key pair that may log in to nodes."),
-        "create_timeout": Attribute("Minutes that its creation may take.", Kind.INTEGER),
+        "create_timeout": Attribute("Minutes that its creation may take.", ValueType.INTEGER),
     }
     renamed = {"cluster_template": "cluster_template_id"}
 

@@ -7,7 +7,7 @@ from homeostat.resources.base import Props, ResourceType, payload
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     Attribute,
-    Kind,
+    ValueType,
     boolean,
     integer,
     link,
@@ -59,7 +59,7 @@ class Share(ResourceType):
     attributes = {
         "availability_zone": Attribute("Availability zone it is in."),
         "host": Attribute("Host that it is on."),
-        "export_locations": Attribute("Where to mount it from.", Kind.LIST),
+        "export_locations": Attribute("Where to mount it from.", ValueType.LIST),
         "share_server_id": Attribute("Server that serves it."),
         "created_at": Attribute("When it was created."),
         "status": Attribute("Status of the share."),

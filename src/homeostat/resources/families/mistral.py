@@ -9,9 +9,9 @@ from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
     Property,
     Schema,
+    ValueType,
     boolean,
     integer,
     link,
@@ -75,9 +75,9 @@ class Workflow(ResourceType):
         "tasks": listing("The tasks.", required=True, update=True, items=mapping(fields=TASK)),
     }
     attributes = {
-        "data": Attribute("Its name and input.", Kind.MAP),
+        "data": Attribute("Its name and input.", ValueType.MAP),
         "alarm_url": Attribute("Signed URL that runs it.", secret=True),
-        "executions": Attribute("Its executions.", Kind.LIST),
+        "executions": Attribute("Its executions.", ValueType.LIST),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -130,7 +130,7 @@ class CronTrigger(ResourceType):
     }
     attributes = {
         "next_execution_time": Attribute("When it runs next."),
-        "remaining_executions": Attribute("How often it will still run.", Kind.INTEGER),
+        "remaining_executions": Attribute("How often it will still run.", ValueType.INTEGER),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -177,7 +177,7 @@ class ExternalResource(ResourceType):
         "replace_on_change_inputs": listing("Inputs that a change of replaces the thing.", default=[]),
         "always_update": boolean("Run the workflow for updates also when its input is as before.", default=False),
     }
-    attributes = {"output": Attribute("Output of the last workflow.", Kind.MAP)}
+    attributes = {"output": Attribute("Output of the last workflow.", ValueType.MAP)}
     maintenance_methods = passed_on("SUSPEND", "RESUME")
 
     def always_updates(self, values: Props) -> bool:

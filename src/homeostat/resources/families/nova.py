@@ -14,8 +14,8 @@ from homeostat.resources.rules import conflict, exactly_one, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
     Schema,
+    ValueType,
     between,
     boolean,
     custom,
@@ -159,15 +159,15 @@ class Server(ServerType):
     }
     attributes = {
         "name": Attribute("Name of the server."),
-        "addresses": Attribute("Addresses with their ports, by network name and id.", Kind.MAP),
-        "networks": Attribute("Plain addresses, by network name and id.", Kind.MAP),
+        "addresses": Attribute("Addresses with their ports, by network name and id.", ValueType.MAP),
+        "networks": Attribute("Plain addresses, by network name and id.", ValueType.MAP),
         "first_address": Attribute("The first address; use networks.", deprecated=True),
         "instance_name": Attribute("Name of the instance on its host."),
         "accessIPv4": Attribute("Address to reach it by.", deprecated=True, field="access_ipv4"),
         "accessIPv6": Attribute("IPv6 address to reach it by.", deprecated=True, field="access_ipv6"),
-        "console_urls": Attribute("URL of each kind of console.", Kind.MAP),
-        "tags": Attribute("Tags of the server.", Kind.LIST),
-        "os_collect_config": Attribute("Settings of the configuration agent.", Kind.MAP, live=True, secret=True),
+        "console_urls": Attribute("URL of each kind of console.", ValueType.MAP),
+        "tags": Attribute("Tags of the server.", ValueType.LIST),
+        "os_collect_config": Attribute("Settings of the configuration agent.", ValueType.MAP, live=True, secret=True),
     }
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:

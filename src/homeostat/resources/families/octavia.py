@@ -8,8 +8,8 @@ from homeostat.resources.constraints import CIDR, IP_ADDRESS
 from homeostat.resources.rules import is_set, missing, require
 from homeostat.resources.schema import (
     Attribute,
-    Kind,
     Property,
+    ValueType,
     between,
     boolean,
     custom,
@@ -53,7 +53,7 @@ class LoadBalancer(ResourceType):
         "vip_address": Attribute("Its address."),
         "vip_port_id": Attribute("Port that has the address."),
         "vip_subnet_id": Attribute("Subnet of the address.", field="vip_subnet"),
-        "pools": Attribute("Its pools.", Kind.LIST),
+        "pools": Attribute("Its pools.", ValueType.LIST),
         "flavor_id": Attribute("Flavor.", field="flavor"),
     }
 
@@ -87,7 +87,7 @@ class Listener(ResourceType):
         ),
     }
     attributes = {
-        "loadbalancers": Attribute("The load balancer it belongs to, in a list.", Kind.LIST),
+        "loadbalancers": Attribute("The load balancer it belongs to, in a list.", ValueType.LIST),
         "default_pool_id": Attribute("Pool that gets the connections.", field="default_pool"),
     }
 
@@ -130,7 +130,7 @@ class Pool(ResourceType):
     attributes = {
         "healthmonitor_id": Attribute("Its health monitor."),
         "listeners": Attribute("Its listeners."),
-        "members": Attribute("Its members.", Kind.LIST, live=True),
+        "members": Attribute("Its members.", ValueType.LIST, live=True),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -199,7 +199,7 @@ class HealthMonitor(ResourceType):
         "url_path": text("Path to ask for.", update=True),
         "tenant_id": text("Project that owns it."),
     }
-    attributes = {"pools": Attribute("The pool it checks, in a list.", Kind.LIST)}
+    attributes = {"pools": Attribute("The pool it checks, in a list.", ValueType.LIST)}
 
     def attribute(self, thing: Thing, name: str) -> Any:
         return _listed(thing, name, "pool") if name == "pools" else super().attribute(thing, name)

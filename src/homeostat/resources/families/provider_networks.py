@@ -11,7 +11,7 @@ from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
+    ValueType,
     between,
     boolean,
     custom,
@@ -54,8 +54,8 @@ class ProviderNet(NetworkingType):
     }
     attributes = {
         "status": Attribute("Status of the network."),
-        "subnets": Attribute("Ids of its subnets.", Kind.LIST),
-        "segments": Attribute("Its segments.", Kind.LIST),
+        "subnets": Attribute("Ids of its subnets.", ValueType.LIST),
+        "segments": Attribute("Its segments.", ValueType.LIST),
     }
     renamed = {
         "network_type": "provider:network_type",

@@ -1,7 +1,7 @@
 """Types of quality of service in networking: policies, and the rules that they hold."""
 
 from homeostat.resources.families.neutron import NetworkingType, link, owner
-from homeostat.resources.schema import Attribute, Kind, Property, Schema, between, boolean, integer, one_of, text
+from homeostat.resources.schema import Attribute, Property, Schema, ValueType, between, boolean, integer, one_of, text
 
 DSCP_MARKS = (0, *range(8, 42, 2), 46, 48, 56)
 """DSCP marks that networking accepts (differentiated services, RFC 2474)."""
@@ -17,7 +17,7 @@ class QoSPolicy(NetworkingType):
         "shared": boolean("All projects may use it.", default=False, update=True),
         "tenant_id": owner(),
     }
-    attributes = {"rules": Attribute("Its rules.", Kind.LIST)}
+    attributes = {"rules": Attribute("Its rules.", ValueType.LIST)}
 
 
 def _rule(**limits: Property) -> Schema:

@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import Props, ResourceType, Thing, passed_on
 from homeostat.resources.nested import FILES
-from homeostat.resources.schema import UNKNOWN, Attribute, Kind, boolean, integer, mapping, text
+from homeostat.resources.schema import UNKNOWN, Attribute, ValueType, boolean, integer, mapping, text
 from homeostat.templates.parser import parse_template
 
 NOT_OF_A_TEMPLATE = {
@@ -43,7 +43,7 @@ class RemoteStack(ResourceType):
     }
     attributes = {
         "stack_name": Attribute("Name of the stack.", field="name"),
-        "outputs": Attribute("Values of the outputs by name.", Kind.MAP),
+        "outputs": Attribute("Values of the outputs by name.", ValueType.MAP),
     }
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:

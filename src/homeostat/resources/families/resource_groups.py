@@ -9,7 +9,7 @@ from homeostat.resources.nested import POLICY, NestedStack, of_member
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
+    ValueType,
     between,
     boolean,
     coerce,
@@ -141,10 +141,10 @@ class ResourceGroup(Membership):
         ),
     }
     attributes = {
-        "refs": Attribute("Reference ids of the members, in order.", Kind.LIST),
-        "refs_map": Attribute("Reference id of each member by its name.", Kind.MAP),
-        "attributes": Attribute("An attribute of each member by its name; needs a path.", Kind.MAP),
-        "removed_rsrc_list": Attribute("Names that no member may have any more.", Kind.LIST),
+        "refs": Attribute("Reference ids of the members, in order.", ValueType.LIST),
+        "refs_map": Attribute("Reference id of each member by its name.", ValueType.MAP),
+        "attributes": Attribute("An attribute of each member by its name; needs a path.", ValueType.MAP),
+        "removed_rsrc_list": Attribute("Names that no member may have any more.", ValueType.LIST),
     }
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
@@ -172,8 +172,8 @@ class ResourceChain(Membership):
         "resource_properties": mapping("Properties of every member."),
     }
     attributes = {
-        "refs": Attribute("Reference ids of the members, in order.", Kind.LIST),
-        "attributes": Attribute("An attribute of each member by its name; needs a path.", Kind.MAP),
+        "refs": Attribute("Reference ids of the members, in order.", ValueType.LIST),
+        "attributes": Attribute("An attribute of each member by its name; needs a path.", ValueType.MAP),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

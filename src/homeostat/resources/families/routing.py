@@ -12,8 +12,8 @@ from homeostat.resources.rules import at_most_one, conflict, exactly_one, is_set
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
     Schema,
+    ValueType,
     between,
     boolean,
     integer,
@@ -62,7 +62,7 @@ class Router(NetworkingType):
     }
     attributes = {
         "status": Attribute("Status of the router."),
-        "external_gateway_info": Attribute("Its way out.", Kind.MAP),
+        "external_gateway_info": Attribute("Its way out.", ValueType.MAP),
         "name": Attribute("Name of the router."),
         "admin_state_up": Attribute("Whether it is switched on."),
         "tenant_id": Attribute("Project that owns it."),

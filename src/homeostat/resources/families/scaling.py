@@ -17,8 +17,8 @@ from homeostat.resources.rules import exactly_one, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
     Property,
+    ValueType,
     between,
     custom,
     integer,
@@ -130,11 +130,11 @@ class AutoScalingGroup(ScalingGroup):
         ),
     }
     attributes = {
-        "outputs": Attribute("An attribute of each member by its name; needs a path.", Kind.MAP),
-        "outputs_list": Attribute("An attribute of each member, the oldest first; needs a path.", Kind.LIST),
-        "current_size": Attribute("How many members there are.", Kind.INTEGER),
-        "refs": Attribute("Reference ids of the members, the oldest first.", Kind.LIST),
-        "refs_map": Attribute("Reference id of each member by its name.", Kind.MAP),
+        "outputs": Attribute("An attribute of each member by its name; needs a path.", ValueType.MAP),
+        "outputs_list": Attribute("An attribute of each member, the oldest first; needs a path.", ValueType.LIST),
+        "current_size": Attribute("How many members there are.", ValueType.INTEGER),
+        "refs": Attribute("Reference ids of the members, the oldest first.", ValueType.LIST),
+        "refs_map": Attribute("Reference id of each member by its name.", ValueType.MAP),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

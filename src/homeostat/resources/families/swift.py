@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.schema import Attribute, Kind, boolean, listing, mapping, one_of, text
+from homeostat.resources.schema import Attribute, ValueType, boolean, listing, mapping, one_of, text
 
 ANYBODY = ".r:*"
 """Access list that grants access to everyone."""
@@ -44,9 +44,9 @@ class Container(ContainerType):
     attributes = {
         **ContainerType.attributes,
         "RootURL": Attribute("URL of the account."),
-        "ObjectCount": Attribute("How many objects are in it.", Kind.INTEGER, field="object_count"),
-        "BytesUsed": Attribute("Bytes that they take.", Kind.INTEGER, field="bytes_used"),
-        "HeadContainer": Attribute("Its headers.", Kind.MAP, field="headers"),
+        "ObjectCount": Attribute("How many objects are in it.", ValueType.INTEGER, field="object_count"),
+        "BytesUsed": Attribute("Bytes that they take.", ValueType.INTEGER, field="bytes_used"),
+        "HeadContainer": Attribute("Its headers.", ValueType.MAP, field="headers"),
     }
     renamed = {
         "X-Container-Read": "read_acl",

@@ -11,8 +11,8 @@ from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
     Property,
+    ValueType,
     between,
     integer,
     length,
@@ -173,8 +173,8 @@ class Cluster(ResourceType):
         ),
     }
     attributes = {
-        "instances": Attribute("Ids of its servers.", Kind.LIST),
-        "ip": Attribute("Addresses of its servers.", Kind.LIST),
+        "instances": Attribute("Ids of its servers.", ValueType.LIST),
+        "ip": Attribute("Addresses of its servers.", ValueType.LIST),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

@@ -8,8 +8,8 @@ from homeostat.resources.rules import require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
     Property,
+    ValueType,
     between,
     integer,
     length,
@@ -66,8 +66,8 @@ class SignedQueueURL(ResourceType):
     attributes = {
         "signature": Attribute("The signature."),
         "expires": Attribute("When it expires."),
-        "paths": Attribute("What may be used.", Kind.LIST),
-        "methods": Attribute("HTTP methods that may be used.", Kind.LIST),
+        "paths": Attribute("What may be used.", ValueType.LIST),
+        "methods": Attribute("HTTP methods that may be used.", ValueType.LIST),
         "project": Attribute("Project of the queue."),
         "query_str": Attribute("All of it as the query of a URL."),
     }

@@ -10,7 +10,7 @@ from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
-    Kind,
+    ValueType,
     boolean,
     integer,
     link,
@@ -73,7 +73,7 @@ class Container(ResourceType):
     }
     attributes = {
         "name": Attribute("Name of the container."),
-        "addresses": Attribute("Its addresses, by name and id of the network.", Kind.MAP),
+        "addresses": Attribute("Its addresses, by name and id of the network.", ValueType.MAP),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
