@@ -39,7 +39,7 @@ from homeostat.store.encryption.encrypted_cells import Keyring, use_keys
 from homeostat.store.stacks import stacks
 from tests import upcoming
 from tests.simulation.actors import VirtualClock
-from tests.simulation.watching import empty, raw
+from tests.simulation.watched import empty, raw
 
 PROJECT = "p"
 URL = "http://api.test:8004"

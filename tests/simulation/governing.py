@@ -17,8 +17,8 @@ from homeostat.planner.policies.healing import CONSENT
 from homeostat.resources.registry import kind_of
 
 if TYPE_CHECKING:
+    from tests.simulation.rows import Committed, Row, Shard, Stack
     from tests.simulation.trouble import TroubledWorld
-    from tests.simulation.watching import Committed, Row, Shard, Stack
 
 Pair = tuple["Row | None", "Row | None"]
 

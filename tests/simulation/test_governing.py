@@ -4,7 +4,7 @@ import pytest
 
 from homeostat.model.status import Action, Status
 from tests.simulation.governing import HealingLaws
-from tests.simulation.watching import Committed, Row, Shard, Stack
+from tests.simulation.rows import Committed, Row, Shard, Stack
 
 MARKED, HEALING = '{"unhealthy":{}}', '{"healing":{}}'
 

@@ -1,10 +1,8 @@
 """What a seed lets happen to a world: users who change their minds, crashes, faults, wrong clocks, outages."""
 
-import json
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -13,20 +11,16 @@ from sqlalchemy import select
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.marks import MarkRequest
 from homeostat.api.services.stacks import StackService
-from homeostat.api.services.transfer import StackTransfer
-from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.healing_brake import doubts
 from homeostat.model.observed import Presence
 from homeostat.model.status import Status
 from homeostat.store import schema
-from homeostat.store.shards import brakes, shards
-from tests.simulation.actors import Process
+from homeostat.store.shards import brakes
 from tests.simulation.governing import Governor
 from tests.simulation.losses import Losses
+from tests.simulation.moving import MovingWorld
 from tests.simulation.templates import Gardener, Warden, Wish
-from tests.simulation.watching import WatchedCloud
-from tests.simulation.world import SimulatedWorld
 
 STEPS = 900
 AT_HOOKS = "SELECT stack_id, name, json_extract(hooks, '$.at') FROM resource WHERE json_extract(hooks, '$.at') <> ''"
@@ -64,7 +58,7 @@ def _goes_on(stack: Any) -> bool:
     return bool(stack.deleted_at is None and stack.status == Status.IN_PROGRESS)
 
 
-class TroubledWorld(SimulatedWorld):
+class TroubledWorld(MovingWorld):
     """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
 
     def __init__(
@@ -82,8 +76,6 @@ class TroubledWorld(SimulatedWorld):
     ) -> None:
         rng = random.Random(f"climate {seed}")
         wardens = random.Random(f"warden {seed}")
-        probers = random.Random(f"prober {seed}")
-        caretakers = random.Random(f"caretaker {seed}")
         super().__init__(
             seed,
             weather_of(rng),
@@ -108,23 +100,15 @@ class TroubledWorld(SimulatedWorld):
         self.adopted = 0
         self.cleared = 0
         self._warden: Warden | None = None
-        if wardens.random() < 0.3 or held:
-            self._warden = Warden(wardens, self._give())
-            self._acts.append((10.0, self._clear))
+        self._add_warden(wardens, held=held)
         self.restored = 0
         self._keeper: random.Random | None = None
-        keepers = random.Random(f"keeper {seed}")
-        if keepers.random() < 0.3 or snapshots:
-            self._keeper = keepers
-            self._acts.append((12.0, self._snapshot))
-        if probers.random() < 0.3 or marked:
+        self._add_keeper(random.Random(f"keeper {seed}"), snapshots=snapshots)
+        if random.Random(f"prober {seed}").random() < 0.3 or marked:
             self._acts.append((20.0 if marked else 6.0, self._mark))
         if random.Random(f"loser {seed}").random() < 0.4:
             self._acts.append((3.0, self._hide))
-        losers = random.Random(f"losses {seed}")
-        if losers.random() < 0.4 or lossy:
-            self._gardener.links = losers.random() < 0.6 or lossy
-            self._acts += Losses(self, losers).acts()
+        self._add_losses(random.Random(f"losses {seed}"), lossy=lossy)
         governors = random.Random(f"governor {seed}")
         self._governor = Governor(self, governors)
         if governors.random() < 0.3 or governed:
@@ -135,8 +119,23 @@ class TroubledWorld(SimulatedWorld):
         self._doubted: dict[str, float] = {}
         self.proved = 0
         self._hidden: Counter[str] = Counter()
-        if caretakers.random() < 0.3 or maintained:
+        if random.Random(f"caretaker {seed}").random() < 0.3 or maintained:
             self._acts += [(8.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
+
+    def _add_warden(self, wardens: random.Random, *, held: bool) -> None:
+        if wardens.random() < 0.3 or held:
+            self._warden = Warden(wardens, self._give())
+            self._acts.append((10.0, self._clear))
+
+    def _add_keeper(self, keepers: random.Random, *, snapshots: bool) -> None:
+        if keepers.random() < 0.3 or snapshots:
+            self._keeper = keepers
+            self._acts.append((12.0, self._snapshot))
+
+    def _add_losses(self, losers: random.Random, *, lossy: bool) -> None:
+        if losers.random() < 0.4 or lossy:
+            self._gardener.links = losers.random() < 0.6 or lossy
+            self._acts += Losses(self, losers).acts()
 
     def _always(self) -> list[tuple[float, Callable[[], None]]]:
         return [(1.5, self._create), (4, self._update), (1.5, self._delete)]
@@ -350,47 +349,6 @@ class TroubledWorld(SimulatedWorld):
         if stack_id is not None:
             self._request(lambda stack_service: stack_service.delete(stack_id), f"delete {stack_id[:6]}")
 
-    def _request_transfer(self, act: Callable[[StackTransfer], object], story: str) -> None:
-        alive = [api for api in self.apis if api.alive]
-        if alive:
-            api = self.rng.choice(alive)
-
-            def serve(_: StackService) -> None:
-                act(api.moving)
-
-            api.requests.append(serve)
-            self.note(f"user: {story}")
-
-    def _abandon(self) -> None:
-        """A process that dies in the middle of it may have let go without an answer."""
-        stack_id = self._stack()
-        if stack_id is None:
-            return
-        wish = self._wishes[stack_id]
-
-        def abandon(moving: StackTransfer) -> None:
-            document = json.loads(json.dumps(moving.abandon(stack_id)))
-            self.watcher.promised |= _named(document)
-            self._documents.append((document, wish))
-
-        self._request_transfer(abandon, f"abandon {stack_id[:6]}")
-
-    def _adopt(self) -> None:
-        """A document may be adopted long after, while its things live on, break or vanish; and more than once."""
-        if not self._documents:
-            return
-        document, wish = self.rng.choice(self._documents)
-        name = f"s{self._created}"
-        self._created += 1
-        options = {"disable_rollback": self.rng.random() < 0.5, "timeout_mins": self.rng.choice((None, None, 1))}
-
-        def adopt(moving: StackTransfer) -> None:
-            intent = replace(wish.intent(**options), template=None)
-            self._wishes[moving.adopt(document["project_id"], None, name, intent, document)] = wish
-            self.adopted += 1
-
-        self._request_transfer(adopt, f"adopt {document['id'][:6]} as {name} {options}")
-
     def _cancel(self) -> None:
         stack_id, roll_back = self._stack(), self.rng.random() < 0.5
         if stack_id is not None:
@@ -537,148 +495,3 @@ class TroubledWorld(SimulatedWorld):
     def _purge(self) -> None:
         api = self.rng.choice(self.apis)
         api.purge(self.rng.choice((0.0, 60.0)), self.rng.choice((5, 1000)))
-
-    # -- processes ---------------------------------------------------------------------------------------------------
-
-    def _victim(self) -> Process:
-        return self.rng.choice(self.processes)
-
-    def _kill(self) -> None:
-        victim = self._victim()
-        if victim.alive:
-            self.kills += 1
-            victim.kill()
-            self.note(f"kill {victim.name}")
-
-    def _die_inside(self) -> None:
-        victim = self._victim()
-        victim.deadly = 0.2
-        self.note(f"{victim.name} dies at one of its next transactions")
-
-    def _make_flaky(self) -> None:
-        victim = self._victim()
-        victim.flaky = self.rng.choice((0.0, 0.03, 0.1))
-        self.note(f"{victim.name} loses connections: {victim.flaky}")
-
-    def _cut_off(self) -> None:
-        victim = self._victim()
-        victim.cut_off_until = self.clock.time + self.rng.choice((1.0, 6.0, 20.0))
-        self.note(f"cut off {victim.name} until {victim.cut_off_until - 1_000_000:.2f}")
-
-    def _freeze(self) -> None:
-        victim = self._victim()
-        victim.frozen_until = self.clock.time + self.rng.choice((1.0, 6.0, 20.0))
-        self.note(f"freeze {victim.name} until {victim.frozen_until - 1_000_000:.2f}")
-
-    def _set_clock(self) -> None:
-        """Forwards or backwards: the clock of one machine."""
-        victim = self._victim()
-        victim.clock.skew_s = self.rng.choice((-120.0, -10.0, -1.0, 0.0, 1.0, 10.0, 120.0))
-        self.note(f"clock of {victim.name} is {victim.clock.skew_s} s ahead")
-
-    def _jump_ahead(self) -> None:
-        """A long time passes at once."""
-        self.clock.time += self.rng.choice((5.0, 30.0, 90.0, 300.0))
-
-    def _wake_twice(self) -> None:
-        table = schema.shard
-        with self.db.read() as tx:
-            places = [tuple(row) for row in tx.execute(select(table.c.stack_id, table.c.number))]
-        if places:
-            stack_id, number = self.rng.choice(sorted(places))
-            for _ in range(2):
-                with self.db.write() as tx:
-                    shards.wake(tx, stack_id, self.clock.time, self.rng.choice((shards.USER, shards.HEAL)), [number])
-
-    # -- the world outside -------------------------------------------------------------------------------------------
-
-    def _cloud(self) -> WatchedCloud:
-        return self.clouds[self.rng.choice(self.projects)]
-
-    def _disturb(self) -> None:
-        """An operator removes a thing by hand, stops a server, breaks or changes something."""
-        cloud = self._cloud()
-        handles = sorted(cloud.things())
-        if not handles:
-            return
-        handle = self.rng.choice(handles)
-        changes: list[dict[str, Any]] = [{}, {}, {"description": "by hand"}, {"status": "error", "fault": "by hand"}]
-        if handle.startswith("server"):
-            changes += [{"status": "stopped", "fault": "its process ended"}, {"metadata": {"by": "hand"}}]
-        change = self.rng.choice(changes)
-        cloud.change(handle, **change) if change else cloud.vanish(handle)
-        self.note(f"{handle}: {change or 'vanishes'}")
-        self.sight(handle)
-
-    def _lock(self) -> None:
-        """An operator protects a thing from deletion, or lifts that."""
-        cloud = self._cloud()
-        handles = sorted(cloud.things())
-        if handles:
-            handle = self.rng.choice(handles)
-            cloud.change(handle, locked=self.rng.random() < 0.5)
-            self.note(f"{handle} is locked or unlocked")
-
-    def sight(self, handle: str) -> None:
-        """The notice of it is lost, comes once, or twice, to those who listen."""
-        for _ in range(self.rng.choice((0, 1, 2))):
-            worker = self.rng.choice(self.workers)
-            worker.notices.append(ChangeNotice(handle.rpartition("-")[0], handle))
-
-    def _notice(self) -> None:
-        """A cloud says that something has changed; it may well have not."""
-        handles = sorted(self._cloud().things())
-        self.sight(self.rng.choice(handles) if handles else "server-999999")
-
-    def _black_out(self) -> None:
-        cloud = self._cloud()
-        self._for_a_while(cloud, Faults(unreachable=1.0), "is down")
-
-    def _hide(self) -> None:
-        """One thing, all of a kind, or all that a cloud has are not found for a while, and come back.
-
-        Twice at most: no request looks for ever for what is not found just then."""
-        cloud = self._cloud()
-        handles = sorted(handle for handle in cloud.things() if self._hidden[handle] < 2)
-        if not handles:
-            return
-        one = self.rng.choice(handles)
-        same = [each for each in handles if each.rpartition("-")[0] == one.rpartition("-")[0]]
-        hidden = self.rng.choice(([one], [one], same, handles))
-        self._hidden.update(hidden)
-        for handle in hidden:
-            cloud.hide(handle)
-            self.sight(handle)
-        until = self.clock.time + self.rng.choice((0.2, 1.0, 3.0, 30.0))
-
-        def end() -> None:
-            for handle in hidden:
-                cloud.unhide(handle)
-
-        self._ends.append((until, end))
-        self.note(f"{hidden} are not found until {until - 1_000_000:.2f}")
-
-    def _limit_rate(self) -> None:
-        cloud = self._cloud()
-        self._for_a_while(cloud, Faults(refused=1.0, retry_after_s=self.rng.choice((2.0, 30.0))), "limits rates")
-
-    def _for_a_while(self, cloud: WatchedCloud, faults: Faults, story: str) -> None:
-        cloud.weather.faults = faults
-        until = self.clock.time + self.rng.choice((5.0, 30.0, 120.0))
-
-        def end() -> None:
-            cloud.weather.faults = self._usual
-
-        self._ends.append((until, end))
-        self.note(f"the cloud {story} until {until - 1_000_000:.2f}")
-
-
-def _named(document: dict[str, Any]) -> dict[str, str]:
-    """Handles that a document names, each with the action that it tells of."""
-    found: dict[str, str] = {}
-    for each in document["resources"].values():
-        if "resources" in each:
-            found |= _named(each)
-        elif each["resource_id"] is not None:
-            found[each["resource_id"]] = each["action"]
-    return found

@@ -18,7 +18,8 @@ from homeostat.store.builtin import records
 from homeostat.store.shards import brakes, orphans
 from tests.simulation.actors import Actor, Api, Process, VirtualClock, Worker
 from tests.simulation.invariants import check_rest, reasons
-from tests.simulation.watching import WatchedCloud, WatchedDatabase, Watcher
+from tests.simulation.watched import WatchedCloud, WatchedDatabase
+from tests.simulation.watching import Watcher
 
 NEXT = """
     SELECT (SELECT min(max(wake_at, lease_until)) FROM shard WHERE wake_at IS NOT NULL),
