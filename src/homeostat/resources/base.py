@@ -21,7 +21,7 @@ from homeostat.templates.tree import traverse
 
 Props = Mapping[str, Any]
 
-SHOW = Attribute("Everything that the cloud says about the resource.", ValueType.MAP, live=True)
+SHOW = Attribute("Everything that the cloud reports about the resource.", ValueType.MAP, live=True)
 NAME_LIMIT = 63
 """Longest physical name, in characters: short enough for host names."""
 EMPTY: tuple[Any, ...] = (None, "", [], {})

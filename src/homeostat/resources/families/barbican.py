@@ -64,7 +64,7 @@ class Secret(KeyManagerType):
     name = "OS::Barbican::Secret"
     kind = "secret"
     support = Support(version="2014.2")
-    description = "A secret that is kept safe."
+    description = "A secret."
     properties = {
         "name": text("Name of the secret."),
         "payload": text("The secret itself."),

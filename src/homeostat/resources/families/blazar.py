@@ -30,7 +30,7 @@ class Host(ResourceType):
     description = "A host of the cloud that can be reserved."
     properties = {
         "name": text("Name of the host.", required=True),
-        "extra_capability": mapping("Further things to ask for when reserving."),
+        "extra_capability": mapping("Further capabilities that a reservation can request."),
     }
     attributes = {
         "hypervisor_hostname": Attribute("Name of the hypervisor."),
@@ -44,7 +44,7 @@ class Host(ResourceType):
         "reservable": Attribute("Whether it can be reserved.", ValueType.BOOLEAN),
         "status": Attribute("Status of the host."),
         "trust_id": Attribute("Trust of its operator."),
-        "extra_capability": Attribute("Further things to ask for when reserving.", ValueType.MAP),
+        "extra_capability": Attribute("Further capabilities that a reservation can request.", ValueType.MAP),
         "created_at": Attribute("When it was created."),
         "updated_at": Attribute("When it was changed."),
     }
@@ -111,7 +111,7 @@ class Lease(ResourceType):
         "created_at": Attribute("When it was created."),
         "updated_at": Attribute("When it was changed."),
         "status": Attribute("Status of the lease."),
-        "degraded": Attribute("Whether it has less than was asked for.", ValueType.BOOLEAN),
+        "degraded": Attribute("Whether it has less than was requested.", ValueType.BOOLEAN),
         "user_id": Attribute("User that owns it."),
         "project_id": Attribute("Project that owns it."),
         "trust_id": Attribute("Trust of its owner."),

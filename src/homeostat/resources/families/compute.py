@@ -115,12 +115,12 @@ class Flavor(ResourceType):
         "swap": integer("Size of swap space in MiB.", default=0),
         "ephemeral": integer("Size of a second disk in GiB.", default=0),
         "rxtx_factor": number("Share of the network's bandwidth.", default=1.0),
-        "extra_specs": mapping("What the scheduler and the hosts are told of it.", update=True),
+        "extra_specs": mapping("Extra specifications for the scheduler and the hosts.", update=True),
         "is_public": boolean("All projects may use it.", default=True),
     }
     attributes = {
         "is_public": Attribute("Whether all projects may use it.", ValueType.BOOLEAN),
-        "extra_specs": Attribute("What the scheduler and the hosts are told of it.", ValueType.MAP),
+        "extra_specs": Attribute("Extra specifications for the scheduler and the hosts.", ValueType.MAP),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -150,7 +150,7 @@ class FloatingIP(ResourceType):
 
     name = "OS::Nova::FloatingIP"
     kind = "floating_ip"
-    description = "An outside address, as old templates ask for it."
+    description = "An outside address, as old templates request it."
     support = hidden("11.0.0", "Use OS::Neutron::FloatingIP instead.", _RETIRED)
     properties = {"pool": text("External network, which was called a pool; without one the cloud chooses.")}
     attributes = {
@@ -170,7 +170,7 @@ class FloatingIPAssociation(ResourceType):
 
     name = "OS::Nova::FloatingIPAssociation"
     kind = "floating_ip_association"
-    description = "Lets a floating IP lead to a server, as old templates ask for it."
+    description = "Lets a floating IP lead to a server, as old templates request it."
     support = hidden("11.0.0", "Use OS::Neutron::FloatingIPAssociation instead.", _RETIRED)
     properties = {
         "server_id": text("The server.", required=True, update=True, drift=False, constraints=(custom("nova.server"),)),

@@ -42,7 +42,7 @@ CHARACTERS: Mapping[str, str] = {
 class RandomString(ResourceType):
     secretive = secret_reference = True
     name = "OS::Heat::RandomString"
-    description = "Text of random characters, made once and kept."
+    description = "Text of random characters, generated once and stored."
     properties = {
         "length": integer("How many characters.", default=32, constraints=(between(1, 512),)),
         "sequence": text(

@@ -56,7 +56,7 @@ class HealthMonitor(ResourceType):
         "admin_state_up": _up("The monitor is switched on."),
         "http_method": text("HTTP method of the check.", update=True, constraints=(one_of(*METHODS),)),
         "expected_codes": text("HTTP codes that mean well.", update=True),
-        "url_path": text("Path to ask for.", update=True),
+        "url_path": text("Path to request.", update=True),
     }
     attributes = {
         "admin_state_up": Attribute("Whether it is switched on."),
@@ -66,7 +66,7 @@ class HealthMonitor(ResourceType):
         "max_retries": Attribute("Checks that must succeed or fail."),
         "timeout": Attribute("Seconds that a check may take."),
         "type": Attribute("Kind of check."),
-        "url_path": Attribute("Path that is asked for."),
+        "url_path": Attribute("Path that is requested."),
         "tenant_id": Attribute("Project that owns it."),
     }
 
@@ -269,7 +269,7 @@ class ElasticLoadBalancer(Composed):
             fields={
                 "HealthyThreshold": integer("Checks that must succeed.", required=True),
                 "Interval": integer("Seconds between checks.", required=True),
-                "Target": text("What is asked, such as HTTP:80/path or TCP:80.", required=True),
+                "Target": text("What is requested, such as HTTP:80/path or TCP:80.", required=True),
                 "Timeout": integer("Seconds that a check may take.", required=True),
                 "UnhealthyThreshold": integer("Checks that must fail.", required=True),
             },

@@ -143,7 +143,7 @@ class Subnet(NetworkingType):
         ),
         "tenant_id": owner(),
         "host_routes": listing(
-            "Routes that its servers are told of.",
+            "Routes that its servers receive.",
             update=True,
             same=comparison.unordered,
             items=mapping(
@@ -164,7 +164,7 @@ class Subnet(NetworkingType):
         "tenant_id": Attribute("Project that owns it."),
         "allocation_pools": Attribute("Ranges of addresses it hands out.", ValueType.LIST),
         "gateway_ip": Attribute("Address of the gateway."),
-        "host_routes": Attribute("Routes that its servers are told of.", ValueType.LIST),
+        "host_routes": Attribute("Routes that its servers receive.", ValueType.LIST),
         "ip_version": Attribute("Version of IP."),
         "cidr": Attribute("The range."),
         "dns_nameservers": Attribute("DNS servers.", ValueType.LIST),

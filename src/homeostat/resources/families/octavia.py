@@ -180,7 +180,7 @@ class PoolMember(ResourceType):
 class HealthMonitor(ResourceType):
     name = "OS::Octavia::HealthMonitor"
     kind = "health_monitor"
-    description = "Finds out which members of a pool are well."
+    description = "Checks which members of a pool are healthy."
     properties = {
         "admin_state_up": boolean("The monitor is switched on.", default=True, update=True),
         "delay": integer("Seconds between checks.", required=True, update=True, constraints=(between(0),)),
@@ -196,7 +196,7 @@ class HealthMonitor(ResourceType):
             required=True,
             constraints=(one_of("PING", "TCP", "HTTP", "HTTPS", "UDP-CONNECT"),),
         ),
-        "url_path": text("Path to ask for.", update=True),
+        "url_path": text("Path to request.", update=True),
         "tenant_id": text("Project that owns it."),
     }
     attributes = {"pools": Attribute("The pool it checks, in a list.", ValueType.LIST)}

@@ -11,7 +11,7 @@ def _profile(what: str) -> Schema:
     return {
         "name": text("Name of the profile.", update=True),
         f"{what}_data": text(
-            "What the provider is told, as JSON text.", required=True, update=True, constraints=(JSON_TEXT,)
+            "Settings for the provider, as JSON text.", required=True, update=True, constraints=(JSON_TEXT,)
         ),
         "provider_name": text("The provider.", update=True),
     }

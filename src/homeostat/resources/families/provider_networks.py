@@ -182,7 +182,9 @@ class Trunk(NetworkingType):
             items=mapping(
                 fields={
                     "port": link("The port.", "port", required=True),
-                    "segmentation_type": text("How it is told apart.", required=True, constraints=(one_of("vlan"),)),
+                    "segmentation_type": text(
+                        "How its traffic is tagged.", required=True, constraints=(one_of("vlan"),)
+                    ),
                     "segmentation_id": integer("Its number there.", required=True, constraints=(between(1, 4094),)),
                 }
             ),

@@ -20,7 +20,7 @@ from homeostat.resources.support import unsupported
 
 RANGES = r"^([0-9]+(-[0-9]+)?)(,([0-9]+(-[0-9]+)?))*$"
 """Pattern of numbers and ranges of numbers, such as 10,20-30."""
-_CORRELATIONS = "How packets are told apart on their way."
+_CORRELATIONS = "How packets are marked on their way."
 
 
 def _port_number(description: str) -> Property:

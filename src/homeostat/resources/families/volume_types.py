@@ -16,7 +16,7 @@ class VolumeType(ResourceType):
     description = "A type of volumes that users may choose."
     properties = {
         "name": text("Name of the type.", required=True, update=True),
-        "metadata": mapping("What the scheduler and the storage are told of it.", update=True),
+        "metadata": mapping("Extra specifications for the scheduler and the storage.", update=True),
         "is_public": boolean("All projects may use it.", default=True, update=True),
         "description": text("Description of the type.", update=True),
         "projects": listing(

@@ -45,7 +45,7 @@ class VpcSubnet(Composed):
         "VpcId": text("VPC it is of.", required=True),
         "Tags": tags("Accepted for old templates."),
     }
-    attributes = {"AvailabilityZone": Attribute("Availability zone, as it was asked for.")}
+    attributes = {"AvailabilityZone": Attribute("Availability zone, as requested.")}
 
     def parts(self, values: Props) -> dict[str, Any]:
         vpc = values["VpcId"]
