@@ -17,7 +17,6 @@ from homeostat.store.shards import orphans
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.sql import notices
 from homeostat.store.sql.prepared import prepared
-from homeostat.store.stacks import snapshots
 
 AGAIN_S = 5.0
 """Time between two steps of the deletion of a snapshot."""
@@ -178,4 +177,4 @@ def interrupt(tx: Connection, stack: Row[Any], reason: str) -> None:
     """
     taken = stack.snapshot if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS else None
     if taken is not None and not taken["place"]:
-        snapshots.fail(tx, taken["id"], reason)
+        fail(tx, taken["id"], reason)
