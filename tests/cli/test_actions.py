@@ -51,7 +51,7 @@ def state_of(home: Home) -> str:
 def test_a_dead_server_is_left_alone_seen_checked_and_brought_back_by_hand(local: Home) -> None:
     off = ok(local.run("convergence", "one", "--off", "--look-every", "never"))
     assert "no" in off.out
-    assert "only when asked" in off.out
+    assert "only on request" in off.out
     os.kill(_pid(local), signal.SIGKILL)
     seen = ok(local.run("observe", "one"))
     assert "1 is not as it should be" in seen.out

@@ -38,6 +38,17 @@ def test_what_is_built_is_shown(id: str) -> None:
     assert bool(shown_by()[id]) is not REQUIREMENTS[id].get("planned", False)
 
 
+def test_find_your_way_names_files_that_exist() -> None:
+    page = (DOCS / "explanation/find-your-way.md").read_text("utf-8")
+    paths = {
+        path for path in re.findall(r"`([\w./-]+/[\w./-]+)`", page) if path.split("/")[0] in ("src", "tests", "docs")
+    }
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+    for change in page.split("\n## ")[1:]:
+        rows = re.findall(r"^\| `", change, re.MULTILINE)
+        assert 1 <= len(rows) <= 8, change.splitlines()[0]
+
+
 def test_decisions_exist() -> None:
     assert [(place, number) for place, number in found(r"\bADR (\d{4})\b") if number not in DECISIONS] == []
 

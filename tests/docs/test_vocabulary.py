@@ -51,8 +51,8 @@ def is_below(place: str, paths: Mapping[str, str]) -> bool:
 
 @cache
 def texts(place: str) -> tuple[Text, ...]:
-    """The pieces of a file: names and prose of a program, the paragraphs of a page."""
-    return tuple(of_program(place) if place.endswith(".py") else of_page(place))
+    """The pieces of a file: its own name, names and prose of a program, the paragraphs of a page."""
+    return (Text(place, 0, place, True), *(of_program(place) if place.endswith(".py") else of_page(place)))
 
 
 def of_program(place: str) -> Iterator[Text]:
@@ -85,7 +85,7 @@ def uses(entry: Mapping[str, object]) -> list[str]:
         for place, whole in files().items()
         if is_below(place, within)
         and not is_below(place, exceptions)
-        and re.search(str(entry["old"]).replace(" ", r"\s+"), whole, re.IGNORECASE)
+        and re.search(str(entry["old"]).replace(" ", r"\s+"), place + whole, re.IGNORECASE)
         for each in texts(place)
         if (each.is_name or not entry.get("names")) and pattern.search(each.words)
     ]
