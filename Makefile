@@ -41,7 +41,7 @@ test-fast: .venv/installed ## run the tests of the pure packages, which need no 
 
 .PHONY: test-costs
 test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
-	rm -f $(COSTS)
+	mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
 	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS)) $(ARGS) || true
 	$(BIN)/python -m tests.costs $(COSTS)
 
