@@ -174,7 +174,7 @@ def test_events_are_given_up_that_nobody_took_for_long(
     stack_id = service.create({"a": double()}, environment=LISTENING)
     count = len(service.story(stack_id))
     service.live(3600.0 + 120.0)
-    assert f"{count} events are given up" in caplog.text
+    assert f"{count} events are dropped" in caplog.text
     listener.fault = None
     service.delete(stack_id)
     service.live(120.0)
@@ -217,7 +217,7 @@ WRONG = [
     ([{"type": "webhook", "url": "ftp://example.com/"}], "url: only http and https"),
     ([{"type": "webhook", "url": "http://10.0.0.1/"}], "url: 10.0.0.1 is not on the public internet.*--fetch-from"),
     ([{"type": "webhook", "url": "http://me:word@example.com/"}], "url: it holds a user or password"),
-    ([{"type": "webhook", "url": "https://example.com/", "secret": "******"}], "give the secret itself"),
+    ([{"type": "webhook", "url": "https://example.com/", "secret": "******"}], "enter the secret itself"),
     ([{"type": "listener", "number": n} for n in range(11)], "event_sinks: a stack has at most 10"),
 ]
 
