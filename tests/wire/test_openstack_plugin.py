@@ -195,9 +195,9 @@ def test_convergence_is_switched_and_shown(still: OpenStack) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("srv", "--healing-share", "0.5"), "--healing-share is of a stack"),
+        (("srv", "--healing-share", "0.5"), "--healing-share is for a whole stack"),
         (("no", "--healing", "ask"), "The Resource (no) could not be found"),
-        (("--same",), "--same is of a resource"),
+        (("--same",), "--same is for a resource"),
         (("--look-every", "0.5s"), "convergence.observe_interval: it must be 0 (never)"),
         ((), "nothing to change"),
     ],

@@ -142,7 +142,7 @@ def _requested_change(arguments: Namespace) -> Wire | None:
         change["healing"] = None if arguments.healing == "default" else arguments.healing
     if "healing_share" in arguments:
         if arguments.resource is not None:
-            raise Usage("--healing-share is of a stack: leave out the resource")
+            raise Usage("--healing-share is for a whole stack: leave out the resource")
         change["healing_share"] = arguments.healing_share
     return change or None
 
