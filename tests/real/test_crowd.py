@@ -5,13 +5,13 @@ import signal
 import threading
 from pathlib import Path
 
-from bench.crowd import Told, Wish, crowd
+from bench.crowd import CrowdPlan, CrowdResult, crowd
 from bench.serving import serving, url_of
 
 from homeostat.cli.state_directory import State
 from homeostat.store.database import sqlite_url
 
-WISH = Wish(clients=20, seconds=12.0, pause_s=0.2, writes=0.5)
+PLAN = CrowdPlan(clients=20, seconds=12.0, pause_s=0.2, writes=0.5)
 KILLED = ("worker", "api-1", "worker", "api-2")
 """Processes that are killed, one after the other."""
 
@@ -21,7 +21,7 @@ def test_nothing_that_was_accepted_is_lost(tmp_path: Path) -> None:
         killed = threading.Event()
         killer = threading.Thread(target=_kill, args=(state, killed))
         killer.start()
-        outcome = crowd(url_of(state), WISH)
+        outcome = crowd(url_of(state), PLAN)
         killer.join()
     assert killed.is_set()
     assert outcome.lost == []
@@ -32,7 +32,7 @@ def test_nothing_that_was_accepted_is_lost(tmp_path: Path) -> None:
 def _kill(state: State, killed: threading.Event) -> None:
     """A process every few seconds, while the clients are there."""
     for name in KILLED:
-        if killed.wait(WISH.seconds / (len(KILLED) + 1)):
+        if killed.wait(PLAN.seconds / (len(KILLED) + 1)):
             return
         there = state.running()
         assert there is not None
@@ -40,5 +40,5 @@ def _kill(state: State, killed: threading.Event) -> None:
     killed.set()
 
 
-def _writes(outcome: Told) -> int:
+def _writes(outcome: CrowdResult) -> int:
     return sum(len(outcome.seconds[kind]) for kind in ("create", "update", "delete"))
