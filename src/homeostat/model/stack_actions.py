@@ -47,9 +47,9 @@ class StackAction:
         cancellable: A user may stop it.
         marks_allowed: Resources may be marked unhealthy meanwhile: the stack replaces them at once, or does so later.
         suspends: Whether the stack is suspended from then on; None leaves that as it is.
-        mark: The mark that it leaves on the row of each thing that it acts on; "" for none.
+        mark: The mark that it leaves on the row of each thing that it acts on; "" for none. While the stack rests after
+            an action with a mark, nothing of the stack is changed.
         clears: The mark that it takes away; it leaves things without it alone.
-        holds: While the stack rests after it, nothing of the stack is changed.
         heals_after: What was found to differ meanwhile is mended once it has ended.
         overtakes: Actions in progress that a request for it may end; a request during any other is refused. None for an
             action with rules of its own.
@@ -69,7 +69,6 @@ class StackAction:
     suspends: bool | None = None
     mark: str = ""
     clears: str = ""
-    holds: bool = False
     heals_after: bool = False
     overtakes: frozenset[Action] | None = None
     for_nested: bool = True
@@ -108,7 +107,6 @@ STACK_ACTIONS: Mapping[str, StackAction] = {
         looks_first=True,
         suspends=True,
         mark=SUSPENDED,
-        holds=True,
         overtakes=_MAINTAINED,
         for_nested=False,
         checks_types=True,
@@ -126,7 +124,7 @@ STACK_ACTIONS: Mapping[str, StackAction] = {
     ),
     # A stack whose deletion failed may be locked.
     Action.LOCK: StackAction(
-        Effect.MAINTAIN, follows=_ALL, order=Order.ANY, thorough=True, looks_first=True, mark=LOCKED, holds=True
+        Effect.MAINTAIN, follows=_ALL, order=Order.ANY, thorough=True, looks_first=True, mark=LOCKED
     ),
     Action.UNLOCK: StackAction(
         Effect.MAINTAIN, follows=_EXISTING, order=Order.ANY, thorough=True, looks_first=True, clears=LOCKED
@@ -164,7 +162,7 @@ AT_REST: Mapping[State, frozenset[State]] = {
     **{
         (action, Status.COMPLETE): frozenset({ILL})
         for action in _EXISTING
-        if action not in STACK_ACTIONS or not STACK_ACTIONS[action].holds
+        if action not in STACK_ACTIONS or not STACK_ACTIONS[action].mark
     },
     **{(action, Status.FAILED): frozenset({WELL}) for action in (Action.CHECK, Action.UPDATE, Action.RESUME)},
     (Action.DELETE, Status.FAILED): frozenset({GONE}),

@@ -25,7 +25,6 @@ def test_only_what_changes_things_creates_them_and_is_rolled_back(action: str) -
     if rules.effect is Effect.MAINTAIN:
         assert rules.looks_first
         assert bool(rules.mark) != bool(rules.clears)
-        assert rules.holds == bool(rules.mark)
     else:
         assert rules.suspends is None
 
