@@ -5,6 +5,7 @@ import pytest
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
 from homeostat.planner.actions.check import left_alone
 from homeostat.store.shards import look_schedule
 from homeostat.store.shards.shard_state import Rows
@@ -291,7 +292,7 @@ def test_no_rollback_from_a_converge_that_fails() -> None:
 
 def test_check_of_what_is_well() -> None:
     service, stack_id, handle = started()
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_COMPLETE"
     assert service.states(stack_id) == {"srv": "CHECK_COMPLETE", "t": "CHECK_COMPLETE"}
@@ -305,7 +306,7 @@ def test_check_of_what_is_gone_with_convergence_off() -> None:
     asks(service).switch(stack_id, OFF)
     service.live(1.0)
     service.cloud.vanish(handle)
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     assert service.stack(stack_id).reason == "Resource CHECK failed: srv: there is no such server"
@@ -322,7 +323,7 @@ def test_what_a_check_found_wrong_is_healed_where_convergence_is_on() -> None:
     service, stack_id, handle = started()
     service.live(1.0)
     service.cloud.vanish(handle)
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     service.live(5.0)
     assert service.story(stack_id, "web")[-3:] == ["web CHECK_IN_PROGRESS", "web CHECK_FAILED", "web CHECK_COMPLETE"]
@@ -338,7 +339,7 @@ def test_a_check_tells_all_failures_also_those_below() -> None:
     service.live(1.0)
     for handle in service.servers():
         service.cloud.vanish(handle)
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     reason = service.stack(stack_id).reason
@@ -350,7 +351,7 @@ def test_a_check_of_a_group_that_is_well() -> None:
     service = Service()
     stack_id = service.create({"grp": group(3)})
     service.rest()
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_COMPLETE"
     child = service.child()
@@ -364,7 +365,7 @@ def test_a_check_does_not_finish_a_failed_update() -> None:
         stack_id, {"t": double(value="1"), "bad": double(fail=True), "disk": {**volume(), "depends_on": "bad"}}
     )
     assert service.state(stack_id) == "UPDATE_FAILED"
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     service.live(300.0)
@@ -376,7 +377,7 @@ def test_no_check_while_something_goes_on() -> None:
     service = Service(Weather(build_s=5.0))
     stack_id = service.create({"srv": server()})
     with pytest.raises(Rejected, match=r"already has an action \(CREATE\) in progress") as refused:
-        asks(service).check(stack_id)
+        asks(service).begin(stack_id, Action.CHECK)
     assert refused.value.code == 409
 
 
@@ -412,7 +413,7 @@ def test_what_should_not_exist_is_not_checked() -> None:
     service.rest()
     assert service.state(stack_id) == "DELETE_FAILED"
     with pytest.raises(Rejected, match="delete it once more"):
-        asks(service).check(stack_id)
+        asks(service).begin(stack_id, Action.CHECK)
     asks(service).converge(stack_id)
     service.cloud.weather.faults.snapshot = 0.0
     service.work()
@@ -426,7 +427,7 @@ def test_a_check_of_what_never_became_complete_begins_nothing() -> None:
     stack_id = service.create({"srv": server(), "later": {**volume(), "depends_on": "srv"}})
     service.stack_service.cancel(stack_id, roll_back=False)
     service.work()
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.cloud.vanish(service.servers()[0])
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
@@ -441,7 +442,7 @@ def test_what_was_made_broken_fails_the_check_and_is_left_to_the_next_update(hea
     service.rest()
     asks(service).switch(stack_id, ON if heals else OFF)
     assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     service.live(60.0)
     assert (service.state(stack_id), service.states(stack_id)) == ("CHECK_FAILED", {"srv": "CREATE_FAILED"})
@@ -457,7 +458,7 @@ def test_what_came_to_be_after_its_time_was_over_passes_a_check_and_is_kept() ->
     service.live(120.0)
     assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
     made = service.servers()
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     assert (service.state(stack_id), service.states(stack_id)) == ("CHECK_FAILED", {"srv": "CHECK_COMPLETE"})
     assert service.stack(stack_id).reason.startswith("Some resources were never created")
@@ -473,7 +474,7 @@ def test_what_could_not_be_made_fails_its_check() -> None:
     service.rest()
     assert service.states(stack_id) == {"bad": "CREATE_FAILED"}
     reason = service.row(stack_id, "bad").reason
-    asks(service).check(stack_id)
+    asks(service).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     assert (service.states(stack_id), service.row(stack_id, "bad").reason) == ({"bad": "CHECK_FAILED"}, reason)

@@ -6,6 +6,7 @@ import pytest
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import Weather
+from homeostat.model.status import Action
 from tests.component.running import Service, server
 
 
@@ -49,7 +50,7 @@ def test_what_was_not_found_before_its_stack_was_checked_is_changed_by_the_next_
     stack_id, handle = updated(service)
     service.stack_service.cancel(stack_id, roll_back=False)
     service.work()
-    StackActions(service.db, 600.0).check(stack_id)
+    StackActions(service.db, 600.0).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.states(stack_id) == {"srv": "UPDATE_FAILED"}
     service.cloud.unhide(handle)

@@ -10,6 +10,7 @@ from homeostat.clouds.port import Answer, ChangeNotice
 from homeostat.clouds.port import Creation as Order
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.errors import Terminal
+from homeostat.model.status import Action
 from tests.component.running import Service, group, server, volume
 
 REFERS = {"volume_attachment": {"volume_id": "volume", "instance_uuid": "server"}}
@@ -120,7 +121,7 @@ def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_told() -> 
     service.rest()
     service.cloud.vanish(*service.servers())
     service.live(10.0)
-    asks(service).resume(stack_id)
+    asks(service).begin(stack_id, Action.RESUME)
     service.cloud.vanish(*service.servers())
     service.live(120.0)
     assert states_told(service, stack_id)[-2:] == ["RESUME_FAILED", "CHECK_COMPLETE"]

@@ -9,6 +9,7 @@ from homeostat.api.services.actions import StackActions
 from homeostat.builtin.kinds.deployments import deployed
 from homeostat.convergence.nested_stacks.attributes import WeightBudget, members_and_outputs
 from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
 from homeostat.resources import mime
 from tests.component.running import PROJECT, Service
 
@@ -417,7 +418,7 @@ def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_t
     stack_id = service.create(greeting(actions=["SUSPEND"]))
     assert (service.state(stack_id), given(service)) == ("CREATE_COMPLETE", [])
     asks = StackActions(service.db, 3600.0)
-    asks.suspend(stack_id)
+    asks.begin(stack_id, Action.SUSPEND)
     service.live(30)
     assert service.states(stack_id)["deploy"] == "SUSPEND_IN_PROGRESS"
     assert inputs(service)["deploy_action"] == "SUSPEND"
@@ -425,7 +426,7 @@ def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_t
     service.rest()
     assert service.state(stack_id) == "SUSPEND_COMPLETE"
     assert service.attribute(stack_id, "deploy", "said") == "good night"
-    asks.resume(stack_id)
+    asks.begin(stack_id, Action.RESUME)
     service.rest()
     assert service.state(stack_id) == "RESUME_COMPLETE"
 
@@ -434,13 +435,13 @@ def test_a_stack_whose_deployment_fails_to_suspend_is_suspended_once_more() -> N
     service = Service()
     stack_id = service.create(greeting(actions=["SUSPEND"]))
     asks = StackActions(service.db, 3600.0)
-    asks.suspend(stack_id)
+    asks.begin(stack_id, Action.SUSPEND)
     service.live(5)
     answer(service, {"deploy_status_code": 1})
     service.rest()
     assert service.state(stack_id) == "SUSPEND_FAILED"
     assert "non-zero status code: 1" in service.stack(stack_id).reason
-    asks.suspend(stack_id)
+    asks.begin(stack_id, Action.SUSPEND)
     service.live(5)
     answer(service, {"said": "good night"})
     service.rest()

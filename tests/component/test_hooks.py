@@ -10,6 +10,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
 from homeostat.model.waiting import Why
 from homeostat.store import schema
 from tests.component.running import Service, double, group, server, volume
@@ -447,7 +448,7 @@ def test_what_lives_in_the_service_alone_may_have_the_id_of_something_else(kind:
     assert service.states(stack_id) == {"a": "CREATE_COMPLETE", "t": "CREATE_COMPLETE"}
     assert service.row(stack_id, "a").handle == "foobar"
     assert service.row(stack_id, "t").properties["value"] == ("a" if kind == "RandomString" else "foobar")
-    StackActions(service.db, 3600.0).check(stack_id)
+    StackActions(service.db, 3600.0).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_COMPLETE"
     service.update(stack_id, {"a": resource})

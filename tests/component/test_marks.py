@@ -12,7 +12,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.model.status import resource_may
+from homeostat.model.status import Action, resource_may
 from homeostat.planner.report.explain import ShardStatus, explain
 from homeostat.store import schema
 from homeostat.store.stacks.locks import Lock
@@ -81,7 +81,7 @@ def test_what_was_never_made_and_fails_its_check_goes_on_failing_it(mark_request
     service = Service(Weather(quota=0))
     stack_id = service.begin({"it": server()})
     service.rest()
-    StackActions(service.db, 3600.0).check(stack_id)
+    StackActions(service.db, 3600.0).begin(stack_id, Action.CHECK)
     service.rest()
     before = service.row(stack_id, "it")
     assert (before.action, before.status) == ("CHECK", "FAILED")
@@ -132,7 +132,7 @@ def test_a_mark_ends_also_in_a_stack_that_has_failed() -> None:
 def test_a_check_of_the_stack_does_not_take_a_mark_away() -> None:
     service, stack_id = started()
     mark(service, stack_id, "srv", MarkRequest(True, "it smells"))
-    StackActions(service.db, 3600.0).check(stack_id)
+    StackActions(service.db, 3600.0).begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     assert "it smells" in service.stack(stack_id).reason

@@ -10,6 +10,7 @@ from homeostat.api.services.actions import StackActions
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.builtin import sessions
 from homeostat.convergence import snapshot_end
+from homeostat.model.status import Action
 from homeostat.resources.families.access import DEPLOYED
 from homeostat.store.stacks import snapshots
 from tests import turns
@@ -81,8 +82,10 @@ def test_nothing_large_is_written_out_when_a_stack_is_asked_again(found: list[st
     service = Service()
     stack_id = made(service)
     asks = StackActions(service.db, 600.0)
-    for ask in (asks.check, asks.converge, asks.suspend, asks.resume):
-        ask(stack_id)
+    asks.converge(stack_id)
+    service.rest()
+    for action in (Action.CHECK, Action.SUSPEND, Action.RESUME):
+        asks.begin(stack_id, action)
         service.rest()
     assert service.state(stack_id) == "RESUME_COMPLETE"
     assert found == []

@@ -14,7 +14,7 @@ from homeostat.api.services.stacks import StackService
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.healing_brake import doubts
 from homeostat.model.observed import Presence
-from homeostat.model.status import Status
+from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.shards import brakes
 from tests.simulation.governing import Governor
@@ -233,7 +233,7 @@ class TroubledWorld(MovingWorld):
                 actions.unlock(stack.id, lambda _: True)
             elif stack.suspended:
                 self.note(f"resume {stack.name} at last")
-                actions.resume(stack.id)
+                actions.begin(stack.id, Action.RESUME)
 
     def _agree(self) -> None:
         """A user says that what is nowhere to be seen is gone indeed, perhaps only after a while, and says so a few
@@ -424,8 +424,8 @@ class TroubledWorld(MovingWorld):
     def _maintain(self) -> None:
         stack_id, suspends = self._resting(), self.rng.random() < 0.5
         if stack_id is not None:
-            word = "suspend" if suspends else "resume"
-            self.act_on(lambda actions: getattr(actions, word)(stack_id), f"{word} {stack_id[:6]}")
+            action = Action.SUSPEND if suspends else Action.RESUME
+            self.act_on(lambda actions: actions.begin(stack_id, action), f"{action.lower()} {stack_id[:6]}")
 
     def _lock_stack(self) -> None:
         """Perhaps for a while."""
@@ -443,7 +443,7 @@ class TroubledWorld(MovingWorld):
     def _check(self) -> None:
         stack_id = self._stack()
         if stack_id is not None:
-            self.act_on(lambda actions: actions.check(stack_id), f"check {stack_id[:6]}")
+            self.act_on(lambda actions: actions.begin(stack_id, Action.CHECK), f"check {stack_id[:6]}")
 
     def _switch(self) -> None:
         """On or off, for a stack or one of its resources, and how often it is looked at."""

@@ -413,4 +413,4 @@ def _only_kept(turn: Turn) -> None:
 def _report(future: Future[None]) -> None:
     error = future.exception() if not future.cancelled() else None
     if error is not None:
-        LOG.error("a handler that nobody waited for ended badly", exc_info=error)
+        LOG.error("a handler that was no longer waited for has failed", exc_info=error)

@@ -32,7 +32,7 @@ NOTHING = object()
 """Returned instead of calling a handler when there is nothing to do."""
 RETRY_DELETE = {"handle_delete": "asked anew"}
 """Stored as progress in place of a task, which cannot be stored."""
-INTERRUPTED = "its {action} was interrupted: nobody knows how far it came"
+INTERRUPTED = "its {action} was interrupted: how far it came is not known"
 Resolve = Callable[[TranslationRule, Any], Any]
 Peers = Callable[[str], Mapping[str, Resource]]
 

@@ -11,6 +11,7 @@ from tests.unit.plugins.lamps import SHOP, Shop, known, lamp, service
 
 from homeostat.api.services.actions import StackActions
 from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
 from homeostat.plugins import exception, resource
 from homeostat.store import schema
 
@@ -225,8 +226,8 @@ def test_handlers_suspend_resume_lock_and_unlock(shop: Shop) -> None:
         asks = StackActions(there.db, 3600.0)
         lock = {"level": "all", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
         acts = {
-            "SUSPEND": lambda: asks.suspend(stack_id),
-            "RESUME": lambda: asks.resume(stack_id),
+            "SUSPEND": lambda: asks.begin(stack_id, Action.SUSPEND),
+            "RESUME": lambda: asks.begin(stack_id, Action.RESUME),
             "LOCK": lambda: asks.lock(stack_id, lock, lambda _: True),
             "UNLOCK": lambda: asks.unlock(stack_id, lambda _: True),
         }
@@ -255,7 +256,7 @@ def test_signals_are_ignored_in_a_locked_stack_and_refused_in_a_suspended_one(th
     assert told == ["Signal ignored: the stack is locked by ann (disks)"]
     asks.unlock(stack_id, lambda _: True)
     there.rest()
-    asks.suspend(stack_id)
+    asks.begin(stack_id, Action.SUSPEND)
     there.rest()
     with pytest.raises(Rejected, match="Signal resource during SUSPEND is not supported"):
         there.signal(stack_id, "lamp", {"times": 2})

@@ -163,22 +163,6 @@ class StackActions:
                 return row
         raise Rejected("InvalidBreakPointHook", f'The "{hook}" hook is not defined on {name}: it does not wait there')
 
-    def check(self, stack_id: str) -> None:
-        """Request a check: every resource is observed and compared with its desired state; nothing is changed.
-
-        Raises:
-            Rejected: See `begin`.
-        """
-        self.begin(stack_id, Action.CHECK)
-
-    def suspend(self, stack_id: str, accept: Accept = accept_nothing) -> None:
-        """Suspend everything in the stack, dependents first. Idempotent. Raises like `begin`."""
-        self.begin(stack_id, Action.SUSPEND, accept)
-
-    def resume(self, stack_id: str, accept: Accept = accept_nothing) -> None:
-        """Resume everything in the stack, and keep it in its desired state again. Otherwise like `suspend`."""
-        self.begin(stack_id, Action.RESUME, accept)
-
     def begin(self, stack_id: str, action: Action, accept: Accept = accept_nothing) -> None:
         """Begin an action that leaves the desired state as it is, by its rules in `STACK_ACTIONS`.
 

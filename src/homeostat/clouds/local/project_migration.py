@@ -16,14 +16,14 @@ def claim(tree: Tree, kinds: Sequence[str], projects: Projects) -> None:
         Transient: The projects cannot be read, or the directory of the cloud is away.
     """
     with tree.lock():
-        nobodys = [
+        unclaimed = [
             each for kind in kinds for each in tree.all(kind).values() if not each.project and not each.is_built_in
         ]
-        if not nobodys:
+        if not unclaimed:
             return
-        known = projects([_handle(each) for each in nobodys])
-        found = {each.id: known.get(_handle(each), "") for each in nobodys}
-        for record in nobodys:
+        known = projects([_handle(each) for each in unclaimed])
+        found = {each.id: known.get(_handle(each), "") for each in unclaimed}
+        for record in unclaimed:
             holder = _holder(record)
             project = found[record.id] or found.get(holder, "") or known.get("", "")
             if project:

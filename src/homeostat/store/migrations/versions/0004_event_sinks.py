@@ -1,6 +1,6 @@
 """Who is told of the events of a stack, and how far it has been told
 
-A program of the version before, which may run beside this one, tells nobody.
+A program of the version before, which may run beside this one, sends no messages.
 """
 
 import sqlalchemy as sa
