@@ -7,10 +7,14 @@ import pytest
 
 from homeostat.api.services.actions import StackActions
 from homeostat.builtin.kinds.deployments import deployed
+from homeostat.clouds.port import Creation
 from homeostat.convergence.nested_stacks.attributes import WeightBudget, members_and_outputs
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.resources import mime
+from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.store.shards import orphans
+from homeostat.store.shards.orphans import Orphan
 from tests.component.running import PROJECT, Service
 
 SERVER = "99999999-9999-4999-8999-999999999999"
@@ -164,6 +168,22 @@ def test_deleting_waits_for_the_server_where_there_is_something_to_do() -> None:
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert service.kept("software_config") == service.kept("software_deployment") == []
+
+
+def test_what_was_deployed_by_a_creation_given_up_is_swept_without_a_server_that_answers() -> None:
+    service = Service()
+    stack_id = service.create(greeting(actions=["CREATE", "DELETE"], signal_transport="CFN_SIGNAL"))
+    service.live(1)
+    answer(service)
+    (mine,), row = service.kept(DEPLOYMENT), service.row(stack_id, "deploy")
+    token = f"{row.key}-999"
+    service.clouds(PROJECT).create(DEPLOYMENT, [Creation(token, mine.object["spec"])])
+    with service.db.write() as tx:
+        orphans.add(service.db, tx, [Orphan(token, DEPLOYMENT, PROJECT)], service.clock.now())
+    assert len(service.kept(DEPLOYMENT)) == 2
+    service.clock.time += orphans.LOOK_S
+    assert service.observer.sweep() == 1
+    assert [each.id for each in service.kept(DEPLOYMENT)] == [row.handle], "the one that the resource stands for stays"
 
 
 def test_deleting_without_an_action_leaves_nothing() -> None:

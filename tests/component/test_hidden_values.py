@@ -143,6 +143,25 @@ def test_what_a_cloud_quotes_is_hidden(
     assert telling(reasons(service)) == []
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["what is hidden is known", "it cannot be read either"])
+def test_an_error_of_loading_is_hidden(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, known: bool
+) -> None:
+    def bug(*_: Any) -> Any:
+        raise LookupError(f"a bug with {CANARY}")
+
+    loud(service).fault = None
+    service.stack_service.create(PROJECT, None, "web", intent({"v": volume(description=PW)}))
+    monkeypatch.setattr(service.reconciler.definitions, "get", bug)
+    if not known:
+        monkeypatch.setattr(service.reconciler.redactions, "over", bug)
+    service.work()
+    told = reasons(service)
+    assert telling(told) == telling([caplog.text]) == []
+    shown = f"LookupError: a bug with {HIDDEN}" if known else "LookupError"
+    assert f"RuntimeError({shown!r})" in told
+
+
 def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
     stack_id = service.stack_service.create(PROJECT, None, "web", intent({"v": volume(description=PW)}))
     service.live(30.0)

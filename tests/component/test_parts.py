@@ -9,7 +9,7 @@ from taskflow import exceptions, states
 from taskflow.jobs.base import JobPriority
 
 from homeostat.clock import Entropy
-from homeostat.clouds.port import Answer, Creation, Operation
+from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import SET_ASIDE_S, run_pass
@@ -387,6 +387,45 @@ def test_what_was_made_before_an_adapter_raised_is_not_lost() -> None:
     service.delete(stack_id)
     service.rest()
     assert service.servers() == []
+
+
+class Choosy(SimulatedCloud):
+    """It cannot take one value, and says so for the whole batch, of which it has made what came before."""
+
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
+        bad = [place for place, each in enumerate(intents) if each.spec["metadata"]]
+        answers = super().create(kind, intents[: bad[0]] if bad else intents)
+        if bad:
+            raise ValueError("embedded null byte")
+        return answers
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        if any(each.spec["metadata"].get("word") == "bad" for each in changes):
+            raise ValueError("embedded null byte")
+        return super().update(kind, changes)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_value_that_an_adapter_cannot_take_fails_its_own_resource_alone(number: int) -> None:
+    service = Service(cloud=lambda clock: Choosy(clock.now, Weather(idempotent=False)))
+    resources = {f"s{each}": server(**({"metadata": {"a": "b"}} if each == number else {})) for each in range(5)}
+    stack_id = service.create(resources)
+    service.work()
+    failed = {name for name, state in service.states(stack_id).items() if state == "CREATE_FAILED"}
+    assert failed == {f"s{number}"}
+    assert len(service.servers()) == 4, "the others are made once, and at once"
+    assert not service.cloud.doubled
+
+
+def test_a_value_that_an_adapter_cannot_take_fails_its_own_update_alone() -> None:
+    service = Service(cloud=lambda clock: Choosy(clock.now))
+    stack_id = service.create({f"s{each}": server() for each in range(3)})
+    service.rest()
+    words = {"s0": "good", "s1": "bad", "s2": "good"}
+    service.update(stack_id, {name: server(metadata={"word": word}) for name, word in words.items()})
+    service.work()
+    expected = {"s0": "UPDATE_COMPLETE", "s1": "UPDATE_FAILED", "s2": "UPDATE_COMPLETE"}
+    assert service.states(stack_id) == expected
 
 
 def test_an_adapter_that_refuses_a_whole_batch_fails_each_of_it() -> None:

@@ -1,8 +1,11 @@
 """Shards of several stacks are locked from below, as a pass does that wakes its parent (ADR 0057)."""
 
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import psycopg.errors
 import pytest
@@ -11,6 +14,8 @@ from sqlalchemy.exc import OperationalError
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, shard_row
 from tests.waiting import until
 
+from homeostat.api.services.pipeline.storing import RevisionStore
+from homeostat.clock import Entropy
 from homeostat.model.errors import Transient
 from homeostat.model.status import Action
 from homeostat.store.database import Database
@@ -80,8 +85,19 @@ def with_a_secret(db: Database, tx: Connection) -> None:
     action_begin.revise(db, tx, locked(db, tx, ROOT), Action.UPDATE, desired, NOW, 60.0)
 
 
+def with_a_secret_inside(db: Database, _tx: Connection) -> None:
+    """A user updates a nested stack."""
+    with db.read() as tx:
+        seen = stacks.get(tx, "p-c")
+    assert seen is not None
+    new = {"timeout_s": 60.0, "look_first": False, "policies": None}
+    trust: Any = contextlib.nullcontext(lambda _tx: None)
+    RevisionStore(db, Entropy(os.urandom)).add_revision(seen, Desired("template", secret=True), {}, trust, **new)
+
+
 TREE_ACTS: dict[str, Callable[[Database, Connection], None]] = {
     "an update with the first secret": with_a_secret,
+    "an update of a nested stack with the first secret": with_a_secret_inside,
     "abandoning": lambda db, tx: action_begin.abandon(db, tx, locked(db, tx, ROOT), NOW, 60.0),
 }
 

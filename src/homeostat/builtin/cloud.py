@@ -252,7 +252,7 @@ def _owned(record_kind: RecordKind, owner: Owner | None) -> Owner:
     """
     if owner is None and record_kind.needs_owner:
         raise Terminal("the resource that this was asked for is not there any more")
-    return owner or Owner("", "", "", "", "", "", "", None, 0, "", "", "")
+    return owner or Owner("", "", "", "", "", "", "", "", None, 0, "", "", "")
 
 
 def _observed(session: RecordSession, kind: str, ids: Sequence[str]) -> list[Observation]:

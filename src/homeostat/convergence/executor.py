@@ -109,11 +109,34 @@ class StepExecutor:
             with about(resource=named(step.row.name for step in steps)):
                 LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
             # A value that the adapter cannot take fails its step for good. In a batch nothing says which value that
-            # was, so every step of it is tried again.
-            if len(steps) == 1 and _is_of_the_value(error):
+            # was, so each half is executed by itself.
+            if _is_of_the_value(error) and len(steps) > 1:
+                return self._halved(world, verb, kind, steps, ownership, redact)
+            if _is_of_the_value(error):
                 return [self._refused(world, kind, steps[0], Terminal(f"{verb} of {kind}: {error}"))]
             # An adapter that broke may have sent its request all the same.
             return [Uncertain(f"{verb} of {kind}: {error!r}")] * len(steps)
+
+    def _halved(
+        self, world: World, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership, redact: Redact
+    ) -> Sequence[Answer]:
+        """Execute the halves of a batch that failed; return an answer for each step.
+
+        What the failed call may have created is looked for first: not every cloud knows tokens.
+        """
+        answers: dict[str, Answer] = {}
+        if verb is Verb.CREATE:
+            lag_s = self._clouds(world.stack.project).listing_lag_s
+            looks = self._answers(world, Verb.FIND, kind, steps, ownership, redact)
+            for step, look in zip(steps, looks, strict=True):
+                made = _of_creation(look, f"{verb} of {kind} failed in a batch", lag_s)
+                answers |= {step.row.key: made} if made is not None else {}
+        left = [step for step in steps if step.row.key not in answers]
+        middle = (len(left) + 1) // 2
+        for half in filter(None, (left[:middle], left[middle:])):
+            done = self._answers(world, verb, kind, half, ownership, redact)
+            answers |= {step.row.key: answer for step, answer in zip(half, done, strict=True)}
+        return [answers[step.row.key] for step in steps]
 
     def _refused(self, world: World, kind: str, step: Step, refusal: Terminal) -> Answer:
         """Return the answer to a step with a value that the adapter cannot take.
@@ -128,10 +151,7 @@ class StepExecutor:
             (look,) = cloud.find(kind, [step.row.token])
         except (HomeostatError, ValueError, OSError) as error:
             return Uncertain(f"{refusal}; and whether it was made is not known: {error!r}")
-        # Where the cloud lists late, ABSENT proves nothing yet: the step is tried again, and looks again.
-        if look.presence is Presence.ABSENT and not cloud.listing_lag_s:
-            return refusal
-        return look if look.present else Uncertain(str(refusal))
+        return _of_creation(look, str(refusal), cloud.listing_lag_s) or refusal
 
     def _execute_nested(self, world: World, step: Step, ownership: ShardOwnership, redact: Redact) -> Answer:
         """Execute a step on one nested stack; its error is the answer, and does not spoil the rest of the batch."""
@@ -214,6 +234,18 @@ def _looked_at_both_ways(cloud: Cloud, kind: str, rows: Sequence[Resource]) -> l
 
 def _is_absent(look: Answer) -> bool:
     return isinstance(look, Observation) and look.presence is Presence.ABSENT
+
+
+def _of_creation(look: Answer, failure: str, lag_s: float) -> Answer | None:
+    """Return the answer to a creation that failed, from a look for its token; None if it has made nothing.
+
+    Where the cloud lists late, ABSENT proves nothing yet: the step is tried again, and looks again.
+    """
+    if isinstance(look, HomeostatError):
+        return Uncertain(f"{failure}; and whether it was made is not known: {look}")
+    if look.presence is Presence.ABSENT and not lag_s:
+        return None
+    return look if look.present else Uncertain(failure)
 
 
 def _is_of_the_value(error: Exception) -> bool:

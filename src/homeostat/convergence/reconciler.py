@@ -13,7 +13,7 @@ from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.lost_shards import LostShards
 from homeostat.convergence.ownership import ShardOwnership
-from homeostat.convergence.redactor import Redactor
+from homeostat.convergence.redactor import Redactor, redacted_without_world
 from homeostat.convergence.stages.acting import act
 from homeostat.convergence.stages.deciding import decide, time_out
 from homeostat.convergence.stages.loading import load_world
@@ -23,7 +23,7 @@ from homeostat.convergence.stages.releasing import hand_over, release
 from homeostat.convergence.stages.storing import Stored, store, unlock_expired
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.desired.redaction import Redactions, redacted
-from homeostat.model.errors import Superseded
+from homeostat.model.errors import Superseded, Transient
 from homeostat.observability import tracing
 from homeostat.planner import Frontier
 from homeostat.store.database import Database
@@ -71,13 +71,25 @@ class Reconciler:
         """
         self._note_progress(lease)
         try:
-            self.converge(self.load(lease))
+            self.converge(self._load_redacted(lease))
         finally:
             del self._running[lease]
 
     def _note_progress(self, lease: Lease) -> None:
         """Note that the pass under this lease has made progress, so that it does not count as hung."""
         self._running[lease] = self.clock.monotonic()
+
+    def _load_redacted(self, lease: Lease) -> Pass:
+        """Load the world of a claimed shard; an error is redacted, as in `converge`."""
+        try:
+            return self.load(lease)
+        except (Superseded, Transient):
+            raise
+        except Exception as error:
+            shown = redacted_without_world(self.db, self.redactions, lease, error)
+            if shown is error:
+                raise
+            raise shown from None
 
     def load(self, lease: Lease) -> Pass:
         """Load the world of a claimed shard: the first stage.

@@ -1,12 +1,16 @@
 """Redaction of what a pass stores and logs: reasons and errors may quote values of hidden parameters."""
 
+import contextlib
 from dataclasses import replace
 
-from homeostat.desired.redaction import Redaction, Redactions
+from homeostat.desired.redaction import Redaction, Redactions, redacted
 from homeostat.model.plan import Event
 from homeostat.model.world import World
 from homeostat.planner import outcome
 from homeostat.store.database import Database
+from homeostat.store.shards import shard_state
+from homeostat.store.shards.leases import Lease
+from homeostat.store.stacks import stacks
 
 ROUTINE = ("", outcome.CHANGED)
 """Reasons that quote no value, and so need no redaction."""
@@ -42,3 +46,20 @@ class Redactor:
     def events(self, events: list[Event]) -> list[Event]:
         """Return events with redacted reasons."""
         return [each if each.reason in ROUTINE else replace(each, reason=self.text(each.reason)) for each in events]
+
+
+def redacted_without_world(db: Database, redactions: Redactions, lease: Lease, error: Exception) -> Exception:
+    """Return an error that came up while the world of a shard was loaded, without hidden values.
+
+    What fails the loading may keep the hidden values from being read as well. Then its class alone is shown.
+    """
+    shown: Exception = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
+    # Whatever is raised here is as little fit to be shown as the error itself.
+    with contextlib.suppress(Exception), db.read() as tx:
+        row = stacks.get(tx, lease.stack_id)
+        if row is None or row.secret is False:
+            return error
+        older = {row.revision - 1, row.complete_revision, row.rollback_to}
+        acted_on = shard_state.revisions_of(tx, lease.stack_id, lease.number)
+        shown = redacted(error, redactions.over(tx, stacks.facts(row), older | acted_on).text)
+    return shown

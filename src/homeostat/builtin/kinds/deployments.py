@@ -58,8 +58,14 @@ class Deployments(RecordKind):
         self._redeploy(session, record, dict(spec), "UPDATE", owner)
 
     def end(self, session: RecordSession, record: Record) -> bool:
-        """Remove a deployment; one with a config for DELETE is gone once the server has signalled its outputs."""
+        """Remove a deployment; one with a config for DELETE is gone once the server has signalled its outputs.
+
+        What its resource does not stand for (any more) is gone at once: nobody would end the wait for a server that is
+        silent, and what the server would undo is in use by the deployment that was made instead.
+        """
         owner = self._owner(session, record)
+        if owner is not None and record.token != owner.token and record.id != owner.handle:
+            owner = None
         if owner is not None and not self._without_server(session, record):
             if not _waits_to_go(record):
                 self._redeploy(session, record, record.object["spec"], "DELETE", owner)

@@ -52,6 +52,7 @@ class Owner:
     """The resource that a thing belongs to, and its stack.
 
     Attributes:
+        token: The token of the resource's present thing; "" if none is being made.
         handle: "" until the creation of the thing is recorded.
         reason: The reason of the resource's status.
         lock: The lock of the stack, see `schema.stack`.
@@ -61,6 +62,7 @@ class Owner:
     key: str
     name: str
     type: str
+    token: str
     handle: str
     action: str
     status: str
@@ -229,7 +231,7 @@ def _owners(tx: Connection, column: Any, values: Collection[str]) -> list[Owner]
 
 
 def _owner_columns() -> Select[Any]:
-    names = ("key", "name", "type", "handle", "action", "status", "reason", "metadata", "shard")
+    names = ("key", "name", "type", "token", "handle", "action", "status", "reason", "metadata", "shard")
     columns = (_resource.c[name] for name in names)
     of_stack = (_stack.c.id, _stack.c.name, _stack.c.project, _stack.c.lock, _stack.c.suspended)
     return select(*columns, *of_stack).join(_stack, _stack.c.id == _resource.c.stack_id)

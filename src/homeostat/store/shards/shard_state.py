@@ -199,6 +199,12 @@ def owners_of(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
     return list(tx.execute(chosen.where(_resource.c.handle.in_(handles), *living)))
 
 
+def revisions_of(tx: Connection, stack_id: str, number: int) -> set[int]:
+    """Return the revisions at which the rows of a shard were last acted on: values of these may be in them."""
+    mine = (_resource.c.stack_id == stack_id, _resource.c.shard == number)
+    return set(tx.execute(select(_resource.c.revision).where(*mine).distinct()).scalars())
+
+
 def failed_names(tx: Connection, stack_id: str) -> set[str]:
     """Return the names of the resources of a stack that are FAILED and were not replaced."""
     failed = (_resource.c.status == Status.FAILED, _resource.c.replaced_by.is_(None))

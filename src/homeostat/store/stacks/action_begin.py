@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
@@ -146,10 +146,9 @@ def revise(
     )
     # Only ever from False to True: rows that were written before may hold secrets of older revisions. The whole tree
     # changes at once, since values flow between its stacks.
-    if desired.secret and stack.secret is False:
-        tree = (schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False))
-        lock_order.take_stacks(tx, *tree)
-        tx.execute(update(schema.stack).where(*tree).values(secret=True))
+    if _is_first_secret(stack, desired):
+        lock_for_first_secret(tx, stack, desired)
+        tx.execute(update(schema.stack).where(*_without_secrets(stack)).values(secret=True))
     _wake_changed(db, tx, stack, desired, number, now, touched)
     # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
     if desired.kind == EMPTY.kind and stack.shards > 1:
@@ -162,6 +161,23 @@ def revise(
         event_sinks.set_sinks(tx, stack.id, desired.sinks)
     events.append(tx, stack.id, [stack_state.stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
+
+
+def lock_for_first_secret(tx: Connection, stack: Row[Any], desired: Desired) -> None:
+    """Lock the tree of a stack from its root down, if `desired` has the tree's first secret: `revise` changes it all.
+
+    Called before a nested stack itself is locked, since its root comes first.
+    """
+    if _is_first_secret(stack, desired):
+        lock_order.take_stacks(tx, *_without_secrets(stack))
+
+
+def _is_first_secret(stack: Row[Any], desired: Desired) -> bool:
+    return bool(desired.secret) and stack.secret is False
+
+
+def _without_secrets(stack: Row[Any]) -> tuple[ColumnElement[bool], ...]:
+    return schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False)
 
 
 def _wake_changed(

@@ -100,6 +100,7 @@ class RevisionStore:
         """
         revision = encode(self._db, revision)
         with trust as accept, self._db.write() as tx:
+            action_begin.lock_for_first_secret(tx, seen, revision)
             row = locks.changeable(self._db, tx, seen.id)
             if row.revision != seen.revision:
                 return None
