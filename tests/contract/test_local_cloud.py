@@ -23,7 +23,7 @@ from tests.waiting import until
 
 from homeostat.clouds.local import LocalCloud, servers
 from homeostat.clouds.port import Change, ChangeNotice, Creation, Operation
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.mime import Part, multipart
 
@@ -158,6 +158,29 @@ def test_a_rebuild_wipes_the_disk_and_keeps_volumes(cloud: LocalCloud, root: Pat
     assert (disk / "dev" / "vdc" / "kept").read_text() == "data"
     cloud.delete("server", [web.handle])
     assert (root / "volumes" / volume.handle / "data" / "kept").read_text() == "data"
+
+
+def test_each_volume_of_a_server_has_a_device_of_its_own(cloud: LocalCloud, root: Path) -> None:
+    volumes = [made(cloud, "volume", f"v{number}", size=1).handle for number in range(13)]
+    web = server(cloud, block_device_mapping=[{"volume_id": each} for each in volumes[:12]])
+    (last,) = volumes[12:]
+    refused = cloud.create(
+        "volume_attachment",
+        [Creation("a1", {"instance_uuid": web.handle, "volume_id": last, "mountpoint": "/dev/vdb"})],
+    )
+    assert isinstance(refused[0], Transient), "a volume that it started with has that name"
+    attached = made(cloud, "volume_attachment", "a2", instance_uuid=web.handle, volume_id=last)
+    assert attached.properties["mountpoint"] == "/dev/vdm"
+    devices = {each.name: each.resolve().parent.name for each in (root / "servers" / web.handle / "dev").iterdir()}
+    assert devices == {f"vd{letter}": volume for letter, volume in zip("abcdefghijklm", volumes, strict=True)}
+
+
+def test_a_server_has_no_more_volumes_than_names_for_them(cloud: LocalCloud) -> None:
+    volumes = [made(cloud, "volume", f"v{number}", size=1).handle for number in range(27)]
+    spec = {"name": "web", "image": "cirros", "flavor": "m1.tiny"}
+    mappings = [{"volume_id": each} for each in volumes]
+    (refused,) = cloud.create("server", [Creation("t", {**spec, "block_device_mapping": mappings})])
+    assert isinstance(refused, Terminal)
 
 
 def test_a_paused_server_does_nothing(cloud: LocalCloud, root: Path) -> None:

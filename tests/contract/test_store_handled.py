@@ -3,6 +3,8 @@
 import threading
 from typing import Any
 
+import pytest
+
 from homeostat.plugins.things import LEASE_S, Made, Things, Turn
 from homeostat.store.builtin import plugin_records, records
 from homeostat.store.database import Database
@@ -84,6 +86,14 @@ def test_there_is_one_turn_at_a_time(database: Database) -> None:
     (row,) = found(database, again.made.record_id).values()
     assert row.object["id"] == "lamp-1", "what it has made is known all the same"
     assert row.secret["held_until"] > LEASE_S
+
+
+def test_who_begins_what_another_has_begun_meanwhile_has_no_turn(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(database)
+    monkeypatch.setattr(plugin_records, "by_token", lambda *_: {})
+    assert Things(database, "p").begin(KIND, "row-1", SPEC) is None
 
 
 def test_another_attempt_for_a_row_has_a_name_of_its_own(database: Database) -> None:

@@ -24,7 +24,8 @@ from tests.simulation.templates import Gardener, Warden, Wish
 
 STEPS = 900
 AT_HOOKS = "SELECT stack_id, name, json_extract(hooks, '$.at') FROM resource WHERE json_extract(hooks, '$.at') <> ''"
-BOUND = "stack WHERE deleted_at IS NULL AND (lock IS NOT NULL OR suspended OR NOT converge)"
+BOUND = """stack WHERE deleted_at IS NULL
+    AND (lock IS NOT NULL OR suspended OR NOT converge OR coalesce(exceptions, 'null') NOT IN ('null', '{}'))"""
 UNSEEN = f"resource_observed WHERE presence = '{Presence.ABSENT.value}'"
 AGREED_MAX = 5
 """So often a user says of one stack in the end that what seems to be gone is gone."""
@@ -220,7 +221,7 @@ class TroubledWorld(MovingWorld):
             if stack.deleted_at is not None:
                 self._unswitched.discard(stack.id)
                 continue
-            if stack.lock is None and (stack.id in self._unswitched or not stack.converge):
+            if stack.lock is None and (stack.id in self._unswitched or not stack.converge or stack.exceptions):
                 exceptions = {key: {} for key in stack.exceptions or {}}
                 actions.switch(stack.id, ConvergenceSettings({"converge": True, "observe_s": None}, exceptions))
                 self._unswitched.discard(stack.id)

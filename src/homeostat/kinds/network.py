@@ -1,5 +1,7 @@
 """Networking: networks, ports, routers, addresses and security groups."""
 
+from dataclasses import replace
+
 from homeostat.kinds.base import BOOLEAN, INTEGER, LIST, MAP, TEXT, Field, FieldType, Kind, Statuses, listing
 from homeostat.model.observed import Remedy
 
@@ -7,7 +9,6 @@ NETWORKING_STATUSES = Statuses(
     ready=frozenset({"active", "down", "inactive", "n/a"}),
     busy=frozenset({"build", "building", "deleting", "pending_create", "pending_delete", "pending_update"}),
     broken={"error": Remedy.RECREATE},
-    operations={"stopped": "start"},
 )
 
 NETWORK = Kind(
@@ -164,7 +165,7 @@ FLOATING_IP = Kind(
         "status": TEXT,
         "router_id": TEXT,
     },
-    statuses=NETWORKING_STATUSES,
+    statuses=replace(NETWORKING_STATUSES, operations={"stopped": "start"}),
     operations={"start": "Only where it has a process that can die; its status is then `stopped`."},
     notes=(
         ("It may be created with `server` in place of port_id: the server's first port with an address."),

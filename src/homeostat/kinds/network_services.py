@@ -23,7 +23,6 @@ VPN_SERVICE = Kind(
         ready=frozenset({"active", "down", "inactive", "n/a", "pending_create"}),
         busy=frozenset({"build", "building", "deleting", "pending_create", "pending_delete", "pending_update"}),
         broken={"error": Remedy.RECREATE},
-        operations={"stopped": "start"},
     ),
 )
 IKE_POLICY = Kind(

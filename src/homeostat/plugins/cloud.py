@@ -62,6 +62,7 @@ class Turns:
         self._patience = patience
         self._monotonic = monotonic
         self._running: dict[int, tuple[Turn, float]] = {}
+        self._hanging: set[int] = set()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -77,10 +78,14 @@ class Turns:
         finally:
             with self._lock:
                 del self._running[id(turn)]
+                hung = id(turn) in self._hanging
+                self._hanging.discard(id(turn))
+            if hung:
+                LOG.warning("the handler of %s that hung has ended", turn.made.handle)
 
     def _keep(self) -> None:
         while not self._stop.wait(LEASE_S / 3):
-            for turn in self._alive():
+            for turn in self.alive():
                 try:
                     turn.things.renew(turn)
                 except Transient as error:
@@ -88,14 +93,16 @@ class Turns:
                 except Exception:
                     LOG.exception("the turn of %s is not renewed", turn.made.handle)
 
-    def _alive(self) -> list[Turn]:
+    def alive(self) -> list[Turn]:
+        """Return the turns of the handlers that do not hang; log, once, each handler that hangs."""
         since = self._monotonic() - self._patience.hang_s
         with self._lock:
             running = list(self._running.values())
-        for turn, started_at in running:
-            if started_at < since and not turn.lost:
-                LOG.error("a handler of %s hangs: its turn is over", turn.made.handle)
-        return [turn for turn, started_at in running if started_at >= since and not turn.lost]
+            new = [turn for turn, began_at in running if began_at < since and id(turn) not in self._hanging]
+            self._hanging |= {id(turn) for turn in new}
+        for turn in new:
+            LOG.error("a handler of %s hangs: its turn is over", turn.made.handle)
+        return [turn for turn, began_at in running if began_at >= since and not turn.lost]
 
     def close(self) -> None:
         self._stop.set()

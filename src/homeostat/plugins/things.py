@@ -266,8 +266,11 @@ class Things:
             )
             made = Made(str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind} {token}")), kind, token, "", {"id": None}, inner)
             made.begin("CREATE", WORKING)
-            plugin_records.add(tx, made.record_id, kind, self.project, token, made.seen, asdict(inner), now)
-        return Turn(self, made, inner.turn, owner)
+            # Another thread may have begun the same creation since the look above: one of the two has the turn.
+            added = plugin_records.add(
+                self.db, tx, made.record_id, kind, self.project, token, made.seen, asdict(inner), now
+            )
+        return Turn(self, made, inner.turn, owner) if added else None
 
     def take(self, record_id: str, may: Callable[[Made, float], bool], change: Callable[[Made], None]) -> Turn | None:
         """Take the turn, and make a change.

@@ -12,7 +12,8 @@ from homeostat.clouds.port import Change, Creation
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.plugins import resource
-from homeostat.plugins.cloud import Patience, PluginCloud, PluginClouds
+from homeostat.plugins.cloud import Patience, PluginCloud, PluginClouds, Turns
+from homeostat.plugins.things import Things, Turn
 from homeostat.plugins.types import kind_of_class
 from homeostat.store import schema
 from homeostat.store.database import Database, sqlite_url
@@ -76,8 +77,11 @@ def cloud(tmp_path: Any, clock: Clock) -> Iterator[PluginCloud]:
     db.close()
 
 
+SPEC = {"properties": {}, "physical_name": "web-slow-row"}
+
+
 def intent(token: str = "row-1") -> Creation:
-    return Creation(token, {"properties": {}, "physical_name": "web-slow-row"})
+    return Creation(token, SPEC)
 
 
 def create(cloud: PluginCloud) -> Observation:
@@ -109,6 +113,30 @@ def test_what_waits_for_a_free_thread_is_not_begun(cloud: PluginCloud) -> None:
     answers = cloud.create(KIND, [intent(f"row-{number}") for number in range(3)])
     assert [isinstance(each, Transient) for each in answers] == [False, False, True]
     Slow.may_go_on["create"].set()
+
+
+def test_a_handler_that_hangs_is_logged_once_and_when_it_ends(
+    cloud: PluginCloud, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns, turn = (
+        Turns(Patience(hang_s=60.0), clock.monotonic),
+        Things(cloud._things.db, "p").begin(KIND, "row-1", SPEC),
+    )
+    assert turn is not None
+    alive: list[int] = []
+
+    def hangs(_: Turn) -> None:
+        alive.append(len(turns.alive()))
+        clock.skip_s = 100.0
+        alive.extend(len(turns.alive()) for _ in range(3))
+
+    turns.run(turn, hangs)
+    turns.close()
+    assert alive == [1, 0, 0, 0]
+    assert [(each.levelname, "hang" in each.message or "hung" in each.message) for each in caplog.records] == [
+        ("ERROR", True),
+        ("WARNING", True),
+    ]
 
 
 def sweep(cloud: PluginCloud) -> None:

@@ -28,7 +28,7 @@ from homeostat.clouds.local.server_boot import link, prepare_boot
 from homeostat.clouds.local.server_ports import entries_of, free_token, own_port, retained_ports
 from homeostat.clouds.local.server_status import STILL, reborn, refuse_if_locked, status_of
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
-from homeostat.clouds.local.storage import volume_data
+from homeostat.clouds.local.storage import DEVICES, boot_devices, volume_data
 from homeostat.clouds.local.tree import ThingRecord, Tree
 from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Answer, Change, Creation, Operation
@@ -99,6 +99,8 @@ class Servers(Family):
             look.resolve("keypair", spec["key_name"])
         mappings = [*(spec.get("block_device_mapping") or ()), *(spec.get("block_device_mapping_v2") or ())]
         volumes = [look.resolve("volume", each["volume_id"]).id for each in mappings if each.get("volume_id")]
+        if len(volumes) > len(DEVICES):
+            raise Terminal(f"A server can have {len(DEVICES)} volumes from the start, not {len(volumes)}")
         return {"security_group_ids": networks.groups(look, spec), "volume_ids": volumes}
 
     def _is_snapshot(self, entity: str, id: str) -> bool:
@@ -253,8 +255,8 @@ class Servers(Family):
         self._prepare_root(record, f"{directory}/root")
         os.makedirs(f"{directory}/dev", exist_ok=True)
         link("../dev", f"{directory}/root/dev")
-        for letter, volume in zip("abcdefghij", record.facts["volume_ids"], strict=False):
-            link(volume_data(self.tree, volume), f"{directory}/dev/vd{letter}")
+        for device, volume in boot_devices(record).items():
+            link(volume_data(self.tree, volume), f"{directory}/dev/{device}")
         self._write_metadata(record)
         prepare_boot(directory, str(record.spec.get("user_data") or ""))
 

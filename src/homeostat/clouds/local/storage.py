@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import string
 import subprocess
 import tempfile
 import time
@@ -126,6 +127,15 @@ def volume_data(tree: Tree, id: str) -> str:
     return f"{tree.directory('volume', id)}/data"
 
 
+DEVICES = tuple(f"vd{letter}" for letter in string.ascii_lowercase)
+"""Names of the devices of a server, in the order in which they are given."""
+
+
+def boot_devices(server: ThingRecord) -> Mapping[str, str]:
+    """Return the names of the devices that a server has from the start, each with its volume's id."""
+    return dict(zip(DEVICES, server.facts["volume_ids"], strict=False))
+
+
 class VolumeAttachments(Family):
     kind = "volume_attachment"
     refers = (
@@ -158,8 +168,8 @@ class VolumeAttachments(Family):
             raise Transient(f"volume {volume.id} is in use by server {others[0].facts['server_id']}")
         beside = look.referring("volume_attachment", "server_id", facts["server_id"])
         used = {os.path.basename(each.facts["mountpoint"]) for each in beside if each.id != id}
-        names = [f"vd{letter}" for letter in "bcdefghijklmnopqrstuvwxyz"]
-        name = os.path.basename(mountpoint or "") or next((name for name in names if name not in used), "")
+        used |= boot_devices(look.resolve("server", facts["server_id"])).keys()
+        name = os.path.basename(mountpoint or "") or next((name for name in DEVICES[1:] if name not in used), "")
         if name in used:
             raise Transient(f"mountpoint {mountpoint} of server {facts['server_id']} is in use")
         if name in ("", ".", ".."):

@@ -23,9 +23,6 @@ from homeostat.templates.tree import traverse
 NAMED = "named"
 """Kind of the revisions of child stacks whose members have individual names and definitions."""
 
-OUTPUTS = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}
-"""Attribute of a group -> attribute of its members."""
-
 
 def _batches(description: str) -> Property:
     return mapping(

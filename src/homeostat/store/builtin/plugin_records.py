@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, delete, or_, select, update
 
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -40,10 +40,13 @@ def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[
     return tx.execute(select(_record).where(_record.c.kind.in_(sorted(kinds)), chosen)).all()
 
 
-def add(tx: Connection, id: str, kind: str, project: str, token: str, seen: Any, inner: Any, now: float) -> None:
-    """Store a new record.
+def add(
+    db: Database, tx: Connection, id: str, kind: str, project: str, token: str, seen: Any, inner: Any, now: float
+) -> bool:
+    """Store a new record; return False if there is one with this token already.
 
     Args:
+        db: The database.
         tx: The transaction.
         id: The id of the record.
         kind: The kind of the cloud port.
@@ -54,7 +57,8 @@ def add(tx: Connection, id: str, kind: str, project: str, token: str, seen: Any,
         now: The agreed time.
     """
     values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
-    tx.execute(insert(_record).values(**values, created_at=now))
+    added = db.insert(_record).values(**values, created_at=now).on_conflict_do_nothing()
+    return tx.execute(added.returning(_record.c.id)).first() is not None
 
 
 def locked(db: Database, tx: Connection, id: str) -> Row[Any] | None:
