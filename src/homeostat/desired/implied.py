@@ -152,6 +152,8 @@ def with_facades(definitions: Definitions, files: Mapping[str, str]) -> Definiti
 
     They become a property, so that a change of one is a change of the resource.
     """
+    if not files:
+        return definitions
     readers = {name: each for name, each in definitions.items() if needs_facade(each.type, files)}
     return {**definitions, **{name: with_facade(each) for name, each in readers.items()}} if readers else definitions
 

@@ -70,6 +70,8 @@ def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> HookProgres
 
 def with_deletion_hooks(progress: HookProgress | None, hooks: tuple[str, ...]) -> HookProgress | None:
     """Return the progress of a row with the deletion hooks that its definition has now."""
+    if progress is None and not hooks:
+        return None
     of_deletion = tuple(hook for hook in _OF_DELETION if hook in hooks)
     return _or_none(replace(progress or NO_HOOKS, of_deletion=of_deletion))
 
