@@ -66,7 +66,7 @@ fuzz-requests: .venv/installed ## send many malformed requests and see that the 
 		$(BIN)/python -m pytest tests/wire/test_malformed.py --timeout=0 --capture=no --show-capture=no $(ARGS)
 
 .PHONY: seeds
-seeds: .venv/installed ## play many simulated histories on all cores; SEEDS=1000 FIRST=20000000 MINUTES=30
+seeds: .venv/installed ## play many simulated histories on all cores; SEEDS=1000 FIRST=20000000 MINUTES=30 ARGS=--regressions
 	$(BIN)/python -m tests.simulation.playing --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES) $(ARGS)
 
 .PHONY: lint

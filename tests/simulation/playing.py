@@ -4,7 +4,7 @@
 
 on all cores tells how far it is and what failed on standard error, and prints one JSON object at the end: first, seeds
 (how many were played), failures (seed, error, replay each), cpu_s, cpu_s_per_seed, elapsed_s, memory_mb. Exit code 1
-when any failed.
+when any failed. With --regressions those that failed once are played before them.
 """
 
 import argparse
@@ -15,10 +15,12 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from tests.simulation.governing import Healed
+from tests.simulation.regressions import REGRESSIONS
 from tests.simulation.trouble import TroubledWorld
 
 REPORT_EVERY_S = 10.0
@@ -49,15 +51,13 @@ def replay(seed: int) -> str:
 
 def play(seed: int, **sorts: bool) -> Played:
     """sorts — of trouble, see `TroubledWorld`. Fails: AssertionError with what happened and how to replay it."""
-    world = TroubledWorld(seed, **sorts)
-    try:
-        world.run()
-    except Exception as error:
-        story = "\n".join(world.story.lines)
-        what = str(error) or repr(error)
-        raise AssertionError(f"seed {seed}: {what}\n{story}\nreplay: {replay(seed)}") from error
-    finally:
-        world.end()
+    with closing(TroubledWorld(seed, **sorts)) as world:
+        try:
+            world.run()
+        except Exception as error:
+            story = "\n".join(world.story.lines)
+            what = str(error) or repr(error)
+            raise AssertionError(f"seed {seed}: {what}\n{story}\nreplay: {replay(seed)}") from error
     watcher = world.watcher
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
     maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.proved)
@@ -88,10 +88,10 @@ def _quietly() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _played(first: int, seeds: int, processes: int, until: float) -> Iterator[Ended]:
+def _played(seeds: Sequence[int], processes: int, until: float) -> Iterator[Ended]:
     """In any order; no seed is begun after that time. Each process makes place for a new one now and then."""
     with multiprocessing.get_context("spawn").Pool(processes, _quietly, maxtasksperchild=500) as pool:
-        for ended in pool.imap_unordered(_end_of, range(first, first + seeds)):
+        for ended in pool.imap_unordered(_end_of, seeds):
             yield ended
             if time.monotonic() > until:
                 pool.terminate()
@@ -102,19 +102,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Play many seeds of the simulation, on all cores.")
     parser.add_argument("--first", type=int, required=True)
     parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--regressions", action="store_true", help="play the seeds that failed once before them")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     began = reported_at = time.monotonic()
+    seeds = [*(REGRESSIONS if options.regressions else ()), *range(options.first, options.first + options.seeds)]
     ends: list[Ended] = []
-    for ended in _played(options.first, options.seeds, options.processes, began + 60.0 * options.minutes):
+    for ended in _played(seeds, options.processes, began + 60.0 * options.minutes):
         ends.append(ended)
         if ended.error:
             print(ended.story, end="\n\n", file=sys.stderr, flush=True)
-        if time.monotonic() - reported_at > REPORT_EVERY_S or len(ends) == options.seeds:
+        if time.monotonic() - reported_at > REPORT_EVERY_S or len(ends) == len(seeds):
             reported_at = time.monotonic()
             failed = sum(bool(each.error) for each in ends)
-            print(f"{len(ends)} of {options.seeds} seeds, {failed} failed", file=sys.stderr, flush=True)
+            print(f"{len(ends)} of {len(seeds)} seeds, {failed} failed", file=sys.stderr, flush=True)
     summary = _summary(options.first, ends, time.monotonic() - began)
     print(json.dumps(summary, indent=2))
     return 1 if summary["failures"] else 0

@@ -1,6 +1,7 @@
 """A state machine against a model a page long: whatever users, crashes and disturbances do in whatever order, what is
 there at rest is what was wanted last. Hypothesis looks for the shortest story that breaks it."""
 
+from contextlib import closing
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -171,7 +172,8 @@ class Stacks(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
-            self.settle()
+            with closing(self.world):
+                self.settle()
 
 
 TestStacks = Stacks.TestCase

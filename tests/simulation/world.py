@@ -227,7 +227,7 @@ class SimulatedWorld:
             self.calm()
             self.settle()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """All processes end, and the database closes: a thread that rests, or a trigger, keeps the world in memory."""
         for process in self.processes:
             process.kill()
