@@ -170,8 +170,8 @@ def _add_service_routes(app: FastAPI) -> None:
         tags=["service"],
         response_class=PlainTextResponse,
     )
-    def check_health() -> Response:
-        service: Service = app.state.service
+    def check_health(request: Request) -> Response:
+        service: Service = request.app.state.service
         with service.db.read() as tx:
             tx.execute(text("SELECT 1"))
         return PlainTextResponse("OK")
@@ -181,8 +181,8 @@ def _add_metrics(app: FastAPI) -> None:
     from homeostat.observability import prometheus
 
     @app.get(METRICS, include_in_schema=False)
-    def show_metrics() -> Response:
-        service: Service = app.state.service
+    def show_metrics(request: Request) -> Response:
+        service: Service = request.app.state.service
         return Response(prometheus.exposed(service.db), media_type=prometheus.CONTENT_TYPE)
 
 
