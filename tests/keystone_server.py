@@ -125,10 +125,15 @@ def _manage(environment: Path, root: Path, *arguments: str) -> None:
 
 
 def _write_config(root: Path, expiration_s: int) -> None:
+    """With a cache, as operators have one: without, each request sends the database more than forty statements."""
     (root / "keystone.conf").write_text(
         f"""
 [database]
 connection = sqlite:///{root}/{DATABASE}
+sqlite_synchronous = false
+[cache]
+enabled = true
+backend = dogpile.cache.memory
 [token]
 expiration = {expiration_s}
 [fernet_tokens]

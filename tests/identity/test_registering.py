@@ -109,13 +109,17 @@ def openstack_client(
     return subprocess.run([program, *words], env={**plain, **environ}, capture_output=True, text=True, check=False)
 
 
-def test_the_openstack_client_needs_nothing_but_a_login(in_catalogue: str, person: Person, tmp_path: Path) -> None:
+def test_the_openstack_client_needs_nothing_but_a_login(
+    in_catalogue: str, person: Person, tmp_path: Path, openstack_program: Path
+) -> None:
+    """The command as it is installed, then as the tests start it."""
     template = tmp_path / "one.yaml"
     template.write_text(TEMPLATE)
     environ = variables(person.url, person.name, person.name, person.project)
     made = openstack_client(environ, "stack", "create", "-t", str(template), "--wait", "s", "-f", "value", "-c", "id")
     assert made.returncode == 0, made.stderr
-    listed = openstack_client(environ, "stack", "list", "-f", "value", "-c", "Stack Name", "-c", "Stack Status")
+    asked = ("stack", "list", "-f", "value", "-c", "Stack Name", "-c", "Stack Status")
+    listed = openstack_client(environ, *asked, program=openstack_program)
     assert listed.stdout == "s CREATE_COMPLETE\n", listed.stderr
 
 
