@@ -18,6 +18,8 @@ from homeostat.desired.implied import with_implied
 from homeostat.desired.members import MEMBERS_PER_SHARD, group_desired
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded, Terminal, Transient
+from homeostat.model.status import Action, Status
+from homeostat.planner import outcome
 from homeostat.store.shards import leases, shards
 from homeostat.store.stacks.revisions import Desired
 from tests.component.running import PROJECT, Service, double, server, template, volume
@@ -256,6 +258,23 @@ def test_a_bug_in_one_stack_leaves_the_others_alone(monkeypatch: pytest.MonkeyPa
     found = {each.id: service.state(each.id) for each in service.stacks()}
     assert found.pop(bad.stack_id) == "CREATE_IN_PROGRESS"
     assert list(found.values()) == ["CREATE_COMPLETE"]
+    service.live(SET_ASIDE_S + 1)
+    assert service.state(bad.stack_id) == "CREATE_COMPLETE"
+
+
+def test_a_state_that_may_not_follow_stops_its_own_shard_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = two_stacks()
+    bad = service.claim()
+    with monkeypatch.context() as patch:
+        patch.setattr(outcome, "complete", lambda _, row, __: row.enter(Action.INIT, Status.COMPLETE, ""))
+        run_pass(service.reconciler, bad)
+    with service.db.read() as tx:
+        shard = shards.get(tx, bad.stack_id, bad.number)
+    assert shard is not None
+    assert "cannot change from CREATE_IN_PROGRESS to INIT_COMPLETE" in shard.reason
+    assert service.rows(bad.stack_id) == [], "what the pass had decided is not stored"
+    service.work()
+    assert sorted(service.state(each.id) for each in service.stacks()) == ["CREATE_COMPLETE", "CREATE_IN_PROGRESS"]
     service.live(SET_ASIDE_S + 1)
     assert service.state(bad.stack_id) == "CREATE_COMPLETE"
 

@@ -11,7 +11,7 @@ from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import Intent
 from homeostat.model.observed import Observation
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
-from homeostat.model.status import Action, Status
+from homeostat.model.status import RESOURCE_TRANSITIONS, Action, Status, check_transition
 
 
 @dataclass(slots=True)
@@ -110,6 +110,17 @@ class Resource:
         A row with a successor does not, unless what has failed is its deletion.
         """
         return self.failed and (self.replaced_by is None or self.deleting)
+
+    def enter(self, action: str, status: str, reason: str) -> None:
+        """Enter a state, or stay in it for another reason. Nothing else writes the action and the status of a row.
+
+        Raises:
+            Bug: The row may not change to that state.
+        """
+        before, after = (self.action, self.status), (action, status)
+        if before != after:
+            check_transition(RESOURCE_TRANSITIONS, f"resource {self.key} ({self.name})", before, after)
+        self.action, self.status, self.reason = action, status, reason
 
 
 @dataclass(slots=True)

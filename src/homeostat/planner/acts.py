@@ -49,11 +49,10 @@ class IntendedActs:
         known = (
             row.failed and row.revision == self._context.world.stack.revision and row.action == (action or row.action)
         )
-        row.action = action or row.action
         if isinstance(error, Exception):
             # It failed of the values it read: when one of them changes it may be retried.
             row.resolved = self._context.world.stamp
-        record = outcome.fail(self._context.world, row, outcome.failure_text(row, error), now)
+        record = outcome.fail(self._context.world, row, outcome.failure_text(row, error), now, action)
         return Step(Verb.RECORD, row, events=[] if known else record.events)
 
     def refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
@@ -64,6 +63,6 @@ class IntendedActs:
         """
         if row.busy or self._context.world.stack.status != Status.IN_PROGRESS:
             return self.fail(row, error, now, Action.UPDATE)
-        event = outcome.event_of(row, Status.FAILED, str(error), Action.UPDATE)
+        event = outcome.event_of(row, action=Action.UPDATE, status=Status.FAILED, reason=str(error))
         reason = f"Resource {Action.UPDATE} failed: {outcome.failure_text(row, error)}"
         return Step(Verb.RECORD, row, events=[event], fails=reason)

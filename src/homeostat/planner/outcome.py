@@ -25,8 +25,17 @@ UNJUDGED = 0
 """Below the number of any look: a row with this in `judged` has its newest observation judged again."""
 
 
-def event_of(row: Resource, status: str, reason: str, action: str = "") -> Event:
-    return Event(row.name, action or row.action, status, reason, row.shown_type, row.key, row.handle)
+def event_of(row: Resource, *, action: str = "", status: str = "", reason: str | None = None) -> Event:
+    """Return an event of a row: of the state that it has entered, except for what is given."""
+    why = row.reason if reason is None else reason
+    return Event(row.name, action or row.action, status or row.status, why, row.shown_type, row.key, row.handle)
+
+
+def begin(row: Resource, action: str, reason: str = CHANGED) -> list[Event]:
+    """Begin an action of a row; return its event, or none where it has begun already."""
+    goes_on = row.busy and row.action == action
+    row.enter(action, Status.IN_PROGRESS, reason)
+    return [] if goes_on else [event_of(row)]
 
 
 ERROR_MAX = 4000
@@ -134,8 +143,7 @@ def judged(world: World, row: Resource, now: float) -> StepOutcome:
 
 def complete(world: World, row: Resource, now: float) -> StepOutcome:
     """Complete a row: it is as desired, and its dependants may read it now."""
-    row.status = Status.COMPLETE
-    row.reason = CHANGED
+    row.enter(row.action, Status.COMPLETE, CHANGED)
     row.due_at = None
     row.updated_at = now
     # Whatever has read an earlier state of it is stale by this stamp, see `Context.is_stale`.
@@ -143,7 +151,7 @@ def complete(world: World, row: Resource, now: float) -> StepOutcome:
     undone = STACK_ACTIONS[row.action].clears != "" and row.marks is not None
     if undone:
         row.marks = maintenance_state.without_mark(row, row.action)
-    return StepOutcome(row, [event_of(row, Status.COMPLETE, CHANGED)], whole=no_longer_healed(row) or undone)
+    return StepOutcome(row, [event_of(row)], whole=no_longer_healed(row) or undone)
 
 
 def no_longer_healed(row: Resource) -> bool:
@@ -160,16 +168,18 @@ def is_being_healed(row: Resource) -> bool:
     return marked and not row.deleting and (row.busy or row.action == Action.INIT)
 
 
-def fail(world: World, row: Resource, reason: str, now: float) -> StepOutcome:
-    """Fail a row: it is left alone until a newer revision changes the desired state."""
-    reason = snapshot_state.end_reason(row, reason)
-    row.status = Status.FAILED
+def fail(world: World, row: Resource, reason: str, now: float, action: str = "") -> StepOutcome:
+    """Fail a row: it is left alone until a newer revision changes the desired state.
+
+    Args:
+        action: The action that fails; "" for the row's own.
+    """
+    row.enter(action or row.action, Status.FAILED, snapshot_state.end_reason(row, reason))
     # It has failed for this revision, even where it was acted on for an earlier one: only a newer revision retries it.
     row.revision = world.stack.revision
-    row.reason = reason
     row.due_at = row.asked_at = None
     row.updated_at = now
-    return StepOutcome(row, [event_of(row, Status.FAILED, reason)], whole=no_longer_healed(row))
+    return StepOutcome(row, [event_of(row)], whole=no_longer_healed(row))
 
 
 def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> StepOutcome:
@@ -353,11 +363,11 @@ def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> S
 
 def removed(world: World, row: Resource, reason: str = CHANGED) -> StepOutcome:
     """Remove the row of a thing that is gone or released, unless its deletion stops at a last hook."""
-    events = [event_of(row, Status.COMPLETE, reason, Action.DELETE)]
+    events = [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=reason)]
     if not _stops_at_last_hook(world, row):
         return StepOutcome(row, events, removed=True)
-    row.action, row.status, row.reason, row.handle = Action.DELETE, Status.COMPLETE, reason, ""
-    row.due_at = None
+    row.enter(Action.DELETE, Status.COMPLETE, reason)
+    row.handle, row.due_at = "", None
     return StepOutcome(row, events)
 
 

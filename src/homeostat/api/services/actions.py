@@ -154,7 +154,7 @@ class StackActions:
                 .where(table.c.key == row.key)
                 .values(hooks=hooks.cleared(row), version=table.c.version + 1)
             )
-            events.append(tx, stack.id, [outcome.event_of(row, row.status, f"Hook {hook} is cleared")], now)
+            events.append(tx, stack.id, [outcome.event_of(row, reason=f"Hook {hook} is cleared")], now)
 
     def _waiting_at(self, tx: Connection, stack: Row[Any], name: str, hook: str) -> Resource:
         rows, _ = views.resources(tx, stack.id, [name])

@@ -79,15 +79,13 @@ def passed_on(world: World, row: Resource) -> str:
 def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
     """Intend to pass a request on to a nested stack; the row is done when the nested stack is."""
     action = Action.UPDATE if operation == CONVERGE else Action(operation.upper())
-    goes_on = row.busy and row.action == action
-    row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
+    events = outcome.begin(row, action)
     row.revision = world.stack.revision
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
     # The stamp makes this request another one than the last, which the nested stack would not repeat.
     row.intent = OperationIntent(operation, world.next_stamp())
     row.updated_at = now
-    events = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
     return Step(Verb.OPERATE, row, operation=operation, events=events)
 
 
@@ -165,9 +163,9 @@ def _checked(world: World, row: Resource, status: Status, reason: str, now: floa
 
     A difference in properties alone is no failure: an update would replace a resource whose check has failed.
     """
-    begun = outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, Action.CHECK)
-    row.action, row.status, row.reason = Action.CHECK, status, reason
+    events = outcome.begin(row, Action.CHECK)
+    row.enter(Action.CHECK, status, reason)
     row.revision = world.stack.revision
     row.asked_at = None
     row.updated_at = now
-    return Settled(Step(Verb.RECORD, row, events=[begun, outcome.event_of(row, status, reason)]))
+    return Settled(Step(Verb.RECORD, row, events=[*events, outcome.event_of(row)]))

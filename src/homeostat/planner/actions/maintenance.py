@@ -7,7 +7,7 @@ its type says. A stack that is suspended or locked is held: nothing of it is cha
 
 from homeostat.model.intent import ChangeIntent, OperationIntent
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Event, Settled, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.stack_actions import LOCKED, MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
@@ -105,7 +105,7 @@ def _record_missing(context: Context, row: Resource, action: str, verdict: Verdi
     """Pass by a thing that does not exist, except for a lock: it fails, since nothing is protected."""
     if action != Action.LOCK:
         return _record_done(context, row, action, now, verdict)
-    begun = _begin_event(row, action)
+    begun = outcome.begin(row, action)
     step = context.acts.fail(row, verdict.reason, now, action)
     step.events[:0] = begun
     return step
@@ -118,8 +118,8 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
         gone: Verdict on a thing that does not exist. It is noted in the row and reported once it may be healed,
             which is when the stack is not maintained any more.
     """
-    events = _begin_event(row, action)
-    row.action, row.status, row.reason = action, Status.COMPLETE, outcome.CHANGED
+    events = outcome.begin(row, action)
+    row.enter(action, Status.COMPLETE, outcome.CHANGED)
     row.revision = context.world.stack.revision
     row.marks = maintenance_state.without_mark(row, action)
     row.acted_at = row.acted_at or now
@@ -127,7 +127,7 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
     row.updated_at = now
     if gone is not None:
         check.leave_alone(row, gone)
-    events.append(outcome.event_of(row, row.status, row.reason))
+    events.append(outcome.event_of(row))
     return Step(Verb.RECORD, row, events=events)
 
 
@@ -137,8 +137,7 @@ def _begin(context: Context, row: Resource, action: str, method: MaintenanceMeth
     The mark is stored before the act, so that whatever may have been done to the thing is undone later.
     """
     step = intents.maintenance_step(context, row, method)
-    step.events = _begin_event(row, action)
-    row.action, row.status, row.reason = action, Status.IN_PROGRESS, outcome.CHANGED
+    step.events = outcome.begin(row, action)
     row.revision = context.world.stack.revision
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
@@ -147,13 +146,6 @@ def _begin(context: Context, row: Resource, action: str, method: MaintenanceMeth
         row.marks = maintenance_state.with_mark(row, action, now)
     row.updated_at = now
     return step
-
-
-def _begin_event(row: Resource, action: str) -> list[Event]:
-    """Return the event that an action begins, unless it has begun already."""
-    if row.busy and row.action == action:
-        return []
-    return [outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, action)]
 
 
 def go_on(context: Context, row: Resource, now: float) -> Decision:

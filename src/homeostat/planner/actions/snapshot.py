@@ -39,13 +39,13 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
     if check.left_alone(row):
         # The snapshot takes the place of this note in the intent: judged again later, the thing is left alone again.
         row.judged = outcome.UNJUDGED
-    row.action, row.status, row.reason = Action.SNAPSHOT, Status.IN_PROGRESS, outcome.CHANGED
+    events = outcome.begin(row, Action.SNAPSHOT)
     row.revision, row.updated_at = world.stack.revision, now
     row.acted_at = row.due_at = None
     row.attempts = row.retries = 0
     row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=snapshot_token(row.key, row.revision))
     step = _request(world, row)
-    step.events.append(outcome.event_of(row, row.status, row.reason))
+    step.events += events
     return step
 
 
@@ -57,10 +57,10 @@ def _has_data(row: Resource) -> bool:
 
 
 def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:
-    begun = outcome.event_of(row, Status.IN_PROGRESS, outcome.CHANGED, Action.SNAPSHOT)
-    row.action, row.status, row.reason = Action.SNAPSHOT, Status.COMPLETE, outcome.CHANGED
+    events = outcome.begin(row, Action.SNAPSHOT)
+    row.enter(Action.SNAPSHOT, Status.COMPLETE, outcome.CHANGED)
     row.revision, row.updated_at = world.stack.revision, now
-    return Settled(Step(Verb.RECORD, row, events=[begun, outcome.event_of(row, row.status, row.reason)]))
+    return Settled(Step(Verb.RECORD, row, events=[*events, outcome.event_of(row)]))
 
 
 def _request(world: World, row: Resource) -> Step:
@@ -135,9 +135,10 @@ def _done(row: Resource, reason: str, now: float) -> Step:
     `changed` stays, since nothing that others read has changed. What was seen meanwhile is judged at rest.
     """
     row.judged = outcome.UNJUDGED
-    row.status, row.reason, row.updated_at = Status.COMPLETE, reason, now
+    row.enter(row.action, Status.COMPLETE, reason)
+    row.updated_at = now
     row.intent = row.due_at = None
-    return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, reason)])
+    return Step(Verb.RECORD, row, events=[outcome.event_of(row)])
 
 
 def _failed(world: World, row: Resource, reason: str, now: float) -> Step:

@@ -36,7 +36,7 @@ def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
     if _is_spared(context, row):
         # A row that lingers at its last hook: its thing is deleted, and that was reported.
         gone = row.deleting and row.status == Status.COMPLETE
-        events = [] if gone else [outcome.event_of(row, Status.COMPLETE, RELEASED, Action.DELETE)]
+        events = [] if gone else [outcome.event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
         stays = "" if gone else row.handle
         return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, spared=row.token, retained=stays)
     overtaken = hooks.interrupted(context.world, row)
@@ -161,7 +161,10 @@ def _give_up(context: Context, row: Resource, now: float) -> Step:
     if row.deleting and row.failed:
         return _remove_row(context, row, f"{row.handle} is left as it is: its type {row.type} is not known any more")
     reason = f"{unknown(row.type)}, or delete {row.handle} yourself and delete it again: then it is released"
-    return context.acts.fail(row, reason, now, Action.DELETE)
+    begun = outcome.begin(row, Action.DELETE)
+    step = context.acts.fail(row, reason, now)
+    step.events[:0] = begun
+    return step
 
 
 def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
@@ -241,13 +244,10 @@ def _request_deletion(context: Context, row: Resource, now: float) -> Step:
 
 def _mark_deleting(step: Step, reason: str) -> None:
     """Begin the deletion, or continue it; only the beginning is an event."""
-    row = step.row
-    row.reason = reason
-    if row.deleting and row.busy:
-        return
-    row.action, row.status = Action.DELETE, Status.IN_PROGRESS
-    row.attempts = row.retries = 0
-    step.events.append(outcome.event_of(row, Status.IN_PROGRESS, reason))
+    begun = outcome.begin(step.row, Action.DELETE, reason)
+    if begun:
+        step.row.attempts = step.row.retries = 0
+    step.events += begun
 
 
 def _mark_requested(context: Context, row: Resource, now: float) -> None:

@@ -9,7 +9,7 @@ from homeostat.model.errors import NotSupported, Rejected, Terminal
 from homeostat.model.intent import adoption_of, without_adoption
 from homeostat.model.observed import Condition
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -114,17 +114,14 @@ def stand_for(context: Context, definition: Definition, row: Resource | None, no
     row.handle, row.token, row.properties = row.external_id or "", "", {}
     unhealthy.forget(row)
     row.intent = without_adoption(row.intent)
-    goes_on = row.busy
-    row.action = Action.CREATE if never_ours or row.action == Action.CREATE else Action.UPDATE
-    row.status, row.reason = Status.IN_PROGRESS, outcome.CHANGED
+    events = outcome.begin(row, Action.CREATE if never_ours or row.action == Action.CREATE else Action.UPDATE)
     row.revision = context.world.stack.revision
     row.hooks = hooks.intended(context.world, row, definition.hooks)
     row.requires = [context.current[name].key for name in definition.requires if name in context.current]
     row.acted_at = row.due_at = row.asked_at = None
     row.updated_at = now
     row.resolved = context.world.next_stamp()
-    begun = [] if goes_on else [outcome.event_of(row, row.status, row.reason)]
-    return Step(Verb.OBSERVE, row, inserted=fresh, events=begun)
+    return Step(Verb.OBSERVE, row, inserted=fresh, events=events)
 
 
 def watch(context: Context, row: Resource, now: float) -> Decision:

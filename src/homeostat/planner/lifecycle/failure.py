@@ -6,7 +6,7 @@ from homeostat.model.intent import adoption_of
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.stack_actions import MAINTENANCE
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -150,10 +150,10 @@ def _after_update(context: Context, definition: Definition, row: Resource, now: 
 def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
     """Complete a resource with which nothing was wrong but that its snapshot could not be made."""
     outcome.judge_at_rest(context.world, row, verdict)
-    row.action, row.status, row.intent = Action.UPDATE, Status.IN_PROGRESS, None
+    events = outcome.begin(row, Action.UPDATE)
+    row.intent = None
     row.revision = context.world.stack.revision
-    begun = outcome.event_of(row, row.status, outcome.CHANGED)
-    return Step(Verb.RECORD, row, events=[begun, *outcome.complete(context.world, row, now).events])
+    return Step(Verb.RECORD, row, events=[*events, *outcome.complete(context.world, row, now).events])
 
 
 def _came_to_be(context: Context, row: Resource, now: float) -> Step | None:

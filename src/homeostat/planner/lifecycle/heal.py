@@ -53,7 +53,7 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     stopped = stopped or (context.gates.look_once_more(row, now) if gone else None)
     if stopped is not None:
         return stopped
-    noticed = outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK)
+    noticed = outcome.event_of(row, action=Action.CHECK, status=Status.FAILED, reason=verdict.reason)
     known = row.action == Action.CHECK and row.failed
     row.reason = verdict.reason
     # Read now, since the steps below change the row.
@@ -62,7 +62,8 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
         # The new one first: there is nothing to delete, and the old row stays, should its thing come back
         # (ADR 0045).
         step = context.acts.create(definition, now, row)
-        row.action, row.status, row.updated_at = Action.CHECK, Status.FAILED, now
+        row.enter(Action.CHECK, Status.FAILED, verdict.reason)
+        row.updated_at = now
         healing.replaced_for_absence(row, now)
     else:
         # A broken thing may hold the address or name that the new one needs (ADR 0009).
@@ -110,13 +111,15 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     if stopped is not None:
         return stopped
     never_well = healing.was_never_well(row)
-    row.reason = f"healing: {verdict.reason}"
+    reason = f"healing: {verdict.reason}"
     # While a resource is being created, an act on it is a part of the creation, and no event of its own.
-    if not (row.busy and row.action == Action.CREATE):
+    if row.busy and row.action == Action.CREATE:
+        row.reason = reason
+    else:
         if not (row.failed and row.action == Action.CHECK):
-            step.events.append(outcome.event_of(row, Status.FAILED, verdict.reason, Action.CHECK))
-        row.action, row.status = Action.UPDATE, Status.IN_PROGRESS
-        step.events.append(outcome.event_of(row, Status.IN_PROGRESS, row.reason))
+            row.enter(Action.CHECK, Status.FAILED, verdict.reason)
+            step.events.append(outcome.event_of(row))
+        step.events += outcome.begin(row, Action.UPDATE, reason)
     row.intent = OperationIntent(step.operation) if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
     row.acted_at = row.due_at = row.asked_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now

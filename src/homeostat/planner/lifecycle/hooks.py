@@ -40,7 +40,7 @@ def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting |
         return Waiting(row.name, Why.HOOK, (), reason, mine.since, key=row.key)
     of_deletion = (row.hooks or NO_HOOKS).of_deletion
     row.hooks = replace(mine, revision=world.stack.revision, at=hook, since=now, of_deletion=of_deletion)
-    return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, reason)])
+    return Step(Verb.RECORD, row, events=[outcome.event_of(row, reason=reason)])
 
 
 def interrupted(world: World, row: Resource) -> Step | None:
@@ -48,7 +48,7 @@ def interrupted(world: World, row: Resource) -> Step | None:
     if not waits_at(row) or (_is_of_revision(world, row) and world.stack.status == Status.IN_PROGRESS):
         return None
     row.hooks = _or_none(HookProgress(of_deletion=(row.hooks or NO_HOOKS).of_deletion))
-    return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, INTERRUPTED)])
+    return Step(Verb.RECORD, row, events=[outcome.event_of(row, reason=INTERRUPTED)])
 
 
 def due(world: World, row: Resource) -> str:

@@ -58,9 +58,7 @@ def intend(context: Context, step: Step, want: ResolvedResource, action: Action,
     """Write the intent into the row, and its event into the step (invariant 3, CONTRIBUTING.md)."""
     row = step.row
     # An act that is intended again, or redirected, has begun already as far as users are concerned.
-    if not (row.action == action and row.busy):
-        step.events.append(outcome.event_of(row, Status.IN_PROGRESS, reason, action))
-    row.action, row.status, row.reason = action, Status.IN_PROGRESS, reason
+    step.events += outcome.begin(row, action, reason)
     row.revision = context.world.stack.revision
     row.properties, row.metadata, row.requires = want.values, want.metadata, want.requires
     row.deletion_policy, row.called = want.definition.deletion_policy, want.definition.called or None

@@ -2,7 +2,7 @@
 
 from homeostat.model.desired import Definition
 from homeostat.model.plan import Step, Verb
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -36,13 +36,13 @@ def delete_first(context: Context, definition: Definition, row: Resource, now: f
     older = [each for each in context.world.rows.values() if each.replaced_by == row.key and not each.deleting]
     for each in older:
         each.replaced_by = new.key
-    row.action, row.status, row.acted_at, row.due_at = Action.DELETE, Status.IN_PROGRESS, None, None
+    deleting = outcome.begin(row, Action.DELETE, row.reason)
+    row.acted_at = row.due_at = None
     row.revision = context.world.stack.revision
     # An intent for another action, as a snapshot of the whole stack, must not be taken for one of this deletion.
     row.intent = None
     row.updated_at = now
-    deleting = outcome.event_of(row, Status.IN_PROGRESS, row.reason)
-    return Step(Verb.RECORD, new, inserted=True, events=[deleting], also=[row, *older])
+    return Step(Verb.RECORD, new, inserted=True, events=deleting, also=[row, *older])
 
 
 def wait_for_predecessor(context: Context, row: Resource) -> Waiting | None:

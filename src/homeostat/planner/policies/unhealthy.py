@@ -57,8 +57,9 @@ def marked(row: Resource, mark: Mark) -> Event:
     elif row.failed and (row.action in UNBEGUN - {Action.CHECK} or row.handle == ""):
         mark = replace(mark, before=(row.action, row.reason))
     row.marks = {**(row.marks or {}), UNHEALTHY: asdict(mark)}
-    row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.FAILED, mark.reason, mark.since
-    return outcome.event_of(row, row.status, row.reason)
+    row.enter(Action.CHECK, Status.FAILED, mark.reason)
+    row.updated_at = mark.since
+    return outcome.event_of(row)
 
 
 def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> Event:
@@ -74,19 +75,20 @@ def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> E
     if row.handle == "":
         return _failed_as_before(row, now)
     forget(row)
-    row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.COMPLETE, reason, now
+    row.enter(Action.CHECK, Status.COMPLETE, reason)
+    row.updated_at = now
     row.revision = min(row.revision, settled_revision)
     row.judged = outcome.UNJUDGED
-    return outcome.event_of(row, row.status, row.reason)
+    return outcome.event_of(row)
 
 
 def _failed_as_before(row: Resource, now: float) -> Event:
     mark = mark_of(row)
     forget(row)
-    if mark is not None and mark.before is not None:
-        row.action, row.reason = mark.before
-    row.status, row.updated_at = Status.FAILED, now
-    return outcome.event_of(row, row.status, row.reason)
+    action, reason = mark.before if mark is not None and mark.before is not None else (row.action, row.reason)
+    row.enter(action, Status.FAILED, reason)
+    row.updated_at = now
+    return outcome.event_of(row)
 
 
 def forget(row: Resource) -> None:
@@ -111,8 +113,9 @@ def expire(world: World, row: Resource, now: float) -> Step:
 
 def fails_again(row: Resource, mark: Mark, now: float) -> Step:
     """Fail the check of a marked row again, since an act in between has left its mark."""
-    row.action, row.status, row.reason, row.updated_at = Action.CHECK, Status.FAILED, mark.reason, now
-    return Step(Verb.RECORD, row, events=[outcome.event_of(row, row.status, row.reason)])
+    row.enter(Action.CHECK, Status.FAILED, mark.reason)
+    row.updated_at = now
+    return Step(Verb.RECORD, row, events=[outcome.event_of(row)])
 
 
 def merely_marked(row: Resource) -> bool:
