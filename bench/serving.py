@@ -51,7 +51,7 @@ def _filled(url: str, n: int) -> tuple[tuple[str, ...], tuple[dict[str, object],
             engine.settle(stack_id)
             addresses.append(f"large{number}/{stack_id}")
     chosen = addresses[:: max(1, len(addresses) // READ)][:READ]
-    changed = {"template": shape.changed(STACK).template}
+    changed: dict[str, object] = {"template": shape.changed(STACK).template}
     return tuple(chosen), (changed,) * min(CHANGED, len(chosen))
 
 

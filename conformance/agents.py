@@ -17,7 +17,7 @@ def answer(service: Service) -> None:
         if row.handle and kind_of(row.type) == DEPLOYMENT:
             service.signals.native(PROJECT, DEPLOYMENT, row.handle, DONE)
     if any(kind_of(row.type) == CONDITION for row in rows):
-        for handle in service.kept(HANDLE):
+        for handle in service.records_of(HANDLE):
             service.signals.native(PROJECT, HANDLE, handle.id, _signal(handle.object["form"], int(service.clock.time)))
     service.work()
 

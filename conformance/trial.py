@@ -138,7 +138,7 @@ def _stages(case: Case, service: Service) -> Iterator[str]:
     if _state(service) != before:
         raise Stopped(f"the same again changed something: {_difference(before, _state(service))}")
     yield "settled"
-    kept = {row.handle for row in _kept(service, case, stack_id)}
+    kept = {row.handle for row in _rows_to_keep(service, case, stack_id)}
     service.stack_service.delete(stack_id)
     _rest(service, stack_id, "DELETE_COMPLETE")
     left = service.cloud.things().keys() - kept
@@ -214,7 +214,7 @@ def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return "; ".join(f"{name}: {before.get(name)} → {after.get(name)}" for name in sorted(names)[:3])
 
 
-def _kept(service: Service, case: Case, stack_id: str) -> list[Any]:
+def _rows_to_keep(service: Service, case: Case, stack_id: str) -> list[Any]:
     """Rows of the resources that the template wants to keep after the stack, or that are not its own."""
     template = case.template if isinstance(case.template, dict) else {}
     resources = template.get("resources", template.get("Resources")) or {}

@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 
 from docs.type_pages import row
 
@@ -33,7 +34,7 @@ def page() -> str:
     return "\n".join([*lines, ""])
 
 
-def _modules() -> Iterator[object]:
+def _modules() -> Iterator[ModuleType]:
     names = sorted(each.name for each in pkgutil.iter_modules(kinds.__path__))
     return (importlib.import_module(f"homeostat.kinds.{name}") for name in names if name not in ("base", "registry"))
 

@@ -200,8 +200,9 @@ def property_rows(name: str, each: Property, update: str = "") -> Iterator[tuple
 
 
 def _kind(each: Property) -> str:
-    plain = each.kind is not ValueType.LIST or each.items is None
-    return each.kind.value if plain else f"{each.kind.value} of {each.items.kind.value}"
+    if each.kind is not ValueType.LIST or each.items is None:
+        return each.kind.value
+    return f"{each.kind.value} of {each.items.kind.value}"
 
 
 def _rule(wire: Mapping[str, Any]) -> str:

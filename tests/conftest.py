@@ -7,6 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from typing import NoReturn
 
@@ -39,7 +40,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def patient_requests() -> Iterator[None]:
     """Requests with httpx wait as long as everything else, where the test says nothing: not five seconds."""
-    default = httpx.get.__kwdefaults__["timeout"]  # one object for all of them
+    default = signature(httpx.get).parameters["timeout"].default  # one object for all of them
     with pytest.MonkeyPatch.context() as patch:
         for phase in ("connect", "read", "write", "pool"):
             patch.setattr(default, phase, PATIENCE_S)

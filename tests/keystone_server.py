@@ -158,7 +158,7 @@ class Admin:
         self._http = httpx.Client(base_url=url, timeout=30.0)
         self._http.headers["x-auth-token"] = token(url, "admin", PASSWORD, "admin")
 
-    def ask(self, method: str, path: str, json: Any = None, **params: str) -> Any:
+    def send(self, method: str, path: str, json: Any = None, **params: str) -> Any:
         """The body of the answer, None where there is none. Fails: AssertionError for an error."""
         answer = self._http.request(method, f"{self.url}/{path}", json=json, params=params)
         assert answer.is_success, f"{method} {path}: {answer.text}"
@@ -166,29 +166,29 @@ class Admin:
 
     def named(self, kind: str, name: str, **params: str) -> dict[str, Any]:
         """The one thing of this name. kind — `users`, for one. Fails: LookupError."""
-        found: list[dict[str, Any]] = self.ask("GET", kind, name=name, **params)[kind]
+        found: list[dict[str, Any]] = self.send("GET", kind, name=name, **params)[kind]
         if not found:
             raise LookupError(f"{kind} has no {name}")
         return found[0]
 
     def project(self, name: str) -> str:
         """A new project; gives its id."""
-        made = self.ask("POST", "projects", {"project": {"name": name, "domain_id": "default"}})
+        made = self.send("POST", "projects", {"project": {"name": name, "domain_id": "default"}})
         return str(made["project"]["id"])
 
     def user(self, name: str, project_id: str, *roles: str) -> str:
         """A new user whose password is its name, with these roles in the project; gives its id."""
         body = {"user": {"name": name, "password": name, "domain_id": "default"}}
-        user_id = str(self.ask("POST", "users", body)["user"]["id"])
+        user_id = str(self.send("POST", "users", body)["user"]["id"])
         for role in roles:
             self.grant(user_id, project_id, role)
         return user_id
 
     def grant(self, user_id: str, project_id: str, role: str) -> None:
-        self.ask("PUT", self._grant(user_id, project_id, role))
+        self.send("PUT", self._grant(user_id, project_id, role))
 
     def withdraw(self, user_id: str, project_id: str, role: str) -> None:
-        self.ask("DELETE", self._grant(user_id, project_id, role))
+        self.send("DELETE", self._grant(user_id, project_id, role))
 
     def _grant(self, user_id: str, project_id: str, role: str) -> str:
         return f"projects/{project_id}/users/{user_id}/roles/{self.named('roles', role)['id']}"

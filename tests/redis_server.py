@@ -33,10 +33,13 @@ class RedisServer:
 
     def start(self) -> None:
         """Fails: RuntimeError with its log."""
-        command = [self._program, "--port", "0", "--unixsocket", self._root / "redis.socket", "--dir", self._root]
+        places = ["--port", "0", "--unixsocket", f"{self._root}/redis.socket", "--dir", str(self._root)]
         with (self._root / "log").open("ab") as log:
             self._running = subprocess.Popen(
-                [*command, "--save", "", "--appendonly", "no"], stdout=log, stderr=log, preexec_fn=_end_with_the_tests
+                [self._program, *places, "--save", "", "--appendonly", "no"],
+                stdout=log,
+                stderr=log,
+                preexec_fn=_end_with_the_tests,
             )
         deadline = time.monotonic() + START_S
         while not self._answers():

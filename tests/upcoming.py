@@ -16,8 +16,8 @@ def next_wake(tx: Connection) -> float | None:
 def next_telling(tx: Connection) -> float | None:
     """Earliest time at which any sink may be told what it was not told yet."""
     table, event, stack = schema.event_sink, schema.event, schema.stack
-    told = stack.join(event, event.c.stack_id == stack.c.id)
-    untold = select(event.c.seq).select_from(told)
+    joined = stack.join(event, event.c.stack_id == stack.c.id)
+    untold = select(event.c.seq).select_from(joined)
     untold = untold.where(stack.c.root_id == table.c.stack_id, event.c.seq > table.c.cursor)
     at = tx.execute(select(func.min(table.c.due_at)).where(untold.correlate(table).exists())).scalar_one()
     return None if at is None else float(at)

@@ -33,7 +33,8 @@ def wide(width: int, depth: int, *, differing: bool = False) -> dict[str, Any]:
     def level_of(kind: str) -> dict[str, Any]:
         resources: dict[str, Any] = {}
         for number in range(width):
-            resources[f"r{number}"] = one = {"type": kind}
+            one: dict[str, Any] = {"type": kind}
+            resources[f"r{number}"] = one
             if differing and kind != LEAF:
                 one["properties"] = {"at": {"list_join": [".", [{"get_param": "at"}, str(number)]]}}
         return template(parameters={"at": {"type": "string", "default": ""}}, resources=resources)

@@ -51,8 +51,8 @@ def test_the_life_of_a_stack_in_words(service: Home, template: Template) -> None
         assert word in shown
     assert ok(service.run("show", "plain", "--output", "word")).out == "second\n"
     assert "it has: word" in service.run("show", "plain", "--output", "nothing").err
-    told = ok(service.run("events", "plain")).out
-    assert told.index("CREATE_COMPLETE       plain") < told.index("UPDATE_COMPLETE       plain")
+    output = ok(service.run("events", "plain")).out
+    assert output.index("CREATE_COMPLETE       plain") < output.index("UPDATE_COMPLETE       plain")
     assert "0 of 2 resources are not at rest" in ok(service.run("explain", "plain")).out
 
     gone = ok(service.run("down", "plain", "-y"))
@@ -98,12 +98,12 @@ def test_a_failure_names_resource_reason_and_remedy(service: Home, template: Tem
     ok(service.run("down", "failing", "-y"))
 
 
-def test_explain_tells_what_is_waited_for(service: Home, template: Template) -> None:
+def test_explain_shows_what_is_waited_for(service: Home, template: Template) -> None:
     ok(service.run("up", template(STUCK), "stuck", "--no-wait"))
     until(lambda: "slow: it is under way" in service.run("explain", "stuck", "after").out)
-    told = ok(service.run("explain", "stuck")).out
-    assert "stuck is CREATE_IN_PROGRESS: 2 of 2 resources are not at rest" in told
-    assert told.splitlines()[-1].startswith("└ after")
+    output = ok(service.run("explain", "stuck")).out
+    assert "stuck is CREATE_IN_PROGRESS: 2 of 2 resources are not at rest" in output
+    assert output.splitlines()[-1].startswith("└ after")
     slow, after = ok(service.run("explain", "stuck", "--json")).json()["explanation"]["resources"]
     assert (slow["resource_name"], slow["resource_status"], slow["why"]) == ("slow", "CREATE_IN_PROGRESS", "building")
     assert slow["since"] is not None

@@ -51,13 +51,13 @@ def test_servers_keep_their_processes_from_one_stack_to_the_next(home: Home, tmp
     assert home.run("up", str(template), "web").code == 0
     with calling(home) as http:
         web = shown(http, "web")["id"]
-        told = http.delete(f"stacks/web/{web}/abandon").json()
-        before = pids(home, told)
+        exported = http.delete(f"stacks/web/{web}/abandon").json()
+        before = pids(home, exported)
         until(lambda: shown(http, web)["stack_status"] == "DELETE_COMPLETE")
         assert len(before) == 3
         assert all(map(lives, before))
 
-        made = http.post("stacks", json={"stack_name": "again", "adopt_stack_data": told})
+        made = http.post("stacks", json={"stack_name": "again", "adopt_stack_data": exported})
         assert made.status_code == 201, made.text
         until(lambda: shown(http, "again")["stack_status"] == "ADOPT_COMPLETE")
         again = http.get(f"stacks/again/{made.json()['stack']['id']}/export").json()

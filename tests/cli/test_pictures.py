@@ -88,7 +88,7 @@ class TestTree:
 
 
 class TestPicture:
-    def test_tells_status_reason_and_progress(self) -> None:
+    def test_shows_status_reason_and_progress(self) -> None:
         failed = view("server", "CREATE_FAILED", reason="No valid host")
         text = drawn(snapshot(view("net", required_by=("server",)), failed, view("late", "INIT_COMPLETE")))
         assert "1/3" in text
@@ -98,15 +98,17 @@ class TestPicture:
         assert "○ late" in text
 
     def test_what_waits_says_what_the_service_says(self) -> None:
-        told = explanation(wire("net", reason="its status is building"), wire("port", "requires", waits_for=["net"]))
-        text = drawn(snapshot(view("net", "CREATE_IN_PROGRESS"), view("port", "INIT_COMPLETE"), explanation=told))
+        explained = explanation(
+            wire("net", reason="its status is building"), wire("port", "requires", waits_for=["net"])
+        )
+        text = drawn(snapshot(view("net", "CREATE_IN_PROGRESS"), view("port", "INIT_COMPLETE"), explanation=explained))
         assert "its status is building" in text
         assert "for net" in text
         assert "1 under way, 1 waiting" in text
 
     def test_progress_and_estimate_are_those_of_the_service(self) -> None:
-        told = explanation(estimate={"seconds": 75.0, "by": "rate", "rate": 0.1})
-        text = drawn(snapshot(view("a"), explanation=told))
+        explained = explanation(estimate={"seconds": 75.0, "by": "rate", "rate": 0.1})
+        text = drawn(snapshot(view("a"), explanation=explained))
         assert "1/3" in text
         assert "about 1m 15s left" in text
 
@@ -160,8 +162,13 @@ def wire(name: str, why: str = "building", **more: Any) -> dict[str, Any]:
 
 
 def explanation(*reasons: dict[str, Any], **more: Any) -> dict[str, Any]:
-    told = {"progress": {"planned": 3, "done": 1, "stacks": 1}, "critical_path": None, "estimate": None, "links": []}
-    return {**told, "resources": list(reasons), **more}
+    explained: dict[str, Any] = {
+        "progress": {"planned": 3, "done": 1, "stacks": 1},
+        "critical_path": None,
+        "estimate": None,
+        "links": [],
+    }
+    return {**explained, "resources": list(reasons), **more}
 
 
 def printed(renderable: Any) -> str:
@@ -175,7 +182,7 @@ def stamp(at: float) -> str:
 
 
 class TestExplained:
-    def test_a_reason_tells_all_that_is_known_of_it(self) -> None:
+    def test_a_reason_shows_all_that_is_known_of_it(self) -> None:
         reason = wire(
             "server",
             "backoff",
@@ -216,18 +223,18 @@ class TestExplained:
         assert [(prefix, each.path) for prefix, each in found] == [("", ("group",)), ("└ ", ("group", "0"))]
         assert "because of   group.0: it is under way, slow" in printed(reasons_tree([read_reason(group)], NOW))
 
-    def test_a_leftover_and_its_successor_are_told_apart(self) -> None:
+    def test_a_leftover_differs_from_its_successor(self) -> None:
         new = wire("a", "leaving", waits_for=["a"], resource_status="INIT_COMPLETE")
         old = wire("a", leftover=True, resource_status="DELETE_IN_PROGRESS", blocks=["a"], blocks_count=1)
         text = printed(reasons_tree([read_reason(old), read_reason(new)], NOW))
         assert text.startswith("a (leftover)")
         assert text.endswith("└ a  Nova::Server  INIT COMPLETE  for a")
 
-    def test_what_waits_in_a_ring_is_told_all_the_same(self) -> None:
+    def test_what_waits_in_a_ring_is_shown_all_the_same(self) -> None:
         ring = [wire("a", "requires", waits_for=["b"]), wire("b", "requires", waits_for=["a"])]
         assert sorted(each.name for _, each in arranged([read_reason(each) for each in ring])) == ["a", "b"]
 
-    def test_a_chain_of_a_thousand_is_told(self) -> None:
+    def test_a_chain_of_a_thousand_is_shown(self) -> None:
         chain = [wire(f"r{n}", "requires", waits_for=[f"r{n - 1}"]) for n in range(1, 1000)]
         assert len(arranged([read_reason(each) for each in chain])) == 999
 
@@ -275,9 +282,11 @@ class TestExplained:
             f"  a pause between batches until {stamp(NOW + 9)}: a batch is done; released by time"
         ]
 
-    def test_a_stack_that_nobody_can_see_says_so(self) -> None:
-        told = explanation(unseen={"reason": "connection refused", "since": None})
-        assert "it could not be observed since it was begun: connection refused" in drawn(snapshot(explanation=told))
+    def test_a_stack_that_cannot_be_observed_says_so(self) -> None:
+        explained = explanation(unseen={"reason": "connection refused", "since": None})
+        assert "it could not be observed since it was begun: connection refused" in drawn(
+            snapshot(explanation=explained)
+        )
 
     def test_every_reason_and_attempt_has_words(self) -> None:
         assert {str(why) for why in Why} == set(REASONS)

@@ -90,7 +90,7 @@ def test_a_few_members_are_all_drawn_in_the_order_of_their_numbers() -> None:
     assert [line.split()[2] for line in lines[2:5]] == ["2", "9", "10"]
 
 
-def test_the_command_tells_and_changes_nothing(service: Home, tmp_path: Path) -> None:
+def test_the_command_reports_and_changes_nothing(service: Home, tmp_path: Path) -> None:
     path = tmp_path / "planned.yaml"
     path.write_text(QUICK)
     first = service.run("plan", str(path), "--detailed-exit-code")
@@ -103,9 +103,9 @@ def test_the_command_tells_and_changes_nothing(service: Home, tmp_path: Path) ->
     changed = service.run("plan", str(path), "-P", "word=second")
     assert changed.code == 0
     assert '    value: "first" → "second"' in changed.out
-    told = service.run("plan", str(path), "-P", "word=second", "--json").json()
-    assert told["summary"] == {"unchanged": 0, "updated": 2, "replaced": 0, "added": 0, "deleted": 0}
-    assert told["exists"] is True
+    printed = service.run("plan", str(path), "-P", "word=second", "--json").json()
+    assert printed["summary"] == {"unchanged": 0, "updated": 2, "replaced": 0, "added": 0, "deleted": 0}
+    assert printed["exists"] is True
 
 
 def test_what_the_service_would_refuse_is_refused(service: Home, tmp_path: Path) -> None:

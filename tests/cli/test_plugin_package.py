@@ -49,8 +49,8 @@ def test_its_own_tests_pass(site: Path, tmp_path: Path) -> None:
 IMPORTED = """
 import os, pathlib, threading
 
-with open(os.environ["IMPORTED_BY"], "a") as told:
-    told.write(f"{os.getpid()}\\n")
+with open(os.environ["IMPORTED_BY"], "a") as importers:
+    importers.write(f"{os.getpid()}\\n")
 asked, answered = threading.Event(), threading.Event()
 threading.Thread(target=lambda: (asked.wait(), answered.set()), daemon=True).start()
 TYPES = ()
@@ -68,12 +68,12 @@ def threaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another package, with a thread that begins when it is imported, and is waited for."""
     target = tmp_path_factory.mktemp("threaded")
     (target / "threaded_types.py").write_text(IMPORTED)
-    told = target / "threaded_types-1.0.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: threaded-types\nVersion: 1.0\n")
+    noted = target / "threaded_types-1.0.dist-info"
+    noted.mkdir()
+    (noted / "METADATA").write_text("Metadata-Version: 2.1\nName: threaded-types\nVersion: 1.0\n")
     points = {"resources": "threaded_types:TYPES", "plugins": "threaded_types"}
     text = "".join(f"[homeostat.{group}]\nthreaded = {point}\n" for group, point in points.items())
-    (told / "entry_points.txt").write_text(text)
+    (noted / "entry_points.txt").write_text(text)
     return target
 
 
@@ -81,9 +81,9 @@ def test_packages_of_others_are_imported_by_each_process_itself(
     threaded: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy of a process that has imported them would have no threads of theirs, and hold their locks for ever."""
-    told = tmp_path / "imported"
+    noted = tmp_path / "imported"
     monkeypatch.setenv("PYTHONPATH", environment(threaded)["PYTHONPATH"])
-    monkeypatch.setenv("IMPORTED_BY", str(told))
+    monkeypatch.setenv("IMPORTED_BY", str(noted))
     started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
     assert started.code == 0, started.err
     service = home.running()
@@ -91,7 +91,7 @@ def test_packages_of_others_are_imported_by_each_process_itself(
     os.kill(service.children["worker"], signal.SIGKILL)
     until(lambda: home.running().children["worker"] != service.children["worker"])
     assert home.run("up", str(HELLO), "again").code == 0
-    importers = set(map(int, told.read_text().split()))
+    importers = set(map(int, noted.read_text().split()))
     expected = {service.children["worker"], *home.running().children.values()}
     assert expected <= importers
     assert service.pid not in importers

@@ -130,7 +130,7 @@ def test_stopping_leaves_no_process_and_says_so(home: Home) -> None:
     assert "homeostat serve --detach" in refused.err
 
 
-def test_a_url_that_nobody_serves(home: Home) -> None:
+def test_a_url_where_no_service_answers(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     refused = home.run("list", "--url", url, "--json")

@@ -107,7 +107,7 @@ def test_what_was_open_to_others_is_closed(tmp_path: Path, caplog: pytest.LogCap
     assert f"others could use {root / 'keys'}: it had the mode 644, and has 600 now" in caplog.text
 
 
-def test_a_directory_for_everybody_is_refused(tmp_path: Path) -> None:
+def test_a_directory_for_all_users_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     with pytest.raises(Problem, match="is shared by all users: choose a directory of your own"):
         State(tmp_path).make()
@@ -118,12 +118,12 @@ def test_who_runs_the_service_is_let_in_and_root(tmp_path: Path) -> None:
     assert access.needs_peer
     for peer in (os.geteuid(), 0):
         access.check_way(HERE, peer)
-    for peer in (NOBODY, None):
+    for other in (NOBODY, None):
         with pytest.raises(Rejected, match="--all-local-users"):
-            access.check_way(HERE, peer)
+            access.check_way(HERE, other)
 
 
-def test_all_users_of_the_machine_where_that_is_said(tmp_path: Path) -> None:
+def test_an_option_lets_all_users_of_the_machine_in(tmp_path: Path) -> None:
     access = access_of(ServiceSettings(tmp_path, all_local_users=True))
     assert not access.needs_peer
     access.check_way(HERE, None)
@@ -131,7 +131,7 @@ def test_all_users_of_the_machine_where_that_is_said(tmp_path: Path) -> None:
         access.check_way({"host": "evil.example"}, None)
 
 
-def test_nobody_else_gets_a_shell_on_the_local_cloud_by_accident(tmp_path: Path) -> None:
+def test_other_users_get_no_shell_on_the_local_cloud_by_accident(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("")
     for others in (

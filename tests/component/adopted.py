@@ -1,7 +1,7 @@
 """Documents of stacks, and things that are there already."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from homeostat.clouds.port import Creation
 from homeostat.model.observed import Observation
@@ -13,7 +13,7 @@ VALUE = "OS::Heat::Value"
 CHILD = "{heat_template_version: 2018-08-31, resources: {inner: {type: OS::Cinder::Volume, properties: {size: 1}}}}"
 
 
-def there(service: Service, kind: str, **spec: Any) -> str:
+def foreign(service: Service, kind: str, **spec: Any) -> str:
     """A thing that another service has made."""
     (made,) = service.cloud.create(kind, [Creation(f"theirs-{len(service.cloud.things())}", spec)])
     assert isinstance(made, Observation)
@@ -27,7 +27,8 @@ def entry(name: str, type_name: str, id: str | None, **more: Any) -> dict[str, A
 
 
 def document(resources: dict[str, Any], entries: dict[str, Any], **more: Any) -> dict[str, Any]:
-    environment = {"parameters": {}, "parameter_defaults": {}, "resource_registry": {}, "encrypted_param_names": []}
+    environment: dict[str, Any] = {"parameters": {}, "parameter_defaults": {}, "resource_registry": {}}
+    environment["encrypted_param_names"] = []
     return {
         "name": "old",
         "id": "11111111-2222-3333-4444-555555555555",
@@ -46,6 +47,6 @@ def document(resources: dict[str, Any], entries: dict[str, Any], **more: Any) ->
 
 def moved(service: Service, stack_id: str) -> dict[str, Any]:
     """The document of a stack that is abandoned."""
-    told = service.moving.abandon(stack_id)
+    abandoned = service.moving.abandon(stack_id)
     service.rest()
-    return json.loads(json.dumps(told))
+    return cast(dict[str, Any], json.loads(json.dumps(abandoned)))

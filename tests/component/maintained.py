@@ -4,15 +4,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import StackActions
 from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.locks import Lock
 from tests.component.running import Service
-
-
-def asks(service: Service) -> StackActions:
-    return StackActions(service.db, 3600.0)
 
 
 def lock_of(level: str = "all", owner: str | None = "ann", **more: Any) -> Lock:
@@ -20,11 +15,11 @@ def lock_of(level: str = "all", owner: str | None = "ann", **more: Any) -> Lock:
 
 
 def lock(service: Service, stack_id: str, level: str = "all", **more: Any) -> None:
-    asks(service).lock(stack_id, lock_of(level, **more), lambda _: True)
+    service.actions.lock(stack_id, lock_of(level, **more), lambda _: True)
 
 
 def unlock(service: Service, stack_id: str) -> None:
-    asks(service).unlock(stack_id, lambda _: True)
+    service.actions.unlock(stack_id, lambda _: True)
 
 
 def made(resources: dict[str, Any], weather: Weather | None = None) -> tuple[Service, str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkOutcome, MarkRequest, Marks
 from homeostat.model.errors import Rejected
 from tests.component.running import Service, double, server
@@ -21,7 +21,7 @@ def started(resources: dict[str, Any] = PAIR, *, converge: bool = False) -> tupl
     stack_id = service.create(resources)
     service.rest()
     if not converge:
-        StackActions(service.db, 3600.0).switch(stack_id, OFF)
+        service.actions.switch(stack_id, OFF)
         service.live(1.0)
     return service, stack_id
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sqlalchemy import Engine, select
 
+from homeostat.api.services.actions import StackActions
 from homeostat.api.services.pipeline.prerequisites import Prerequisites
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
@@ -27,7 +29,7 @@ from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import DEPTH_MAX, Limits
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.status import Status, joined
+from homeostat.model.status import Status, joined, resource_may
 from homeostat.notifications.delivery import Deliverer
 from homeostat.notifications.sinks import SinkKind, Sinks
 from homeostat.resources.base import Thing
@@ -85,6 +87,7 @@ class Service:
         self.stack_service = StackService(
             self.db, entropy, Quotas(depth_max=depth_max), prerequisites=existing, sinks=sinks
         )
+        self.actions = StackActions(self.db, 3600.0)
         self.snapshots = Snapshots(self.db, self.stack_service)
         self.moving = StackTransfer(self.db, self.stack_service)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
@@ -132,16 +135,16 @@ class Service:
     def signal(self, stack_id: str, name: str, body: dict[str, Any] | None = None, **words: Any) -> Any:
         """Signal a resource, as the API does it for a user who may act in the project."""
         row = self.row(stack_id, name)
-        redact = self.signals.native(PROJECT, kind_of(row.type), row.handle, words or body)
+        answer = self.signals.native(PROJECT, kind_of(row.type), row.handle, words or body)
         self.work()
-        return redact
+        return answer
 
     def put(self, url: str, body: dict[str, Any] | None, method: str = "PUT") -> Any:
         """Signal at a signed address."""
         parts = urlsplit(url)
-        redact = self.signals.signed(method, unquote(parts.path), dict(parse_qsl(parts.query)), body)
+        answer = self.signals.signed(method, unquote(parts.path), dict(parse_qsl(parts.query)), body)
         self.work()
-        return redact
+        return answer
 
     def attribute(self, stack_id: str, name: str, attribute: str) -> Any:
         """Of a resource, as the API shows it."""
@@ -205,7 +208,7 @@ class Service:
         with self.db.read() as tx:
             for stack in (each for each in self.stacks() if each.status == Status.IN_PROGRESS):
                 page = Explainer(tx, DesiredGraphs(), self.clock.now()).page(stack, limit=10)
-                waits = [each.explanation for each in page.redact]
+                waits = [each.explanation for each in page.explanations]
                 why = [f"{each.name}: {each.why} ({each.reason}), due {each.due_at}" for each in waits]
                 found.append(f"{stack.name} {joined(stack.action, stack.status)} [{'; '.join(why) or page.waiting}]")
         return found
@@ -257,6 +260,11 @@ class Service:
             found = list(tx.execute(select(table).where(table.c.stack_id == stack_id).order_by(table.c.seq)))
         return [f"{each.name} {joined(each.action, each.status)}" for each in found if name in (None, each.name)]
 
+    def is_lawful(self, stack_id: str, name: str) -> bool:
+        """Return whether the events of a resource are changes of state that a resource may make."""
+        states = [(event.action, event.status) for event in self.events(stack_id, name)]
+        return all(resource_may(*each) for each in pairwise([("INIT", "COMPLETE"), *states]))
+
     def events(self, stack_id: str, name: str) -> list[Any]:
         """Of a resource, in order."""
         table = schema.event
@@ -271,7 +279,7 @@ class Service:
         with self.db.read() as tx:
             return tx.execute(select(table.c.object).where(table.c.key == key)).scalar_one()
 
-    def kept(self, kind: str) -> list[Any]:
+    def records_of(self, kind: str) -> list[Any]:
         """Records of this kind, oldest first."""
         with self.db.read() as tx:
             return records.listed(tx, kind, PROJECT)
@@ -296,7 +304,7 @@ def double(**properties: Any) -> dict[str, Any]:
     return {"type": "OS::Heat::TestResource", "properties": properties}
 
 
-def group(count: int, member: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
+def group(count: Any, member: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
     return {
         "type": "OS::Heat::ResourceGroup",
         "properties": {"count": count, "resource_def": member or server(name="m%index%"), **properties},

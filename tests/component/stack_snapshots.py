@@ -47,7 +47,7 @@ def copy_of(service: Service, stack_id: str, id: str, *path: str) -> str:
     entry = {"resources": snapshot(service, stack_id, id).data["resources"]}
     for name in path:
         entry = entry["resources"][name]
-    (found,) = entry["resource_data"].values()  # type: ignore[attr-defined]
+    (found,) = entry["resource_data"].values()
     return str(found)
 
 

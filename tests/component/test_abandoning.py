@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from homeostat.api.services.actions import StackActions
 from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
@@ -13,11 +12,11 @@ from homeostat.convergence import reconciler
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Step
+from homeostat.planner import Frontier
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
 from homeostat.store import schema
 from homeostat.store.shards import retained
-from homeostat.store.stacks import stacks
 from homeostat.store.stacks.locks import Lock
 from tests.component.running import PROJECT, Service, condition, group, handle, server, template, volume
 
@@ -28,7 +27,7 @@ CHILD = {
 }
 
 
-def test_the_document_tells_what_there_is() -> None:
+def test_the_document_lists_what_there_is() -> None:
     """rest-api.md section 2.3."""
     service = Service()
     resources = {
@@ -40,14 +39,19 @@ def test_the_document_tells_what_there_is() -> None:
     stack_id = service.create(resources, parameters={}, tags=["a"])
     service.rest()
 
-    told = service.moving.export(stack_id)
+    exported = service.moving.export(stack_id)
 
-    assert (told["name"], told["id"], told["action"], told["status"]) == ("web", stack_id, "CREATE", "COMPLETE")
-    assert (told["project_id"], told["tags"], told["files"]) == (PROJECT, ["a"], {})
-    assert told["template"] == template(resources)
+    assert (exported["name"], exported["id"], exported["action"], exported["status"]) == (
+        "web",
+        stack_id,
+        "CREATE",
+        "COMPLETE",
+    )
+    assert (exported["project_id"], exported["tags"], exported["files"]) == (PROJECT, ["a"], {})
+    assert exported["template"] == template(resources)
     disk = service.row(stack_id, "disk")
     state = {"action": "CREATE", "status": "COMPLETE", "metadata": {}}
-    assert told["resources"]["disk"] == {
+    assert exported["resources"]["disk"] == {
         "name": "disk",
         "resource_id": disk.handle,
         "type": "OS::Cinder::Volume",
@@ -55,8 +59,8 @@ def test_the_document_tells_what_there_is() -> None:
         **state,
     }
     word = service.attribute(stack_id, "word", "value")
-    assert told["resources"]["word"]["resource_data"] == {"value": word}
-    assert told["resources"]["k"]["resource_data"] == {"private_key": service.seen(stack_id, "k")["private_key"]}
+    assert exported["resources"]["word"]["resource_data"] == {"value": word}
+    assert exported["resources"]["k"]["resource_data"] == {"private_key": service.seen(stack_id, "k")["private_key"]}
     assert service.state(stack_id) == "CREATE_COMPLETE"
 
 
@@ -65,25 +69,25 @@ def test_what_is_nested_is_a_document_in_its_place() -> None:
     stack_id = service.create({"group": group(2), "child": {"type": "child.yaml"}}, files=CHILD)
     service.rest()
 
-    told = service.moving.export(stack_id)["resources"]
+    exported = service.moving.export(stack_id)["resources"]
 
-    assert sorted(each["resource_id"] for each in told["group"]["resources"].values()) == service.servers()
-    assert sorted(told["group"]["resources"]) == ["0", "1"]
-    assert told["group"]["template"]["resources"]["1"]["properties"]["name"] == "m1"
-    assert told["child"]["resources"]["inner"]["resource_id"] in service.cloud.things("volume")
-    assert told["child"]["template"]["resources"]["inner"]["type"] == "OS::Cinder::Volume"
+    assert sorted(each["resource_id"] for each in exported["group"]["resources"].values()) == service.servers()
+    assert sorted(exported["group"]["resources"]) == ["0", "1"]
+    assert exported["group"]["template"]["resources"]["1"]["properties"]["name"] == "m1"
+    assert exported["child"]["resources"]["inner"]["resource_id"] in service.cloud.things("volume")
+    assert exported["child"]["template"]["resources"]["inner"]["type"] == "OS::Cinder::Volume"
 
 
-def test_a_handle_brings_along_what_it_was_told() -> None:
+def test_a_handle_brings_its_signals_along() -> None:
     service = Service()
     stack_id = service.create({"handle": handle(), "wait": condition()})
     service.signal(stack_id, "handle", id="1", data="d", reason="r")
     service.rest()
 
-    told = service.moving.export(stack_id)["resources"]["handle"]
+    exported = service.moving.export(stack_id)["resources"]["handle"]
 
-    assert told["metadata"] == {"1": {"status": "SUCCESS", "reason": "r", "data": "d"}}
-    assert [each["id"] for each in told["resource_data"]["signals"]] == ["1"]
+    assert exported["metadata"] == {"1": {"status": "SUCCESS", "reason": "r", "data": "d"}}
+    assert [each["id"] for each in exported["resource_data"]["signals"]] == ["1"]
 
 
 def test_abandoning_touches_nothing() -> None:
@@ -91,9 +95,9 @@ def test_abandoning_touches_nothing() -> None:
     stack_id = service.create({"group": group(2), "disk": volume(), "child": {"type": "child.yaml"}}, files=CHILD)
     service.rest()
     before = {handle: dict(thing) for handle, thing in service.cloud.things().items()}
-    told = service.moving.export(stack_id)
+    exported = service.moving.export(stack_id)
 
-    assert service.moving.abandon(stack_id) == told
+    assert service.moving.abandon(stack_id) == exported
     service.rest()
     service.live(1000.0)
 
@@ -112,9 +116,9 @@ def test_only_what_has_no_address_of_its_own_goes_with_the_stack() -> None:
     service.rest()
 
     assert service.state(stack_id) == "DELETE_COMPLETE"
-    assert not service.kept(HANDLE)
-    assert not service.kept(CONDITION)
-    assert len(service.kept(CONFIG)) == 1
+    assert not service.records_of(HANDLE)
+    assert not service.records_of(CONDITION)
+    assert len(service.records_of(CONFIG)) == 1
 
 
 def test_what_is_being_built_is_let_go_of() -> None:
@@ -196,12 +200,12 @@ def test_what_is_decided_but_not_begun_is_not_done_any_more(monkeypatch: pytest.
     service.cloud.change(id, status="stopped")
     service.observer.notice([ChangeNotice("server", id)])
     job = service.claim()
-    told: list[Any] = []
+    exported: list[Any] = []
 
-    class Overtaken(reconciler.Frontier):
+    class Overtaken(Frontier):
         def steps(self, now: float, limit: int) -> list[Step]:
-            if not told:
-                told.append(service.moving.abandon(stack_id))
+            if not exported:
+                exported.append(service.moving.abandon(stack_id))
             return super().steps(now, limit)
 
     monkeypatch.setattr(reconciler, "Frontier", Overtaken)
@@ -209,7 +213,7 @@ def test_what_is_decided_but_not_begun_is_not_done_any_more(monkeypatch: pytest.
     service.rest()
     service.live(100.0)
 
-    assert told[0]["resources"]["web"]["resource_id"] == id
+    assert exported[0]["resources"]["web"]["resource_id"] == id
     assert service.cloud.things("server")[id]["status"] == "stopped"
 
 
@@ -221,12 +225,12 @@ def test_abandoning_in_the_middle_of_a_deletion_keeps_what_is_left() -> None:
     (left,) = [row.handle for row in service.rows(stack_id) if row.action != "DELETE"]
     going = service.row(stack_id, "second").handle
 
-    told = service.moving.abandon(stack_id)
+    exported = service.moving.abandon(stack_id)
     service.rest()
     service.live(300.0)
 
-    assert told["resources"]["first"]["resource_id"] == left
-    second = told["resources"]["second"]
+    assert exported["resources"]["first"]["resource_id"] == left
+    second = exported["resources"]["second"]
     assert (second["resource_id"], second["action"], second["status"]) == (going, "DELETE", "IN_PROGRESS")
     assert service.servers() == [left]
 
@@ -282,11 +286,10 @@ def test_the_operator_may_switch_it_off() -> None:
     service.stack_service.quotas = Quotas(abandon=False)
 
     for refused in (service.moving.abandon, service.moving.export):
-        with pytest.raises(Rejected, match="switched it off") as told:
+        with pytest.raises(Rejected, match="switched it off") as exported:
             refused(stack_id)
-        assert told.value.fault == "NotSupported"
-    with service.db.read() as tx:
-        assert stacks.get(tx, stack_id).deleted_at is None
+        assert exported.value.fault == "NotSupported"
+    assert service.stack(stack_id).deleted_at is None
 
 
 def test_a_locked_stack_is_not_abandoned() -> None:
@@ -312,7 +315,7 @@ def test_a_stack_that_could_not_be_locked_is_abandoned_with_all_that_is_nested_i
     service.rest()
     service.cloud.vanish(service.row(stack_id, "gone").handle)
     lock: Lock = {"level": "all", "owner": "ops", "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
-    StackActions(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
+    service.actions.lock(stack_id, lock, lambda _: True)
     service.rest()
     assert service.state(stack_id) == "LOCK_FAILED"
     assert [thing["locked"] for thing in service.cloud.things("server").values()] == [True, True]

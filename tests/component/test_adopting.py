@@ -1,7 +1,6 @@
 """Adopting stacks: what is there is taken over as it is, and converges like any other from then on (CV16)."""
 
 import json
-from itertools import pairwise
 
 import pytest
 
@@ -9,10 +8,9 @@ from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.model.status import resource_may
 from homeostat.model.waiting import Why
 from homeostat.planner.report.explain import ShardStatus, explain
-from tests.component.adopted import CHILD, VALUE, document, entry, there
+from tests.component.adopted import CHILD, VALUE, document, entry, foreign
 from tests.component.running import Service, group, server, template, volume
 
 # -- things of the cloud -----------------------------------------------------------------------------------------------
@@ -20,14 +18,17 @@ from tests.component.running import Service, group, server, template, volume
 
 def test_what_is_there_is_taken_over_and_not_touched() -> None:
     service = Service()
-    web, disk = there(service, "server", image="i", flavor="small", name="w"), there(service, "volume", size=1)
+    web, disk = (
+        foreign(service, "server", image="i", flavor="small", name="w"),
+        foreign(service, "volume", size=1),
+    )
     before = {id: dict(thing) for id, thing in service.cloud.things().items()}
     resources = {"web": server(), "disk": volume()}
-    told = document(
+    source = document(
         resources, {"web": entry("web", "OS::Nova::Server", web), "disk": entry("disk", "OS::Cinder::Volume", disk)}
     )
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
 
     assert service.state(stack_id) == "ADOPT_COMPLETE"
@@ -41,7 +42,7 @@ def test_what_is_there_is_taken_over_and_not_touched() -> None:
 @pytest.mark.shows("CV16")
 def test_it_is_a_stack_like_any_other_from_then_on() -> None:
     service = Service()
-    disk = there(service, "volume", size=1)
+    disk = foreign(service, "volume", size=1)
     stack_id = service.adopt(document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", disk)}))
     service.rest()
 
@@ -61,8 +62,8 @@ def test_it_is_a_stack_like_any_other_from_then_on() -> None:
 
 def test_what_differs_is_mended_once_all_is_adopted() -> None:
     service = Service(Weather(build_s=20.0))
-    disk = there(service, "volume", size=1, description="theirs")
-    web = there(service, "server", image="i", flavor="small")
+    disk = foreign(service, "volume", size=1, description="theirs")
+    web = foreign(service, "server", image="i", flavor="small")
     resources = {"disk": volume(description="ours"), "web": server()}
     entries = {"disk": entry("disk", "OS::Cinder::Volume", disk), "web": entry("web", "OS::Nova::Server", web)}
     service.live(25.0)
@@ -82,7 +83,7 @@ def test_what_differs_is_mended_once_all_is_adopted() -> None:
 
 def test_a_stopped_server_is_adopted_and_started_then() -> None:
     service = Service()
-    web = there(service, "server", image="i", flavor="small")
+    web = foreign(service, "server", image="i", flavor="small")
     service.cloud.change(web, status="stopped")
 
     stack_id = service.adopt(document({"web": server()}, {"web": entry("web", "OS::Nova::Server", web)}))
@@ -95,13 +96,13 @@ def test_a_stopped_server_is_adopted_and_started_then() -> None:
 
 def test_resources_without_data_are_created() -> None:
     service = Service()
-    disk = there(service, "volume", size=1)
-    told = document(
+    disk = foreign(service, "volume", size=1)
+    source = document(
         {"disk": volume(), "new": volume(), "none": volume()},
         {"disk": entry("disk", "OS::Cinder::Volume", disk), "none": entry("none", "OS::Cinder::Volume", None)},
     )
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
 
     assert service.state(stack_id) == "ADOPT_COMPLETE"
@@ -110,13 +111,13 @@ def test_resources_without_data_are_created() -> None:
 
 def test_dependants_read_what_was_adopted() -> None:
     service = Service()
-    disk = there(service, "volume", size=1)
-    told = document(
+    disk = foreign(service, "volume", size=1)
+    source = document(
         {"disk": volume(), "says": {"type": "OS::Heat::Value", "properties": {"value": {"get_resource": "disk"}}}},
         {"disk": entry("disk", "OS::Cinder::Volume", disk)},
     )
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
 
     assert service.attribute(stack_id, "says", "value") == disk
@@ -142,7 +143,7 @@ def test_what_is_not_there_fails_and_is_made_when_a_user_asks() -> None:
 
 def test_after_a_failure_the_rest_is_adopted_by_an_update() -> None:
     service = Service()
-    disk = there(service, "volume", size=1)
+    disk = foreign(service, "volume", size=1)
     resources = {"gone": volume(), "disk": {**volume(), "depends_on": "gone"}}
     entries = {
         "gone": entry("gone", "OS::Cinder::Volume", "volume-999"),
@@ -162,14 +163,14 @@ def test_after_a_failure_the_rest_is_adopted_by_an_update() -> None:
 @pytest.mark.parametrize("given", ["a server", "a stack"])
 def test_what_was_given_is_let_go_of_when_an_update_wants_something_else(given: str) -> None:
     service = Service()
-    kept = there(service, "server", image="i", flavor="small", name="old")
+    kept = foreign(service, "server", image="i", flavor="small", name="old")
     child = document({"inner": server()}, {"inner": entry("inner", "OS::Nova::Server", kept)}, name="old-child")
-    before, told = {
+    before, source = {
         "a server": (server(), entry("it", "OS::Nova::Server", kept)),
         "a stack": ({"type": "child.yaml"}, child),
     }[given]
     resources = {"gone": volume(), "it": {**before, "depends_on": "gone"}}
-    entries = {"gone": entry("gone", "OS::Cinder::Volume", "volume-999"), "it": told}
+    entries = {"gone": entry("gone", "OS::Cinder::Volume", "volume-999"), "it": source}
     stack_id = service.adopt(document(resources, entries, files={"child.yaml": CHILD}))
     service.rest()
     assert service.states(stack_id) == {"gone": "ADOPT_FAILED", "it": "INIT_COMPLETE"}
@@ -185,7 +186,7 @@ def test_what_was_given_is_let_go_of_when_an_update_wants_something_else(given: 
 
 def test_a_cloud_that_does_not_answer_makes_it_wait() -> None:
     service = Service()
-    disk = there(service, "volume", size=1)
+    disk = foreign(service, "volume", size=1)
     service.cloud.weather.faults.unreachable = 1.0
     stack_id = service.adopt(document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", disk)}))
     service.live(60.0)
@@ -201,7 +202,7 @@ def test_a_cloud_that_does_not_answer_makes_it_wait() -> None:
 def test_whatever_becomes_of_a_failed_adoption_nothing_that_was_given_is_deleted(way: str) -> None:
     """The rollback of an adoption abandons: what was made for it goes."""
     service = Service()
-    disk, later = there(service, "volume", size=1), there(service, "volume", size=3)
+    disk, later = foreign(service, "volume", size=1), foreign(service, "volume", size=3)
     resources = {
         "disk": volume(),
         "made": {**volume(size=2), "depends_on": "disk"},
@@ -232,11 +233,13 @@ def test_whatever_becomes_of_a_failed_adoption_nothing_that_was_given_is_deleted
 def test_members_that_were_given_are_not_deleted_either(way: str) -> None:
     """The nested stack is complete; the whole is not."""
     service = Service()
-    ids = {name: there(service, "server", image="i", flavor="small", name=f"m{name}") for name in ("0", "1")}
+    ids = {name: foreign(service, "server", image="i", flavor="small", name=f"m{name}") for name in ("0", "1")}
     entries = {name: entry(name, "OS::Nova::Server", id) for name, id in ids.items()}
     resources = {"grp": group(3), "gone": {**volume(), "depends_on": "grp"}}
-    told = document(resources, {"grp": document({}, entries), "gone": entry("gone", "OS::Cinder::Volume", "volume-9")})
-    stack_id = service.adopt(told, disable_rollback=way == "delete")
+    source = document(
+        resources, {"grp": document({}, entries), "gone": entry("gone", "OS::Cinder::Volume", "volume-9")}
+    )
+    stack_id = service.adopt(source, disable_rollback=way == "delete")
     service.rest()
 
     if way == "delete":
@@ -250,12 +253,12 @@ def test_members_that_were_given_are_not_deleted_either(way: str) -> None:
 
 def test_what_belongs_to_others_is_looked_at_as_ever() -> None:
     service = Service()
-    disk = there(service, "volume", size=1)
-    told = document(
+    disk = foreign(service, "volume", size=1)
+    source = document(
         {"disk": {**volume(), "external_id": disk}}, {"disk": entry("disk", "OS::Cinder::Volume", "volume-old")}
     )
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
     assert service.state(stack_id) == "ADOPT_COMPLETE"
     assert service.row(stack_id, "disk").handle == disk
@@ -264,16 +267,10 @@ def test_what_belongs_to_others_is_looked_at_as_ever() -> None:
     assert list(service.cloud.things("volume")) == [disk]
 
 
-def lawful(service: Service, stack_id: str, name: str) -> bool:
-    """Does the table of states know what became of a resource?"""
-    states = [tuple(each.split()[1].split("_", 1)) for each in service.story(stack_id, name)]
-    return all(resource_may(one, other) for one, other in pairwise([("INIT", "COMPLETE"), *states]))
-
-
 def test_what_is_being_taken_over_is_so_before_it_may_not_become_another_owners() -> None:
     """Found by the simulation (seed 30201881): it failed with what it was given, and was adopted after an update."""
     service = Service()
-    disk = there(service, "volume", size=1)
+    disk = foreign(service, "volume", size=1)
     service.cloud.weather.faults.unreachable = 1.0
     stack_id = service.adopt(document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", disk)}))
     assert service.states(stack_id) == {"disk": "ADOPT_IN_PROGRESS"}
@@ -287,14 +284,14 @@ def test_what_is_being_taken_over_is_so_before_it_may_not_become_another_owners(
 
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert list(service.cloud.things("volume")) == [service.row(stack_id, "disk").handle] == [disk]
-    assert lawful(service, stack_id, "disk")
+    assert service.is_lawful(stack_id, "disk")
 
 
 @pytest.mark.parametrize("why", ["not there", "wrong values"])
 @pytest.mark.parametrize("theirs", ["another owner's", "misspelt"])
 def test_what_could_not_be_taken_over_may_stand_for_something_else(why: str, theirs: str) -> None:
     service = Service()
-    disk, other = there(service, "volume", size=1), there(service, "volume", size=2)
+    disk, other = foreign(service, "volume", size=1), foreign(service, "volume", size=2)
     says = {"type": VALUE, "properties": {"value": "x" if why == "wrong values" else 1}}
     mine = {"says": says, "disk": volume(size={"get_attr": ["says", "value"]})}
     id = "volume-999" if why == "not there" else disk
@@ -311,7 +308,7 @@ def test_what_could_not_be_taken_over_may_stand_for_something_else(why: str, the
     service.rest()
 
     assert service.state(stack_id) == ("UPDATE_FAILED" if taken == other else "UPDATE_COMPLETE")
-    assert lawful(service, stack_id, "disk")
+    assert service.is_lawful(stack_id, "disk")
     service.delete(stack_id)
     service.rest()
     assert list(service.cloud.things("volume")) == [disk, other]
@@ -319,7 +316,7 @@ def test_what_could_not_be_taken_over_may_stand_for_something_else(why: str, the
 
 def test_what_is_still_to_be_taken_over_is_so_when_an_id_of_others_turned_out_to_be_none() -> None:
     service = Service()
-    disk = there(service, "volume", size=1)
+    disk = foreign(service, "volume", size=1)
     gone, says = volume(), {"type": VALUE, "properties": {"value": {"no": "text"}}}
     entries = {"gone": entry("gone", "OS::Cinder::Volume", "volume-999")}
     entries["disk"] = entry("disk", "OS::Cinder::Volume", disk)
@@ -336,16 +333,16 @@ def test_what_is_still_to_be_taken_over_is_so_when_an_id_of_others_turned_out_to
     service.rest()
 
     assert (service.state(stack_id), service.row(stack_id, "disk").handle) == ("UPDATE_COMPLETE", disk)
-    assert lawful(service, stack_id, "disk")
+    assert service.is_lawful(stack_id, "disk")
 
 
 def test_a_key_pair_keeps_its_private_key() -> None:
     service = Service()
-    there(service, "keypair", name="k", public_key="ssh-rsa A")
+    foreign(service, "keypair", name="k", public_key="ssh-rsa A")
     key = {"type": "OS::Nova::KeyPair", "properties": {"name": "k", "save_private_key": True}}
-    told = document({"k": key}, {"k": entry("k", "OS::Nova::KeyPair", "k", resource_data={"private_key": "secret"})})
+    source = document({"k": key}, {"k": entry("k", "OS::Nova::KeyPair", "k", resource_data={"private_key": "secret"})})
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
     service.live(200.0)
 
@@ -353,10 +350,10 @@ def test_a_key_pair_keeps_its_private_key() -> None:
     assert service.attribute(stack_id, "k", "private_key") == "secret"
 
 
-def test_it_is_told_what_comes_next() -> None:
+def test_explain_says_what_comes_next() -> None:
     """CV19: what waits for others is to be adopted, not created."""
     service = Service(Weather(build_s=30.0))
-    first, then = there(service, "server", image="i", flavor="small"), there(service, "volume", size=1)
+    first, then = foreign(service, "server", image="i", flavor="small"), foreign(service, "volume", size=1)
     resources = {"first": server(), "then": {**volume(), "depends_on": "first"}}
     entries = {"first": entry("first", "OS::Nova::Server", first), "then": entry("then", "OS::Cinder::Volume", then)}
     stack_id = service.adopt(document(resources, entries))
@@ -364,10 +361,10 @@ def test_it_is_told_what_comes_next() -> None:
     with service.db.read() as tx:
         world = load_world(tx, DesiredGraphs(), stack_id, 0, service.clock.now()).world
     now = service.clock.now()
-    told = {each.name: (each.why, each.next) for each in explain(world, ShardStatus(now), now)}
+    source = {each.name: (each.why, each.next) for each in explain(world, ShardStatus(now), now)}
 
-    assert told["then"] == (Why.REQUIRES, "adopt")
-    assert told["first"][0] is Why.BUILDING
+    assert source["then"] == (Why.REQUIRES, "adopt")
+    assert source["first"][0] is Why.BUILDING
 
 
 # -- what is given beside the document ---------------------------------------------------------------------------------
@@ -379,10 +376,10 @@ def test_parameters_of_the_document_are_overridden_one_by_one() -> None:
         "type": "OS::Heat::Value",
         "properties": {"value": {"list_join": ["", [{"get_param": "a"}, {"get_param": "b"}]]}},
     }
-    told = document({"says": value}, {}, environment={"parameters": {"a": "1", "b": "2"}})
-    told["template"]["parameters"] = {"a": {"type": "string"}, "b": {"type": "string"}}
+    source = document({"says": value}, {}, environment={"parameters": {"a": "1", "b": "2"}})
+    source["template"]["parameters"] = {"a": {"type": "string"}, "b": {"type": "string"}}
 
-    stack_id = service.adopt(told, parameters={"b": "3"})
+    stack_id = service.adopt(source, parameters={"b": "3"})
     service.rest()
 
     assert service.attribute(stack_id, "says", "value") == "13"
@@ -390,11 +387,11 @@ def test_parameters_of_the_document_are_overridden_one_by_one() -> None:
 
 def test_a_document_may_be_text_and_a_template_given_beside_it() -> None:
     service = Service()
-    disk = there(service, "volume", size=1)
-    told = document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", disk)})
-    del told["template"]
+    disk = foreign(service, "volume", size=1)
+    source = document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", disk)})
+    del source["template"]
 
-    stack_id = service.adopt(json.dumps(told), template=template({"disk": volume(), "more": volume()}))
+    stack_id = service.adopt(json.dumps(source), template=template({"disk": volume(), "more": volume()}))
     service.rest()
 
     assert service.states(stack_id) == {"disk": "ADOPT_COMPLETE", "more": "CREATE_COMPLETE"}

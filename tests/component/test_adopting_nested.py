@@ -1,6 +1,6 @@
 """Adopting nested stacks and groups, and documents of our own."""
 
-from tests.component.adopted import CHILD, document, entry, moved, there
+from tests.component.adopted import CHILD, document, entry, foreign, moved
 from tests.component.running import Service, condition, group, handle, server, template, volume
 
 # -- nested stacks -----------------------------------------------------------------------------------------------------
@@ -8,11 +8,11 @@ from tests.component.running import Service, condition, group, handle, server, t
 
 def test_a_nested_stack_is_adopted_with_what_is_in_it() -> None:
     service = Service()
-    inner = there(service, "volume", size=1)
+    inner = foreign(service, "volume", size=1)
     nested = document({"inner": volume()}, {"inner": entry("inner", "OS::Cinder::Volume", inner)}, name="old-child-xyz")
-    told = document({"child": {"type": "child.yaml"}}, {"child": nested}, files={"child.yaml": CHILD})
+    source = document({"child": {"type": "child.yaml"}}, {"child": nested}, files={"child.yaml": CHILD})
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
 
     child = service.child()
@@ -24,12 +24,12 @@ def test_a_nested_stack_is_adopted_with_what_is_in_it() -> None:
 def test_members_of_a_group_keep_their_numbers() -> None:
     """The document of upstream's group: its names are numbers, those once removed are left out."""
     service = Service()
-    ids = {name: there(service, "server", image="i", flavor="small", name=f"m{name}") for name in ("0", "2", "3")}
+    ids = {name: foreign(service, "server", image="i", flavor="small", name=f"m{name}") for name in ("0", "2", "3")}
     members = {name: {"type": "OS::Nova::Server"} for name in ids}
     entries = {name: entry(name, "OS::Nova::Server", id) for name, id in ids.items()}
-    told = document({"grp": group(3)}, {"grp": document(members, entries, name="old-grp")})
+    source = document({"grp": group(3)}, {"grp": document(members, entries, name="old-grp")})
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
 
     assert service.state(stack_id) == "ADOPT_COMPLETE"
@@ -40,15 +40,15 @@ def test_members_of_a_group_keep_their_numbers() -> None:
 def test_members_with_random_names_get_numbers_and_a_scaled_group_keeps_its_size() -> None:
     """Upstream gives members of an AutoScalingGroup random names."""
     service = Service()
-    ids = {name: there(service, "server", image="i", flavor="small") for name in ("qx3k", "a7fz", "mm2p")}
+    ids = {name: foreign(service, "server", image="i", flavor="small") for name in ("qx3k", "a7fz", "mm2p")}
     entries = {name: entry(name, "OS::Nova::Server", id) for name, id in ids.items()}
     asg = {
         "type": "OS::Heat::AutoScalingGroup",
         "properties": {"min_size": 1, "max_size": 5, "desired_capacity": 2, "resource": server()},
     }
-    told = document({"asg": asg}, {"asg": document({name: server() for name in ids}, entries)})
+    source = document({"asg": asg}, {"asg": document({name: server() for name in ids}, entries)})
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
     service.live(100.0)
 
@@ -65,10 +65,10 @@ def test_a_group_made_in_batches_has_all_members_of_the_document_at_once() -> No
     first_id = service.create({"grp": {**group(3), **batches}})
     service.live(300.0)
     before = {row.name: row.handle for row in service.rows(service.child().id)}
-    told = moved(service, first_id)
-    told["template"] = template({"grp": {**group(6), **batches}})
+    source = moved(service, first_id)
+    source["template"] = template({"grp": {**group(6), **batches}})
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.live(50.0)
     assert {row.name: row.handle for row in service.rows(service.child().id)} == before
     service.live(100.0)
@@ -95,9 +95,9 @@ def test_a_group_made_in_batches_moves_as_it_is() -> None:
     assert service.cloud.things() == before
 
 
-def test_a_member_that_the_group_would_not_have_is_told() -> None:
+def test_a_member_that_the_group_would_not_have_is_reported() -> None:
     service = Service()
-    ids = {name: there(service, "server", image="i", flavor="small") for name in ("0", "1")}
+    ids = {name: foreign(service, "server", image="i", flavor="small") for name in ("0", "1")}
     entries = {name: entry(name, "OS::Nova::Server", id) for name, id in ids.items()}
 
     stack_id = service.adopt(document({"grp": group(1)}, {"grp": document({}, entries)}))

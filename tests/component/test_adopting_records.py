@@ -12,11 +12,11 @@ from tests.component.running import Service, condition, double, handle, server
 def test_a_random_string_keeps_its_value() -> None:
     service = Service()
     word = {"type": "OS::Heat::RandomString"}
-    told = document(
+    source = document(
         {"w": word}, {"w": entry("w", "OS::Heat::RandomString", "old-w-abc", resource_data={"value": "XYZ"})}
     )
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
 
     assert service.states(stack_id) == {"w": "ADOPT_COMPLETE"}
@@ -31,15 +31,15 @@ def test_what_lives_in_the_service_alone_keeps_its_id_wherever_it_moves() -> Non
         "v": {"type": VALUE, "properties": {"value": "1"}},
     }
     before = {name: f"old-{name}" for name in resources}
-    told = document(resources, {name: entry(name, resources[name]["type"], id) for name, id in before.items()})
+    source = document(resources, {name: entry(name, resources[name]["type"], id) for name, id in before.items()})
     for _ in range(2):
         service = Service()
-        stack_id = service.adopt(told)
+        stack_id = service.adopt(source)
         service.rest()
         assert {name: service.row(stack_id, name).handle for name in resources} == before
-        told = moved(service, stack_id)
-        assert {name: each["resource_id"] for name, each in told["resources"].items()} == before
-    stack_id = service.adopt(told)
+        source = moved(service, stack_id)
+        assert {name: each["resource_id"] for name, each in source["resources"].items()} == before
+    stack_id = service.adopt(source)
     service.update(stack_id, {**resources, "v": {"type": VALUE, "properties": {"value": "2"}}})
     service.rest()
     assert {name: service.row(stack_id, name).handle for name in resources} == before
@@ -48,7 +48,7 @@ def test_what_lives_in_the_service_alone_keeps_its_id_wherever_it_moves() -> Non
     assert service.state(stack_id) == "DELETE_COMPLETE"
 
 
-def test_a_handle_remembers_what_it_was_told_before() -> None:
+def test_a_handle_remembers_its_signals() -> None:
     """Upstream keeps the signals in the metadata of the handle."""
     service = Service()
     signals = {"1": {"status": "SUCCESS", "reason": "Signal 1 received", "data": "done"}}
@@ -87,9 +87,9 @@ def test_a_condition_that_was_not_met_goes_on_waiting() -> None:
     service = Service()
     stack_id = service.create({"handle": handle(), "wait": condition(count=2)})
     service.signal(stack_id, "handle", id="1", data="a")
-    told = moved(service, stack_id)
+    source = moved(service, stack_id)
 
-    again = service.adopt(told)
+    again = service.adopt(source)
     assert service.state(again) == "ADOPT_IN_PROGRESS"
     service.signal(again, "handle", id="2", data="b")
     service.rest()
@@ -121,12 +121,12 @@ def test_a_config_is_the_same_one_and_a_deployment_is_not_applied_again() -> Non
         {"web": web, "config": config, "apply": {"type": "OS::Heat::SoftwareDeployment", "properties": apply}}
     )
     service.rest()
-    (kept,) = [each for each in service.kept(CONFIG) if each.token.count("-") == 1]
-    configs = len(service.kept(CONFIG))
+    (kept,) = [each for each in service.records_of(CONFIG) if each.token.count("-") == 1]
+    configs = len(service.records_of(CONFIG))
 
     again = service.adopt(moved(service, stack_id))
     service.rest()
 
     assert service.state(again) == "ADOPT_COMPLETE"
     assert service.row(again, "config").handle == kept.id
-    assert len(service.kept(CONFIG)) == configs
+    assert len(service.records_of(CONFIG)) == configs

@@ -18,10 +18,10 @@ def test_what_another_stack_has_is_refused() -> None:
     owner = service.create({"disk": volume()})
     service.rest()
     id = service.row(owner, "disk").handle
-    told = document({"mine": volume()}, {"mine": entry("mine", "OS::Cinder::Volume", id)})
+    source = document({"mine": volume()}, {"mine": entry("mine", "OS::Cinder::Volume", id)})
 
     with pytest.raises(Rejected, match=f"resources.mine.resource_id: {id} is disk of stack web already") as refused:
-        service.adopt(told)
+        service.adopt(source)
 
     assert refused.value.code == 400
     assert [each.name for each in service.stacks()] == ["web"]
@@ -33,9 +33,9 @@ def test_what_is_nested_in_another_stack_is_refused_when_it_comes_to_it() -> Non
     service.rest()
     id = service.row(owner, "disk").handle
     nested = document({"inner": volume()}, {"inner": entry("inner", "OS::Cinder::Volume", id)})
-    told = document({"child": {"type": "child.yaml"}}, {"child": nested}, files={"child.yaml": CHILD})
+    source = document({"child": {"type": "child.yaml"}}, {"child": nested}, files={"child.yaml": CHILD})
 
-    stack_id = service.adopt(told)
+    stack_id = service.adopt(source)
     service.rest()
 
     assert service.state(stack_id) == "ADOPT_FAILED"
@@ -51,7 +51,7 @@ for _ in range(8):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "source"),
     [
         ({"resources": []}, "Invalid adopt data: resources: it must be a map"),
         ({"resources": {"disk": "volume-1"}}, "resources.disk: it must be a map"),
@@ -72,14 +72,14 @@ for _ in range(8):
         ({"template": {"heat_template_version": "2018-08-31", "resources": {"disk": {"type": "X::Y"}}}}, "X::Y"),
     ],
 )
-def test_a_document_that_is_wrong_is_refused_with_its_place(wrong: dict[str, Any], told: str) -> None:
+def test_a_document_that_is_wrong_is_refused_with_its_place(wrong: dict[str, Any], source: str) -> None:
     service = Service()
     given = {**document({"disk": volume(), "again": volume()}, {"disk": DISK}), **wrong}
 
     with pytest.raises(Rejected) as refused:
         service.adopt(given)
 
-    assert told in str(refused.value)
+    assert source in str(refused.value)
     assert refused.value.code == 400
     assert not service.stacks()
 
@@ -93,10 +93,10 @@ def test_what_is_no_document_is_refused(text: Any) -> None:
 
 def test_a_group_needs_a_document_of_its_own() -> None:
     service = Service()
-    told = document({"grp": group(1)}, {"grp": entry("grp", "OS::Heat::ResourceGroup", "some-stack")})
+    source = document({"grp": group(1)}, {"grp": entry("grp", "OS::Heat::ResourceGroup", "some-stack")})
 
     with pytest.raises(Rejected, match=r"resources.grp: a OS::Heat::ResourceGroup is a stack of its own here"):
-        service.adopt(told)
+        service.adopt(source)
 
 
 def test_too_many_resources_are_refused() -> None:
@@ -118,10 +118,10 @@ def test_the_operator_may_switch_it_off() -> None:
 
 def test_records_of_handles_do_not_stay_behind() -> None:
     service = Service()
-    told = moved(service, service.create({"handle": handle()}))
-    again = service.adopt(told)
+    source = moved(service, service.create({"handle": handle()}))
+    again = service.adopt(source)
     service.rest()
     service.delete(again)
     service.rest()
 
-    assert not service.kept(HANDLE)
+    assert not service.records_of(HANDLE)

@@ -86,7 +86,7 @@ def test_a_board_that_does_not_answer_is_asked_again() -> None:
     assert board.asked == 3
 
 
-def test_it_ends_when_it_is_told_to() -> None:
+def test_it_ends_when_it_is_stopped() -> None:
     board = Board(after=100)
     alarm = alarm_of(board)
     waiting = threading.Thread(target=alarm.wait)

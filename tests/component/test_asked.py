@@ -2,7 +2,7 @@
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
@@ -14,10 +14,6 @@ from tests.component.running import Service, double, group, server, volume
 
 OFF = ConvergenceSettings({"converge": False})
 ON = ConvergenceSettings({"converge": True})
-
-
-def asks(service: Service) -> StackActions:
-    return StackActions(service.db, 3600.0)
 
 
 def started(*, weather: Weather | None = None) -> tuple[Service, str, str]:
@@ -34,7 +30,7 @@ def started(*, weather: Weather | None = None) -> tuple[Service, str, str]:
 @pytest.mark.shows("CV8")
 def test_with_convergence_off_what_dies_is_left_and_known() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.cloud.vanish(handle)
     service.live(300.0)
     assert service.servers() == []
@@ -48,10 +44,10 @@ def test_with_convergence_off_what_dies_is_left_and_known() -> None:
 @pytest.mark.shows("CV8")
 def test_switched_on_again_it_is_healed() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.cloud.vanish(handle)
     service.live(300.0)
-    asks(service).switch(stack_id, ON)
+    service.actions.switch(stack_id, ON)
     service.live(1.0)
     assert len(service.servers()) == 1
     assert service.states(stack_id)["srv"] == "CREATE_COMPLETE"
@@ -59,14 +55,14 @@ def test_switched_on_again_it_is_healed() -> None:
 
 def test_what_comes_back_by_itself_is_not_left_alone_any_more() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.cloud.change(handle, status="stopped")
     service.live(100.0)
     service.cloud.change(handle, status="active")
     service.live(100.0)
     rows, _ = loaded(service, stack_id)
     assert [left_alone(row) for row in rows.values()] == ["", ""]
-    asks(service).switch(stack_id, ON)
+    service.actions.switch(stack_id, ON)
     service.live(1.0)
     assert service.servers() == [handle]
 
@@ -76,13 +72,13 @@ def test_one_resource_may_differ_from_its_stack() -> None:
     service = Service()
     stack_id = service.create({"a": server(name="a"), "b": server(name="b")})
     service.rest()
-    asks(service).switch(stack_id, ConvergenceSettings({}, {"a": {"converge": False}}))
+    service.actions.switch(stack_id, ConvergenceSettings({}, {"a": {"converge": False}}))
     for handle in service.servers():
         service.cloud.vanish(handle)
     service.live(100.0)
     (left,) = service.cloud.things("server").values()
     assert left["name"] == "b"
-    asks(service).switch(stack_id, ConvergenceSettings({}, {"a": {}}))
+    service.actions.switch(stack_id, ConvergenceSettings({}, {"a": {}}))
     service.live(1.0)
     assert len(service.servers()) == 2
 
@@ -91,12 +87,12 @@ def test_the_switch_of_a_group_reaches_its_members() -> None:
     service = Service()
     stack_id = service.create({"grp": group(2), "srv": server()})
     service.rest()
-    asks(service).switch(stack_id, ConvergenceSettings({}, {"grp": {"converge": False}}))
+    service.actions.switch(stack_id, ConvergenceSettings({}, {"grp": {"converge": False}}))
     for handle in service.servers():
         service.cloud.vanish(handle)
     service.live(100.0)
     assert len(service.servers()) == 1
-    asks(service).switch(stack_id, ConvergenceSettings({}, {"grp": {}}))
+    service.actions.switch(stack_id, ConvergenceSettings({}, {"grp": {}}))
     service.live(1.0)
     assert len(service.servers()) == 3
 
@@ -104,7 +100,7 @@ def test_the_switch_of_a_group_reaches_its_members() -> None:
 def test_an_update_heals_what_was_left_alone() -> None:
     """Switched off is the healing in the background, not what users ask for."""
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.cloud.vanish(handle)
     service.live(100.0)
     service.update(stack_id, {"srv": server(), "t": double(value="2")})
@@ -115,7 +111,7 @@ def test_an_update_heals_what_was_left_alone() -> None:
 
 def test_looks_follow_the_stacks_own_interval() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, ConvergenceSettings({"observe_s": 600.0}))
+    service.actions.switch(stack_id, ConvergenceSettings({"observe_s": 600.0}))
     service.live(1.0)
     service.cloud.vanish(handle)
     service.live(500.0)
@@ -126,12 +122,12 @@ def test_looks_follow_the_stacks_own_interval() -> None:
 
 def test_an_interval_of_0_means_no_looks_but_those_asked_for() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, ConvergenceSettings({"observe_s": 0.0}))
+    service.actions.switch(stack_id, ConvergenceSettings({"observe_s": 0.0}))
     service.live(1.0)
     service.cloud.vanish(handle)
     service.live(10_000.0)
     assert service.servers() == []
-    asks(service).observe(stack_id)
+    service.actions.observe(stack_id)
     service.live(1.0)
     assert len(service.servers()) == 1
 
@@ -144,7 +140,7 @@ def test_observe_looks_at_once_and_says_when() -> None:
     service, stack_id, handle = started()
     service.live(5.0)
     service.cloud.vanish(handle)
-    asked_at = asks(service).observe(stack_id)
+    asked_at = service.actions.observe(stack_id)
     service.live(0.5)
     assert looked_at(service, stack_id) >= asked_at
     assert len(service.servers()) == 1, "seen long before the next round, and healed"
@@ -154,7 +150,7 @@ def test_observe_reaches_nested_stacks_and_stacks_with_nothing_to_look_at() -> N
     service = Service()
     stack_id = service.create({"grp": group(2, double(value="1"))})
     service.rest()
-    asked_at = asks(service).observe(stack_id)
+    asked_at = service.actions.observe(stack_id)
     service.live(0.5)
     assert looked_at(service, stack_id) >= asked_at
 
@@ -162,7 +158,7 @@ def test_observe_reaches_nested_stacks_and_stacks_with_nothing_to_look_at() -> N
 def test_an_outage_makes_things_unknown_and_nothing_is_recreated() -> None:
     service, stack_id, handle = started()
     service.cloud.weather.faults = Faults(unreachable=1.0)
-    asked_at = asks(service).observe(stack_id)
+    asked_at = service.actions.observe(stack_id)
     service.live(200.0)
     with service.db.read() as tx:
         at, blind = look_schedule.looked_at(tx, stacks.tree_of(stack_id))
@@ -185,10 +181,10 @@ def test_an_outage_makes_things_unknown_and_nothing_is_recreated() -> None:
 @pytest.mark.shows("CV9")
 def test_converge_looks_and_heals_although_it_is_switched_off() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.live(1.0)
     service.cloud.vanish(handle)
-    asks(service).converge(stack_id)
+    service.actions.converge(stack_id)
     service.work()
     assert service.state(stack_id) == "UPDATE_IN_PROGRESS", "nothing is at rest before it was looked at"
     service.rest()
@@ -206,7 +202,7 @@ def test_converge_tries_again_what_has_failed() -> None:
     service.rest(2000.0)
     assert service.state(stack_id) == "CREATE_FAILED"
     service.cloud.weather.faults = Faults()
-    asks(service).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert len(service.servers()) == 1
@@ -215,7 +211,7 @@ def test_converge_tries_again_what_has_failed() -> None:
 def test_converge_in_the_middle_keeps_the_action() -> None:
     service = Service(Weather(build_s=5.0))
     stack_id = service.create({"srv": server()})
-    asks(service).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert len(service.servers()) == 1
@@ -225,11 +221,11 @@ def test_converge_reaches_the_members_of_a_group() -> None:
     service = Service()
     stack_id = service.create({"grp": group(2)})
     service.rest()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.live(1.0)
     for handle in service.servers():
         service.cloud.vanish(handle)
-    asks(service).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert len(service.servers()) == 2
@@ -240,11 +236,11 @@ def test_converge_one_resource_leaves_the_others_alone() -> None:
     service = Service()
     stack_id = service.create({"a": server(name="a"), "b": server(name="b")})
     service.rest()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.live(1.0)
     for handle in service.servers():
         service.cloud.vanish(handle)
-    asks(service).converge(stack_id, "a")
+    service.actions.converge(stack_id, "a")
     service.live(10.0)
     (left,) = service.cloud.things("server").values()
     assert left["name"] == "a"
@@ -255,8 +251,8 @@ def test_converge_one_resource_leaves_the_others_alone() -> None:
 
 def test_converge_one_that_is_well_does_nothing_to_it() -> None:
     service, stack_id, handle = started()
-    asks(service).converge(stack_id, "srv")
-    asks(service).converge(stack_id, "t")
+    service.actions.converge(stack_id, "srv")
+    service.actions.converge(stack_id, "t")
     service.live(10.0)
     assert service.servers() == [handle]
     rows, _ = loaded(service, stack_id)
@@ -267,7 +263,7 @@ def test_a_resource_that_has_not_been_begun_cannot_be_converged() -> None:
     service = Service()
     stack_id = service.begin({"srv": server()})
     with pytest.raises(Rejected, match="not been made yet"):
-        asks(service).converge(stack_id, "srv")
+        service.actions.converge(stack_id, "srv")
 
 
 def test_no_rollback_from_a_converge_that_fails() -> None:
@@ -278,11 +274,11 @@ def test_no_rollback_from_a_converge_that_fails() -> None:
     service.live(1.0)
     service.cloud.weather.faults = Faults(error=1.0)
     service.cloud.vanish(service.servers()[0])
-    asks(service).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest(3000.0)
     assert service.state(stack_id) == "UPDATE_FAILED"
     service.cloud.weather.faults = Faults()
-    asks(service).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
@@ -292,7 +288,7 @@ def test_no_rollback_from_a_converge_that_fails() -> None:
 
 def test_check_of_what_is_well() -> None:
     service, stack_id, handle = started()
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_COMPLETE"
     assert service.states(stack_id) == {"srv": "CHECK_COMPLETE", "t": "CHECK_COMPLETE"}
@@ -303,10 +299,10 @@ def test_check_of_what_is_well() -> None:
 
 def test_check_of_what_is_gone_with_convergence_off() -> None:
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.live(1.0)
     service.cloud.vanish(handle)
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     assert service.stack(stack_id).reason == "Resource CHECK failed: srv: there is no such server"
@@ -323,7 +319,7 @@ def test_what_a_check_found_wrong_is_healed_where_convergence_is_on() -> None:
     service, stack_id, handle = started()
     service.live(1.0)
     service.cloud.vanish(handle)
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     service.live(5.0)
     assert service.story(stack_id, "web")[-3:] == ["web CHECK_IN_PROGRESS", "web CHECK_FAILED", "web CHECK_COMPLETE"]
@@ -331,15 +327,15 @@ def test_what_a_check_found_wrong_is_healed_where_convergence_is_on() -> None:
     assert service.states(stack_id)["srv"] == "CREATE_COMPLETE"
 
 
-def test_a_check_tells_all_failures_also_those_below() -> None:
+def test_a_check_reports_all_failures_also_those_of_nested_stacks() -> None:
     service = Service()
     stack_id = service.create({"a": server(name="a"), "grp": group(2)})
     service.rest()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.live(1.0)
     for handle in service.servers():
         service.cloud.vanish(handle)
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     reason = service.stack(stack_id).reason
@@ -351,7 +347,7 @@ def test_a_check_of_a_group_that_is_well() -> None:
     service = Service()
     stack_id = service.create({"grp": group(3)})
     service.rest()
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_COMPLETE"
     child = service.child()
@@ -365,7 +361,7 @@ def test_a_check_does_not_finish_a_failed_update() -> None:
         stack_id, {"t": double(value="1"), "bad": double(fail=True), "disk": {**volume(), "depends_on": "bad"}}
     )
     assert service.state(stack_id) == "UPDATE_FAILED"
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     service.live(300.0)
@@ -377,14 +373,14 @@ def test_no_check_while_something_goes_on() -> None:
     service = Service(Weather(build_s=5.0))
     stack_id = service.create({"srv": server()})
     with pytest.raises(Rejected, match=r"already has an action \(CREATE\) in progress") as refused:
-        asks(service).begin(stack_id, Action.CHECK)
+        service.actions.begin(stack_id, Action.CHECK)
     assert refused.value.code == 409
 
 
 def test_an_update_that_looks_first() -> None:
     """Option `converge` of an update: nothing counts as done before it was looked at."""
     service, stack_id, handle = started()
-    asks(service).switch(stack_id, OFF)
+    service.actions.switch(stack_id, OFF)
     service.live(1.0)
     service.cloud.vanish(handle)
     service.update(stack_id, {"srv": server(), "t": double(value="1")}, look_first=True)
@@ -413,8 +409,8 @@ def test_what_should_not_exist_is_not_checked() -> None:
     service.rest()
     assert service.state(stack_id) == "DELETE_FAILED"
     with pytest.raises(Rejected, match="delete it once more"):
-        asks(service).begin(stack_id, Action.CHECK)
-    asks(service).converge(stack_id)
+        service.actions.begin(stack_id, Action.CHECK)
+    service.actions.converge(stack_id)
     service.cloud.weather.faults.snapshot = 0.0
     service.work()
     service.rest()
@@ -427,7 +423,7 @@ def test_a_check_of_what_never_became_complete_begins_nothing() -> None:
     stack_id = service.create({"srv": server(), "later": {**volume(), "depends_on": "srv"}})
     service.stack_service.cancel(stack_id, roll_back=False)
     service.work()
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.cloud.vanish(service.servers()[0])
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
@@ -440,9 +436,9 @@ def test_what_was_made_broken_fails_the_check_and_is_left_to_the_next_update(hea
     service = Service(Weather(build_s=1.0, faults=Faults(error=1.0)))
     stack_id = service.create({"srv": server()})
     service.rest()
-    asks(service).switch(stack_id, ON if heals else OFF)
+    service.actions.switch(stack_id, ON if heals else OFF)
     assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     service.live(60.0)
     assert (service.state(stack_id), service.states(stack_id)) == ("CHECK_FAILED", {"srv": "CREATE_FAILED"})
@@ -458,7 +454,7 @@ def test_what_came_to_be_after_its_time_was_over_passes_a_check_and_is_kept() ->
     service.live(120.0)
     assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
     made = service.servers()
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert (service.state(stack_id), service.states(stack_id)) == ("CHECK_FAILED", {"srv": "CHECK_COMPLETE"})
     assert service.stack(stack_id).reason.startswith("Some resources were never created")
@@ -474,7 +470,7 @@ def test_what_could_not_be_made_fails_its_check() -> None:
     service.rest()
     assert service.states(stack_id) == {"bad": "CREATE_FAILED"}
     reason = service.row(stack_id, "bad").reason
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     assert (service.states(stack_id), service.row(stack_id, "bad").reason) == ({"bad": "CHECK_FAILED"}, reason)

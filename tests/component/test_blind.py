@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.actions import StackActions
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.clouds.simulated.cloud import Faults
 from homeostat.convergence.explainer import Explainer
@@ -16,7 +15,6 @@ from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation, Presence
 from homeostat.store import schema
 from homeostat.store.shards.brakes import PATIENCE_S
-from homeostat.store.stacks import stacks
 from tests.component.running import Service, double, group, server, template, volume
 
 DISKS = {f"disk{number}": volume() for number in range(5)}
@@ -36,8 +34,9 @@ class Listless(SimulatedCloud):
 
 
 def why(service: Service, stack_id: str) -> set[str]:
+    stack = service.stack(stack_id)
     with service.db.read() as tx:
-        page = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
+        page = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stack, 100)
     return {str(each.explanation.why) for each in page.explanations}
 
 
@@ -86,7 +85,7 @@ def test_without_a_canary_a_person_has_to_say_so(beside: dict[str, Any]) -> None
     service, stack_id = all_gone(**beside)
     service.live(3 * PATIENCE_S)
     assert service.cloud.things("volume") == {}
-    StackActions(service.db, 600.0).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     assert healed(service, stack_id)
 

@@ -6,26 +6,22 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
 from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.store.stacks import stacks
 from tests.component.running import Service, double, group, server, volume
 
 SLOW = Weather(build_s=10.0)
 
 
-def ask(service: Service) -> StackActions:
-    return StackActions(service.db, 600.0)
-
-
 def why(service: Service, stack_id: str) -> dict[str, str]:
     """Name of what waits -> reason."""
+    stack = service.stack(stack_id)
     with service.db.read() as tx:
-        page = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stacks.get(tx, stack_id), 100)
+        page = Explainer(tx, DesiredGraphs(), service.clock.now()).page(stack, 100)
     return {each.explanation.name: str(each.explanation.why) for each in page.explanations}
 
 
@@ -130,7 +126,7 @@ def test_what_cannot_be_replaced_does_not_keep_others_from_being_healed(shards: 
         assert len(service.servers()) == 7
         for handle in members[-2:]:
             service.cloud.change(handle, locked=False)
-        ask(service).converge(child)
+        service.actions.converge(child)
         service.live(120.0)
         assert why(service, child) == {}
         assert len(service.servers()) == 7
@@ -141,7 +137,7 @@ def test_a_stack_says_how_much_of_it_is_healed_at_a_time() -> None:
     service = Service(SLOW)
     _, child, members = six(service)
     stack = service.stack(child)
-    ask(service).switch(stack.parent_id, ConvergenceSettings(healing={"share": 1.0}))
+    service.actions.switch(stack.parent_id, ConvergenceSettings(healing={"share": 1.0}))
     vanish(service, members)
     assert healed_at_most(service, 100, members) == 6
 
@@ -187,7 +183,7 @@ def test_a_doubt_is_over_when_a_user_says_that_all_is_gone() -> None:
     vanish(service, sorted(service.cloud.things("volume")))
     service.live(120.0)
     assert service.cloud.things("volume") == {}
-    ask(service).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     assert len(service.cloud.things("volume")) == 5
 
@@ -198,7 +194,7 @@ def doubted(service: Service) -> list[tuple[str, int, list[str]]]:
         return [(each.kind, each.absent, list(each.stacks)) for each in doubts(tx)]
 
 
-def test_the_doctor_tells_of_a_doubt_as_long_as_something_waits_for_it() -> None:
+def test_the_doctor_reports_a_doubt_as_long_as_something_waits_for_it() -> None:
     """Things that are younger than the doubt do not end it, so they must not hide it either."""
     service = Service()
     stack_id = service.create({f"disk{number}": volume() for number in range(5)})
@@ -210,7 +206,7 @@ def test_the_doctor_tells_of_a_doubt_as_long_as_something_waits_for_it() -> None
     assert set(why(service, stack_id).values()) == {"blind"}
     assert why(service, younger) == {}
     assert doubted(service) == [("volume", 5, [stack_id])]
-    ask(service).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     assert why(service, stack_id) == {}
     assert doubted(service) == []
@@ -229,7 +225,7 @@ def test_a_doubt_about_a_nested_stack_ends_in_the_stack_that_still_passes_orders
     service.update(stack_id, {"net": {"type": "OS::Neutron::Net"}})
     service.rest()
     assert doubted(service) == [("server", 5, [child])]
-    ask(service).converge(child)
+    service.actions.converge(child)
     service.rest()
     assert len(service.cloud.things("server")) == 5
     assert doubted(service) == []
@@ -250,7 +246,7 @@ def test_a_few_things_that_are_gone_are_no_reason_for_doubt() -> None:
 def asking(service: Service, **resources: Any) -> str:
     stack_id = service.create(resources)
     service.rest()
-    ask(service).switch(stack_id, ConvergenceSettings(healing={"policy": "ask"}))
+    service.actions.switch(stack_id, ConvergenceSettings(healing={"policy": "ask"}))
     service.live(2.0)
     return stack_id
 
@@ -267,7 +263,7 @@ def test_what_is_gone_and_may_not_be_replaced_asks_for_help(whole: bool) -> None
     assert "homeostat converge web disk" in service.row(stack_id, "disk").reason
     assert why(service, stack_id) == {"disk": "asks"}
     assert service.story(stack_id, "disk").count("disk CHECK_FAILED") == 1
-    ask(service).converge(stack_id, None if whole else "disk")
+    service.actions.converge(stack_id, None if whole else "disk")
     service.live(60.0)
     assert len(service.cloud.things("volume")) == 1
     assert service.states(stack_id)["disk"] == "CREATE_COMPLETE"
@@ -312,7 +308,7 @@ def test_a_policy_of_a_group_holds_for_its_members() -> None:
     stack_id = service.create({"g": group(2), "other": server()})
     service.rest()
     child = service.child().id
-    ask(service).switch(stack_id, ConvergenceSettings({}, {"g": {"healing": "ask"}}))
+    service.actions.switch(stack_id, ConvergenceSettings({}, {"g": {"healing": "ask"}}))
     gone = service.row(child, "0").handle
     vanish(service, [gone])
     service.live(120.0)

@@ -3,7 +3,7 @@ compared."""
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import Weather
 from homeostat.model.status import Action
@@ -50,7 +50,7 @@ def test_what_was_not_found_before_its_stack_was_checked_is_changed_by_the_next_
     stack_id, handle = updated(service)
     service.stack_service.cancel(stack_id, roll_back=False)
     service.work()
-    StackActions(service.db, 600.0).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.states(stack_id) == {"srv": "UPDATE_FAILED"}
     service.cloud.unhide(handle)
@@ -93,7 +93,7 @@ def test_what_is_never_found_when_it_is_to_be_changed_is_asked_ever_more_rarely(
         return answers
 
     service.cloud.update = denying  # type: ignore[method-assign, assignment]
-    StackActions(service.db, 3600.0).switch(stack_id, ConvergenceSettings({"observe_s": 0.0}))
+    service.actions.switch(stack_id, ConvergenceSettings({"observe_s": 0.0}))
     service.update(stack_id, {"srv": server(flavor="large")})
     service.live(300.0)
     assert len(asked) < 15

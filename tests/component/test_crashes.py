@@ -44,7 +44,7 @@ def timed_out(monkeypatch: pytest.MonkeyPatch, **members: Any) -> tuple[Service,
     return service, stack_id
 
 
-def test_a_group_that_nobody_heard_of_is_deleted_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_whose_maker_died_is_deleted_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     service, stack_id = timed_out(monkeypatch)
     service.delete(stack_id)
     service.rest()
@@ -52,7 +52,7 @@ def test_a_group_that_nobody_heard_of_is_deleted_with_its_parent(monkeypatch: py
     assert all(each.deleted_at is not None for each in service.stacks())
 
 
-def test_a_group_that_nobody_heard_of_is_not_taken_for_what_is_wanted_now(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_whose_maker_died_is_not_taken_for_what_is_wanted_now(monkeypatch: pytest.MonkeyPatch) -> None:
     service, stack_id = timed_out(monkeypatch)
     service.update(stack_id, {"grp": group(1, server(name="new%index%"))})
     service.rest()
@@ -60,7 +60,7 @@ def test_a_group_that_nobody_heard_of_is_not_taken_for_what_is_wanted_now(monkey
     assert [each["name"] for each in service.cloud.things("server").values()] == ["new0"]
 
 
-def test_a_group_that_nobody_heard_of_goes_with_its_template(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_whose_maker_died_goes_with_its_template(monkeypatch: pytest.MonkeyPatch) -> None:
     service, stack_id = timed_out(monkeypatch)
     service.update(stack_id, {"t": double()})
     service.rest()
@@ -68,7 +68,7 @@ def test_a_group_that_nobody_heard_of_goes_with_its_template(monkeypatch: pytest
     assert service.cloud.things() == {}
 
 
-def test_a_stack_that_was_purged_since_its_shard_was_claimed_is_nobodys_trouble(
+def test_a_stack_that_was_purged_since_its_shard_was_claimed_does_no_harm(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     service = Service()

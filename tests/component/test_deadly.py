@@ -20,6 +20,7 @@ def crash(service: Service, *, stored: bool = False) -> None:
     """A worker claims the first shard that is due, and is killed."""
     job = next(service.board.iterjobs())
     service.board.claim(job, f"worker that ends at {service.clock.time}")
+    assert job.lease is not None
     if stored:
         with service.db.write() as tx:
             leases.renew(tx, job.lease, service.clock.now(), LIMITS.lease_s)
@@ -218,6 +219,7 @@ def test_a_claim_that_was_not_confirmed_is_given_back(monkeypatch: pytest.Monkey
     service.begin({"v": volume()})
     job = next(service.board.iterjobs())
     service.board.claim(job, "survivor")
+    assert job.lease is not None
     assert service.board.job_count == 0
     service.reconciler.lost.add(job.stack_id, job.number)
     service.reconciler.lost.acquit(service.db, "survivor", [job.lease])

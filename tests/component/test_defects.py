@@ -80,7 +80,7 @@ def test_slow_batches_one_after_the_other_come_to_an_end(monkeypatch: pytest.Mon
 
 
 @pytest.mark.shows("CV10")
-def test_a_superseded_pass_tells_of_all_it_has_made_since_its_last_transaction() -> None:
+def test_a_superseded_pass_records_all_it_has_made_since_its_last_transaction() -> None:
     """a was made by the last batch; b comes with the next, whose transaction is refused."""
     service = Service()
     service.begin({"a": server(), "b": {**server(), "depends_on": "a"}})
@@ -106,8 +106,8 @@ def test_news_in_the_middle_of_an_update_reach_dependants() -> None:
     service = Service()
 
     def resources(value: str, wait_s: int) -> dict[str, Any]:
-        told = {"list_join": [" ", [value, {"get_attr": ["a", "first_address"]}]]}
-        return {"a": server(), "t": double(value=told), "slow": double(wait_secs=wait_s)}
+        sentence = {"list_join": [" ", [value, {"get_attr": ["a", "first_address"]}]]}
+        return {"a": server(), "t": double(value=sentence), "slow": double(wait_secs=wait_s)}
 
     stack_id = service.create(resources("one", 0))
     service.rest()

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import StackActions
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import all_of
 from homeostat.clouds.simulated import Weather
@@ -37,16 +36,16 @@ VOLUMES = {"members of a group": 3}
 def hanging(kind: str, *, timed_out: bool = False) -> tuple[Service, str, dict[str, Any]]:
     """A stack whose deletion hangs on volumes inside; and what its updates say again."""
     service = Service(Weather(delete_s=1e9))
-    said = {"files": {"disk.yaml": DISK, "outer.yaml": OUTER}}
+    options: dict[str, Any] = {"files": {"disk.yaml": DISK, "outer.yaml": OUTER}}
     if kind == "by the registry":
-        said["environment"] = {"resource_registry": {"My::Disk": "disk.yaml"}}
-    stack_id = service.create(ROOTS[kind], timeout_mins=1, **said)
+        options["environment"] = {"resource_registry": {"My::Disk": "disk.yaml"}}
+    stack_id = service.create(ROOTS[kind], timeout_mins=1, **options)
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     service.delete(stack_id)
     service.live(150.0 if timed_out else 5.0)
     assert service.state(stack_id) == ("DELETE_FAILED" if timed_out else "DELETE_IN_PROGRESS")
-    return service, stack_id, said
+    return service, stack_id, options
 
 
 @pytest.mark.parametrize("patch", [False, True], ids=["PUT", "PATCH"])
@@ -100,15 +99,15 @@ def waiting() -> tuple[Service, str, dict[str, Any], str]:
     """The deletion of a nested stack has not begun: it waits for what reads it, whose deletion hangs. Gives the new
     resources and the new text of the file, which retain all volumes, too."""
     service = Service(Weather(delete_s=1e9))
-    told = "outputs: {told: {value: {get_attr: [note, output]}}}"
+    outputs = "outputs: {outputs: {value: {get_attr: [note, output]}}}"
     reader = {"type": "OS::Cinder::Volume", "properties": {"size": 1, "description": {"get_attr": ["d", "told"]}}}
     resources = {"reader": reader, "d": {"type": "disk.yaml"}}
-    stack_id = service.create(resources, files={"disk.yaml": DISK + told})
+    stack_id = service.create(resources, files={"disk.yaml": DISK + outputs})
     service.rest()
     service.delete(stack_id)
     service.live(5.0)
     assert service.child().action == "CREATE"
-    return service, stack_id, {**resources, "reader": {**reader, "deletion_policy": "Retain"}}, KEPT + told
+    return service, stack_id, {**resources, "reader": {**reader, "deletion_policy": "Retain"}}, KEPT + outputs
 
 
 def test_what_is_not_yet_being_deleted_has_the_new_policy_as_well() -> None:
@@ -133,7 +132,7 @@ def test_policies_of_a_file_may_be_changed_again() -> None:
     assert len(service.cloud.things("volume")) == 1
 
 
-def test_a_preview_tells_what_the_policies_of_a_file_would_keep() -> None:
+def test_a_preview_shows_what_the_policies_of_a_file_would_keep() -> None:
     service, stack_id, resources, kept = waiting()
     preview = service.stack_service.preview_update(
         stack_id, StackRequest(template(resources), files={"disk.yaml": kept})
@@ -168,7 +167,6 @@ def test_what_could_not_be_deleted_is_once_nothing_is_left(
 ) -> None:
     monkeypatch.setattr(members, "MEMBERS_PER_SHARD", 2)
     service = Service()
-    asks = StackActions(service.db, 3600.0)
     stack_id = service.create(HINDERED[kind])
     service.rest()
     hindering = list(service.cloud.things("volume"))[::3]
@@ -178,7 +176,7 @@ def test_what_could_not_be_deleted_is_once_nothing_is_left(
     service.live(30.0)
     assert (service.state(stack_id), list(service.cloud.things("volume"))) == ("DELETE_FAILED", hindering)
     if locked:
-        asks.lock(stack_id, STACKS, lambda _: True)
+        service.actions.lock(stack_id, STACKS, lambda _: True)
         service.live(5.0)
     for each in hindering:
         service.cloud.vanish(each)
@@ -188,7 +186,7 @@ def test_what_could_not_be_deleted_is_once_nothing_is_left(
             "DELETE_COMPLETE" if gone else "LOCK_COMPLETE" if locked else "DELETE_FAILED"
         )
     if locked:
-        asks.unlock(stack_id, lambda _: True)
+        service.actions.unlock(stack_id, lambda _: True)
         service.live(400.0)
     assert service.story(stack_id)[-1] == "web DELETE_COMPLETE"
     assert all(each.deleted_at is not None for each in service.stacks())

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import Answer, ChangeNotice
 from homeostat.clouds.port import Creation as Order
 from homeostat.clouds.simulated import SimulatedCloud, Weather
@@ -29,10 +29,6 @@ class StrictCloud(SimulatedCloud):
             if intent.spec[field] not in self.things(other):
                 return Terminal(f"There is no {other} {intent.spec[field]!r}")
         return super()._create(kind, intent)
-
-
-def asks(service: Service) -> StackActions:
-    return StackActions(service.db, 3600.0)
 
 
 def strict() -> Service:
@@ -89,10 +85,16 @@ def states_told(service: Service, stack_id: str) -> list[str]:
     return [each.removeprefix(f"{name} ") for each in service.story(stack_id, name)]
 
 
+def refuse(service: Service, *kinds: str) -> None:
+    """From now on nothing of these kinds is made, and no others are refused."""
+    assert isinstance(service.cloud, StrictCloud)
+    service.cloud.refused = kinds
+
+
 def fall_ill(service: Service, stack_id: str, name: str, *, kind: str) -> None:
     """A resource is lost, and cannot be made anew; where it is in a nested stack, `stack_id` is that one."""
     service.clock.time += 1.0
-    service.cloud.refused = [kind]
+    refuse(service, kind)
     service.cloud.vanish(service.row(stack_id, name).handle)
     service.live(120.0)
     assert service.states(stack_id)[name] == "CREATE_FAILED"
@@ -105,7 +107,7 @@ def test_a_stack_with_a_failed_resource_does_not_say_that_it_is_well() -> None:
     fall_ill(service, stack_id, "att", kind="volume_attachment")
     assert service.state(stack_id) == "CHECK_FAILED"
     assert "att: No volume_attachment can be made today" in service.stack(stack_id).reason
-    service.cloud.refused = []
+    refuse(service)
     service.live(600.0)
     assert service.state(stack_id) == "CHECK_FAILED", "nothing that it requires has changed"
     service.cloud.vanish(service.row(stack_id, "vol").handle)
@@ -114,14 +116,14 @@ def test_a_stack_with_a_failed_resource_does_not_say_that_it_is_well() -> None:
     assert states_told(service, stack_id)[-2:] == ["CHECK_FAILED", "CHECK_COMPLETE"]
 
 
-def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_told() -> None:
+def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_reported() -> None:
     """The server that is being made anew vanishes, too: the resuming fails with it, and healing goes on."""
     service = Service(Weather(build_s=20.0))
     stack_id = service.create({"srv": server()})
     service.rest()
     service.cloud.vanish(*service.servers())
     service.live(10.0)
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     service.cloud.vanish(*service.servers())
     service.live(120.0)
     assert states_told(service, stack_id)[-2:] == ["RESUME_FAILED", "CHECK_COMPLETE"]
@@ -133,7 +135,7 @@ def test_what_makes_a_stack_ill_is_tried_again_by_an_update() -> None:
     stack_id = service.create(WITH_DATA)
     service.rest()
     fall_ill(service, stack_id, "att", kind="volume_attachment")
-    service.cloud.refused = []
+    refuse(service)
     service.update(stack_id, WITH_DATA)
     service.rest()
     check_well(service, stack_id)
@@ -146,13 +148,13 @@ def test_nothing_is_made_against_what_is_known_to_be_gone(lost: tuple[str, ...])
     service = strict()
     stack_id = service.create(WITH_DATA)
     service.rest()
-    asks(service).switch(stack_id, ConvergenceSettings({}, {"vol": {"converge": False}}))
+    service.actions.switch(stack_id, ConvergenceSettings({}, {"vol": {"converge": False}}))
     lose(service, stack_id, lost)
     service.live(120.0)
     tried = service.story(stack_id, "att").count("att CREATE_FAILED")
     assert tried <= (0 if lost[0] == "vol" else 1), "once at most: while nobody knew that the volume was gone"
     assert service.cloud.things("volume") == {}
-    asks(service).switch(stack_id, ConvergenceSettings({}, {"vol": {"converge": True}}))
+    service.actions.switch(stack_id, ConvergenceSettings({}, {"vol": {"converge": True}}))
     service.live(120.0)
     check_well(service, stack_id)
 
@@ -167,7 +169,7 @@ def test_no_stack_says_better_than_those_nested_in_it() -> None:
     assert service.states(stack_id) == {"grp": "CHECK_FAILED", "vol": "CREATE_COMPLETE"}
     assert "resources.grp" in service.stack(stack_id).reason, service.stack(stack_id).reason
     other = service.row(child, "1").handle
-    service.cloud.refused = []
+    refuse(service)
     service.update(stack_id, {"grp": group(2, server()), "vol": volume()})
     service.rest()
     assert service.row(stack_id, "grp").handle == kept, "a group with a failed member is not replaced"
@@ -181,8 +183,8 @@ def test_what_is_nested_turns_well_again_together_with_what_is_around_it() -> No
     service.rest()
     child = service.child().id
     fall_ill(service, child, "0", kind="server")
-    service.cloud.refused = []
-    asks(service).converge(child, "0")
+    refuse(service)
+    service.actions.converge(child, "0")
     service.live(60.0)
     assert [service.state(each) for each in (child, stack_id)] == ["CHECK_COMPLETE", "CHECK_COMPLETE"]
     assert states_told(service, stack_id)[-2:] == ["CHECK_FAILED", "CHECK_COMPLETE"]

@@ -5,7 +5,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from homeostat.api.services.actions import StackActions
 from homeostat.builtin.kinds.deployments import deployed
 from homeostat.clouds.port import Creation
 from homeostat.convergence.nested_stacks.attributes import WeightBudget, members_and_outputs
@@ -25,8 +24,8 @@ def config(kind: str = "SoftwareConfig", **properties: Any) -> dict[str, Any]:
 
 
 def deployment(kind: str = "SoftwareDeployment", **properties: Any) -> dict[str, Any]:
-    given = {"config": {"get_resource": "config"}, "server": SERVER, **properties}
-    return {"type": f"OS::Heat::{kind}", "properties": given}
+    deployed_configs = {"config": {"get_resource": "config"}, "server": SERVER, **properties}
+    return {"type": f"OS::Heat::{kind}", "properties": deployed_configs}
 
 
 def greeting(**properties: Any) -> dict[str, Any]:
@@ -39,41 +38,41 @@ def greeting(**properties: Any) -> dict[str, Any]:
     }
 
 
-def given(service: Service) -> list[Any]:
+def deployed_configs(service: Service) -> list[Any]:
     """Configs that the server reads."""
     with service.db.read() as tx:
         return [each.object for each in deployed(tx, PROJECT, SERVER)]
 
 
 def inputs(service: Service) -> dict[str, Any]:
-    (only,) = given(service)
+    (only,) = deployed_configs(service)
     return {each["name"]: each["value"] for each in only["inputs"]}
 
 
 def answer(service: Service, body: dict[str, Any] | None = None, url: str = "") -> Any:
     """What a server does that has applied its config."""
-    told = inputs(service)
-    return service.put(url or told["deploy_signal_id"], body, told["deploy_signal_verb"])
+    reported = inputs(service)
+    return service.put(url or reported["deploy_signal_id"], body, reported["deploy_signal_verb"])
 
 
 def test_a_deployment_derives_a_config_and_waits_for_its_outputs() -> None:
     service = Service()
     stack_id = service.create(greeting(input_values={"word": "ho", "more": [1]}, name="mine"))
     assert service.states(stack_id) == {"config": "CREATE_COMPLETE", "deploy": "CREATE_IN_PROGRESS"}
-    (derived,) = given(service)
+    (derived,) = deployed_configs(service)
     assert {name: derived[name] for name in ("name", "group", "config", "options")} == {
         "name": "mine",
         "group": "script",
         "config": "echo $word",
         "options": {"o": 1},
     }
-    told = inputs(service)
-    assert (told["word"], told["size"], told["more"]) == ("ho", None, [1])
-    assert told["deploy_action"] == "CREATE"
-    assert told["deploy_server_id"] == SERVER
-    assert told["deploy_stack_id"] == f"web/{stack_id}"
-    assert told["deploy_resource_name"] == "deploy"
-    assert told["deploy_signal_transport"] == "CFN_SIGNAL"
+    reported = inputs(service)
+    assert (reported["word"], reported["size"], reported["more"]) == ("ho", None, [1])
+    assert reported["deploy_action"] == "CREATE"
+    assert reported["deploy_server_id"] == SERVER
+    assert reported["deploy_stack_id"] == f"web/{stack_id}"
+    assert reported["deploy_resource_name"] == "deploy"
+    assert reported["deploy_signal_transport"] == "CFN_SIGNAL"
     service.live(30)
     answer(service, {"said": "ho!", "unknown": 1, "deploy_stdout": "out", "deploy_status_code": 0})
     assert service.state(stack_id) == "CREATE_COMPLETE"
@@ -101,7 +100,7 @@ def test_a_deployment_fails_as_the_server_says(body: dict[str, Any], reason: str
     assert service.row(stack_id, "deploy").reason.endswith(f"Deployment to server failed: {reason}")
 
 
-def test_what_is_told_twice_or_of_an_earlier_action_changes_nothing() -> None:
+def test_a_signal_sent_twice_or_for_an_earlier_action_changes_nothing() -> None:
     service = Service()
     stack_id = service.create(greeting(input_values={"word": "a"}))
     service.live(1)
@@ -142,7 +141,7 @@ def test_an_action_that_it_is_not_for_has_nothing_to_do() -> None:
     service = Service()
     stack_id = service.create(greeting(actions=["UPDATE"]))
     assert service.state(stack_id) == "CREATE_COMPLETE"
-    assert given(service) == []
+    assert deployed_configs(service) == []
     service.update(stack_id, greeting(actions=["UPDATE"], input_values={"word": "b"}))
     service.live(1)
     assert inputs(service)["deploy_action"] == "UPDATE"
@@ -167,7 +166,7 @@ def test_deleting_waits_for_the_server_where_there_is_something_to_do() -> None:
     answer(service)
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
-    assert service.kept("software_config") == service.kept("software_deployment") == []
+    assert service.records_of("software_config") == service.records_of("software_deployment") == []
 
 
 def test_what_was_deployed_by_a_creation_given_up_is_swept_without_a_server_that_answers() -> None:
@@ -175,15 +174,17 @@ def test_what_was_deployed_by_a_creation_given_up_is_swept_without_a_server_that
     stack_id = service.create(greeting(actions=["CREATE", "DELETE"], signal_transport="CFN_SIGNAL"))
     service.live(1)
     answer(service)
-    (mine,), row = service.kept(DEPLOYMENT), service.row(stack_id, "deploy")
+    (mine,), row = service.records_of(DEPLOYMENT), service.row(stack_id, "deploy")
     token = f"{row.key}-999"
     service.clouds(PROJECT).create(DEPLOYMENT, [Creation(token, mine.object["spec"])])
     with service.db.write() as tx:
         orphans.add(service.db, tx, [Orphan(token, DEPLOYMENT, PROJECT)], service.clock.now())
-    assert len(service.kept(DEPLOYMENT)) == 2
+    assert len(service.records_of(DEPLOYMENT)) == 2
     service.clock.time += orphans.LOOK_S
     assert service.observer.sweep() == 1
-    assert [each.id for each in service.kept(DEPLOYMENT)] == [row.handle], "the one that the resource stands for stays"
+    assert [each.id for each in service.records_of(DEPLOYMENT)] == [row.handle], (
+        "the one that the resource stands for stays"
+    )
 
 
 def test_deleting_without_an_action_leaves_nothing() -> None:
@@ -193,7 +194,7 @@ def test_deleting_without_an_action_leaves_nothing() -> None:
     service.delete(stack_id)
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
-    assert service.kept("software_config") == service.kept("software_deployment") == []
+    assert service.records_of("software_config") == service.records_of("software_deployment") == []
 
 
 def test_an_input_that_is_replaced_on_change_makes_another_deployment() -> None:
@@ -222,7 +223,7 @@ def test_a_change_of_the_config_is_deployed() -> None:
     resources["config"] = config(config="echo other")
     service.update(stack_id, resources)
     service.live(1)
-    assert given(service)[0]["config"] == "echo other"
+    assert deployed_configs(service)[0]["config"] == "echo other"
     answer(service)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -236,7 +237,7 @@ def test_a_structured_deployment_puts_its_inputs_in() -> None:
     tree = {"a": {"get_input": "x"}, "b": [{"get_input": "y"}, "plain"], "c": {"get_input": "x", "d": 1}}
     structured = {"config": config("StructuredConfig", config=tree, inputs=[{"name": "x"}])}
     service.create({**structured, "deploy": deployment("StructuredDeployment", input_values={"x": 1})})
-    (derived,) = given(service)
+    (derived,) = deployed_configs(service)
     assert derived["config"] == {"a": 1, "b": [None, "plain"], "c": {"get_input": "x", "d": 1}}
 
 
@@ -257,7 +258,7 @@ def test_a_component_says_for_which_actions_it_is() -> None:
     assert service.state(stack_id) == "CREATE_COMPLETE"
     component["deploy"] = deployment(input_values={"a": 1})
     service.update(stack_id, component)
-    (derived,) = given(service)
+    (derived,) = deployed_configs(service)
     assert (derived["group"], derived["config"]["configs"][0]["config"]) == ("component", "u")
 
 
@@ -314,12 +315,12 @@ def test_a_deployment_whose_outputs_come_too_late_is_well_and_not_applied_again(
     stack_id = service.create(resources, timeout_mins=1)
     service.live(100.0)
     assert (service.state(stack_id), service.states(stack_id)["deploy"]) == ("CREATE_FAILED", "CREATE_FAILED")
-    tell(service, A, "late")
-    before = [each.id for each in service.kept("software_deployment")]
+    signal_done(service, A, "late")
+    before = [each.id for each in service.records_of("software_deployment")]
     service.update(stack_id, resources, timeout_mins=1)
     service.rest()
     assert (service.state(stack_id), reached(service)) == ("UPDATE_COMPLETE", set())
-    assert [each.id for each in service.kept("software_deployment")] == before
+    assert [each.id for each in service.records_of("software_deployment")] == before
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
@@ -338,7 +339,7 @@ def fleet(servers: dict[str, str], policy: dict[str, Any] | None = None, **prope
     }
 
 
-def tell(service: Service, server: str, said: str = "") -> None:
+def signal_done(service: Service, server: str, said: str = "") -> None:
     with service.db.read() as tx:
         (derived,) = deployed(tx, PROJECT, server)
     values = {each["name"]: each["value"] for each in derived.object["inputs"]}
@@ -348,7 +349,9 @@ def tell(service: Service, server: str, said: str = "") -> None:
 
 def reached(service: Service) -> set[str]:
     """Servers that have a config to apply whose outputs are waited for."""
-    waits = [each.object for each in service.kept("software_deployment") if each.object["status"] == "IN_PROGRESS"]
+    waits = [
+        each.object for each in service.records_of("software_deployment") if each.object["status"] == "IN_PROGRESS"
+    ]
     return {each["server_id"] for each in waits}
 
 
@@ -359,9 +362,9 @@ def test_a_group_goes_by_its_new_name_and_back_as_it_is(by_registry: bool) -> No
     before, after = fleet({"a": A}), fleet({"a": A})
     before["fleet"]["type"] = old
     stack_id = service.create(before)
-    tell(service, A)
+    signal_done(service, A)
     service.rest()
-    child, kept = service.child().id, [each.id for each in service.kept("software_deployment")]
+    child, kept = service.child().id, [each.id for each in service.records_of("software_deployment")]
     options = {"environment": {"resource_registry": {old: new}}} if by_registry else {}
     for resources, type_name in ((before if by_registry else after, new), (before, old)):
         service.update(stack_id, resources, **(options if type_name == new else {}))
@@ -370,16 +373,16 @@ def test_a_group_goes_by_its_new_name_and_back_as_it_is(by_registry: bool) -> No
         row = service.row(stack_id, "fleet")
         assert (row.called or row.type) == (old if by_registry else type_name)
         assert service.child().id == child
-        assert [each.id for each in service.kept("software_deployment")] == kept
+        assert [each.id for each in service.records_of("software_deployment")] == kept
 
 
 def test_a_group_deploys_to_each_of_its_servers() -> None:
     service = Service()
     stack_id = service.create(fleet({"a": A, "b": B}))
     assert reached(service) == {A, B}
-    tell(service, A, "one")
+    signal_done(service, A, "one")
     assert service.state(stack_id) == "CREATE_IN_PROGRESS"
-    tell(service, B, "two")
+    signal_done(service, B, "two")
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     child = service.child()
@@ -389,12 +392,12 @@ def test_a_group_deploys_to_each_of_its_servers() -> None:
     assert {name: each["attributes"]["said"] for name, each in found.items()} == {"a": "one", "b": "two"}
     service.update(stack_id, fleet({"b": B, "c": C}))
     assert reached(service) == {C}
-    tell(service, C)
+    signal_done(service, C)
     service.rest()
     assert service.states(child.id).keys() == {"b", "c"}
     service.delete(stack_id)
     service.rest()
-    assert service.kept("software_deployment") == service.kept("software_config") == []
+    assert service.records_of("software_deployment") == service.records_of("software_config") == []
 
 
 def test_a_group_goes_on_in_batches() -> None:
@@ -402,15 +405,15 @@ def test_a_group_goes_on_in_batches() -> None:
     policy = {"batch_create": {"max_batch_size": 2}, "rolling_update": {"max_batch_size": 1}}
     stack_id = service.create(fleet({"a": A, "b": B, "c": C}, policy))
     assert reached(service) == {A, B}
-    tell(service, A)
-    tell(service, B)
+    signal_done(service, A)
+    signal_done(service, B)
     assert reached(service) == {C}
-    tell(service, C)
+    signal_done(service, C)
     service.rest()
     service.update(stack_id, fleet({"a": A, "b": B, "c": C}, policy, input_values={"word": "new"}))
     for server in (A, B, C):
         assert reached(service) == {server}
-        tell(service, server)
+        signal_done(service, server)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
@@ -423,7 +426,7 @@ def test_outputs_of_a_group_are_maps_by_server() -> None:
         "properties": {"value": [{"get_attr": ["fleet", "deploy_stdouts"]}, {"get_attr": ["fleet", "said"]}]},
     }
     stack_id = service.create(resources)
-    tell(service, A, "one")
+    signal_done(service, A, "one")
     service.rest()
     assert service.row(stack_id, "read").properties["value"] == [{"a": "out of one"}, {"a": "one"}]
 
@@ -436,9 +439,8 @@ def test_pauses_between_batches_are_refused() -> None:
 def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_that() -> None:
     service = Service()
     stack_id = service.create(greeting(actions=["SUSPEND"]))
-    assert (service.state(stack_id), given(service)) == ("CREATE_COMPLETE", [])
-    asks = StackActions(service.db, 3600.0)
-    asks.begin(stack_id, Action.SUSPEND)
+    assert (service.state(stack_id), deployed_configs(service)) == ("CREATE_COMPLETE", [])
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.live(30)
     assert service.states(stack_id)["deploy"] == "SUSPEND_IN_PROGRESS"
     assert inputs(service)["deploy_action"] == "SUSPEND"
@@ -446,7 +448,7 @@ def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_t
     service.rest()
     assert service.state(stack_id) == "SUSPEND_COMPLETE"
     assert service.attribute(stack_id, "deploy", "said") == "good night"
-    asks.begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     service.rest()
     assert service.state(stack_id) == "RESUME_COMPLETE"
 
@@ -454,14 +456,13 @@ def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_t
 def test_a_stack_whose_deployment_fails_to_suspend_is_suspended_once_more() -> None:
     service = Service()
     stack_id = service.create(greeting(actions=["SUSPEND"]))
-    asks = StackActions(service.db, 3600.0)
-    asks.begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.live(5)
     answer(service, {"deploy_status_code": 1})
     service.rest()
     assert service.state(stack_id) == "SUSPEND_FAILED"
     assert "non-zero status code: 1" in service.stack(stack_id).reason
-    asks.begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.live(5)
     answer(service, {"said": "good night"})
     service.rest()
@@ -472,15 +473,15 @@ def test_a_group_made_in_batches_moves_as_it_is_and_nothing_is_applied_again() -
     service = Service()
     stack_id = service.create(fleet({"a": A, "b": B}, {"batch_create": {"max_batch_size": 1}}))
     for server in (A, B):
-        tell(service, server)
+        signal_done(service, server)
         service.live(5.0)
     service.rest()
-    before = {each.id: each.object for each in service.kept("software_deployment")}
+    before = {each.id: each.object for each in service.records_of("software_deployment")}
     assert len(before) == 2
     document = service.moving.abandon(stack_id)
     service.rest()
     stack_id = service.adopt(document)
     service.rest()
     assert service.state(stack_id) == "ADOPT_COMPLETE"
-    assert {each.id: each.object for each in service.kept("software_deployment")} == before
+    assert {each.id: each.object for each in service.records_of("software_deployment")} == before
     assert reached(service) == set()

@@ -94,7 +94,7 @@ def test_a_type_may_be_a_template_which_contains_the_type_itself() -> None:
     assert len(service.cloud.things("volume")) == 1
 
 
-def test_nested_stacks_have_the_other_entries_and_what_is_said_of_their_own_resources() -> None:
+def test_nested_stacks_have_the_other_entries_and_those_for_their_own_resources() -> None:
     environment = mapped(My_Web="web.yaml", My_Disk="OS::Heat::TestResource")
     environment["resource_registry"]["resources"] = {"a": {"disk": {"My::Disk": "OS::Cinder::Volume"}}}
     resources = {"a": {"type": "My::Web"}, "t": double(value={"get_attr": ["a", "label"]})}
@@ -104,15 +104,15 @@ def test_nested_stacks_have_the_other_entries_and_what_is_said_of_their_own_reso
 
 
 def test_a_mapping_changed_for_a_nested_stack_alone_reaches_it() -> None:
-    files, resources = {"web.yaml": WEB.replace("size: {get_param: size}", "")}, {"a": {"type": "web.yaml"}}
-    resources["a"]["properties"] = {"size": 1}
+    files = {"web.yaml": WEB.replace("size: {get_param: size}", "")}
+    resources = {"a": {"type": "web.yaml", "properties": {"size": 1}}}
     service, stack_id = created(resources, environment=mapped(My_Disk="OS::Heat::None"), files=files)
     service.update(stack_id, resources, environment=mapped(My_Disk="OS::Heat::TestResource"), files=files)
     service.rest()
     assert service.row(service.child().id, "disk").type == "OS::Heat::TestResource"
 
 
-def test_defaults_for_everybody_reach_nested_stacks_when_they_change() -> None:
+def test_defaults_for_all_reach_nested_stacks_when_they_change() -> None:
     files = {"web.yaml": WEB.replace("My::Disk", "OS::Cinder::Volume")}
     service, stack_id = created(
         {"a": {"type": "web.yaml"}}, environment={"parameter_defaults": {"size": 2}}, files=files

@@ -7,6 +7,7 @@ import pytest
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.store.shards.leases import Lease
 from tests.component.running import LIMITS, Service, server, volume
 
 
@@ -14,7 +15,7 @@ class Slow(SimulatedCloud):
     """Takes so long for a creation that others have gone on with the shard meanwhile."""
 
     service: Service
-    leases: Sequence[object] = ()
+    leases: Sequence[Sequence[Lease]] = ()
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         answers = super().create(kind, intents)
@@ -30,12 +31,13 @@ class Slow(SimulatedCloud):
 
 def test_the_shard_of_a_pass_that_hangs_goes_to_another_user(caplog: pytest.LogCaptureFixture) -> None:
     service = Service(cloud=lambda clock: Slow(clock.now))
-    assert isinstance(service.cloud, Slow)
-    service.cloud.service = service
+    slow = service.cloud
+    assert isinstance(slow, Slow)
+    slow.service = service
     stack_id = service.begin({"srv": server(), "disk": volume()})
     with caplog.at_level("INFO"):
         service.work()
-    before, after = service.cloud.leases
+    before, after = slow.leases
     assert (len(before), len(after)) == (1, 0), "a heartbeat keeps it until it counts as hung"
     assert "has a newer owner than epoch" in caplog.text, "it is refused when it wakes up"
     service.rest()

@@ -128,7 +128,7 @@ def test_what_comes_back_after_another_one_was_made_is_let_go_of() -> None:
     assert service.states(stack_id) == {"disk": "CREATE_COMPLETE"}
 
 
-def test_what_comes_back_just_before_its_row_goes_is_told_of_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_back_just_before_its_row_goes_is_reported_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Service(Weather(build_s=5.0))
     stack_id = service.create({"disk": volume()})
     service.rest()
@@ -145,8 +145,8 @@ def test_what_comes_back_just_before_its_row_goes_is_told_of_and_kept(monkeypatc
     monkeypatch.setattr(service.cloud, "observe", back_at_last)
     service.live(60)
     assert disk in service.cloud.things("volume")
-    (told,) = [each for each in service.events(stack_id, "disk") if "came back" in each.reason]
-    assert "delete it yourself" in told.reason
+    (event,) = [each for each in service.events(stack_id, "disk") if "came back" in each.reason]
+    assert "delete it yourself" in event.reason
 
 
 def test_a_stack_that_is_deleted_deletes_what_came_back() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import Weather
 from tests.component.running import Service, group, server, volume
@@ -17,7 +17,7 @@ def members(flavor: str = "small") -> dict[str, Any]:
 
 
 def switch(service: Service, stack_id: str, **switches: Any) -> None:
-    StackActions(service.db, 600.0).switch(stack_id, ConvergenceSettings(**switches))
+    service.actions.switch(stack_id, ConvergenceSettings(**switches))
 
 
 def mark_all(service: Service, child: str) -> None:
@@ -61,7 +61,7 @@ def test_all_marked_in_the_middle_of_a_rolling_update_that_goes_on() -> None:
     assert not {row.handle for row in service.rows(child)} & before
 
 
-def test_what_is_lost_and_cannot_be_made_again_is_told_and_tried_when_there_is_room() -> None:
+def test_what_is_lost_and_cannot_be_made_again_is_explained_and_tried_when_there_is_room() -> None:
     service, stack_id, child = six()
     service.cloud.weather.quota = 3
     for row in service.rows(child):
@@ -71,7 +71,7 @@ def test_what_is_lost_and_cannot_be_made_again_is_told_and_tried_when_there_is_r
     assert service.state(stack_id) == service.state(child) == "CHECK_FAILED"
     assert "quota" in service.stack(stack_id).reason.lower()
     service.cloud.weather.quota = None
-    StackActions(service.db, 600.0).converge(stack_id)
+    service.actions.converge(stack_id)
     service.live(900.0)
     assert len(service.servers()) == 7
     assert set(service.states(child).values()) <= {"CREATE_COMPLETE", "CHECK_COMPLETE", "UPDATE_COMPLETE"}
@@ -92,7 +92,7 @@ def test_the_policy_is_switched_while_healing_is_under_way(first: str) -> None:
     there = len(service.servers())
     waiting = [name for name, state in service.states(child).items() if state == "CHECK_FAILED"]
     assert there + len(waiting) == 7  # what was begun is finished, the rest asks
-    StackActions(service.db, 600.0).converge(stack_id)
+    service.actions.converge(stack_id)
     service.live(600.0)
     assert len(service.servers()) == 7
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
@@ -31,7 +31,7 @@ def lost(service: Service, stack_id: str) -> dict[str, str]:
 
 
 def switch(service: Service, stack_id: str, **switches: Any) -> None:
-    StackActions(service.db, 600.0).switch(stack_id, ConvergenceSettings(**switches))
+    service.actions.switch(stack_id, ConvergenceSettings(**switches))
 
 
 def test_a_resource_that_says_so_asks_first_and_no_other_does() -> None:
@@ -39,7 +39,7 @@ def test_a_resource_that_says_so_asks_first_and_no_other_does() -> None:
     stack_id = service.create({"precious": saying("ask"), "cattle": server()})
     assert lost(service, stack_id) == {"precious": "CHECK_FAILED", "cattle": "CREATE_COMPLETE"}
     assert "homeostat converge web precious" in service.row(stack_id, "precious").reason
-    StackActions(service.db, 600.0).converge(stack_id, "precious")
+    service.actions.converge(stack_id, "precious")
     service.live(30.0)
     assert service.states(stack_id) == {"precious": "CREATE_COMPLETE", "cattle": "CREATE_COMPLETE"}
 
@@ -78,7 +78,7 @@ def test_a_template_may_take_it_from_a_parameter_and_take_it_back() -> None:
     ],
     ids=["a group", "its members", "a nested template", "two levels"],
 )
-def test_what_is_said_of_a_nested_stack_holds_for_all_in_it(resources: dict[str, Any], files: dict[str, str]) -> None:
+def test_the_setting_of_a_nested_stack_holds_for_all_in_it(resources: dict[str, Any], files: dict[str, str]) -> None:
     if "outer.yaml" in files:
         files = {**files, "outer.yaml": "heat_template_version: rocky\nresources: {inside: {type: inner.yaml}}"}
     service = Service()
@@ -134,7 +134,7 @@ def test_a_nested_stack_that_is_marked_is_replaced_when_a_user_agrees() -> None:
         "it smells. Another one is made when you agree: homeostat converge web g" in service.row(stack_id, "g").reason
     )
     assert service.servers() == things
-    StackActions(service.db, 600.0).converge(stack_id, "g")
+    service.actions.converge(stack_id, "g")
     service.live(120.0)
     assert service.states(stack_id) == {"g": "CREATE_COMPLETE"}
     assert service.row(stack_id, "g").handle != before

@@ -131,9 +131,9 @@ def test_what_a_cloud_quotes_is_hidden(
     resources, files = ROADS[road]
     stack_id = service.stack_service.create(PROJECT, None, "web", intent(resources, files=files))
     service.live(30.0)
-    told = reasons(service)
-    assert telling(told) == []
-    assert fault is ValueError or any(HIDDEN in each for each in told), "it was quoted"
+    reported = reasons(service)
+    assert telling(reported) == []
+    assert fault is ValueError or any(HIDDEN in each for each in reported), "it was quoted"
     assert listener.bodies
     assert telling(listener.bodies) == []
     assert telling([caplog.text]) == []
@@ -156,10 +156,10 @@ def test_an_error_of_loading_is_hidden(
     if not known:
         monkeypatch.setattr(service.reconciler.redactions, "over", bug)
     service.work()
-    told = reasons(service)
-    assert telling(told) == telling([caplog.text]) == []
+    reported = reasons(service)
+    assert telling(reported) == telling([caplog.text]) == []
     shown = f"LookupError: a bug with {HIDDEN}" if known else "LookupError"
-    assert f"RuntimeError({shown!r})" in told
+    assert f"RuntimeError({shown!r})" in reported
 
 
 def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
@@ -173,14 +173,14 @@ def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
     assert telling(reasons(service)) == []
 
 
-def test_a_sink_is_told_of_the_properties_without_what_is_hidden(service: Service, listener: Listener) -> None:
+def test_a_sink_gets_the_properties_without_what_is_hidden(service: Service, listener: Listener) -> None:
     loud(service).fault = None
     resources = {"inner": INSIDE, "w": volume(description=PW, availability_zone="shown")}
     service.stack_service.create(PROJECT, None, "web", intent(resources, files={"inner.yaml": INNER}))
     service.live(30.0)
-    told = {body["payload"]["resource_name"]: body["payload"]["resource_properties"] for body in listener.bodies}
-    assert told["w"]["description"] == told["v"]["description"] == told["inner"]["plain"] == HIDDEN
-    assert told["w"]["availability_zone"] == "shown"
+    reported = {body["payload"]["resource_name"]: body["payload"]["resource_properties"] for body in listener.bodies}
+    assert reported["w"]["description"] == reported["v"]["description"] == reported["inner"]["plain"] == HIDDEN
+    assert reported["w"]["availability_zone"] == "shown"
     assert telling(listener.bodies) == []
 
 

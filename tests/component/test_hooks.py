@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.actions import StackActions
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
@@ -28,11 +27,11 @@ def restricted(name: str, *actions: str) -> dict[str, Any]:
 
 
 def clear(service: Service, stack_id: str, hook: str, name: str = "a") -> None:
-    StackActions(service.db, 3600.0).clear_hook(stack_id, name, hook)
+    service.actions.clear_hook(stack_id, name, hook)
     service.work()
 
 
-def told(service: Service, stack_id: str, name: str = "a") -> list[str]:
+def events_of(service: Service, stack_id: str, name: str = "a") -> list[str]:
     """State and reason of each event of a resource."""
     table = schema.event
     with service.db.read() as tx:
@@ -40,7 +39,7 @@ def told(service: Service, stack_id: str, name: str = "a") -> list[str]:
         return [f"{each.action}_{each.status}: {each.reason}" for each in rows]
 
 
-def why(service: Service, stack_id: str, name: str = "a") -> str:
+def reason_to_wait(service: Service, stack_id: str, name: str = "a") -> str:
     with service.db.read() as tx:
         found = Explainer(tx, DesiredGraphs(), service.clock.now()).of_resource(service.stack(stack_id), name)
     return "; ".join(f"{each.explanation.why}: {each.explanation.reason}" for each in found)
@@ -56,13 +55,13 @@ def test_before_creation() -> None:
     stack_id = service.create(chain(), environment=hooked("a", "pre-create"))
     assert service.states(stack_id) == {"a": "INIT_COMPLETE"}
     assert service.cloud.things() == {}
-    assert why(service, stack_id) == "hook: CREATE paused until Hook pre-create is cleared"
+    assert reason_to_wait(service, stack_id) == "hook: CREATE paused until Hook pre-create is cleared"
     service.live(120.0)
     assert service.states(stack_id) == {"a": "INIT_COMPLETE"}, "time alone changes nothing"
     clear(service, stack_id, "pre-create")
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
-    assert told(service, stack_id) == [
+    assert events_of(service, stack_id) == [
         "INIT_COMPLETE: CREATE paused until Hook pre-create is cleared",
         "INIT_COMPLETE: Hook pre-create is cleared",
         "CREATE_IN_PROGRESS: state changed",
@@ -77,7 +76,7 @@ def test_after_creation_what_requires_it_waits(weather: Weather) -> None:
     service.live(20.0)
     assert service.states(stack_id) == {"a": "CREATE_COMPLETE"}
     assert service.state(stack_id) == "CREATE_IN_PROGRESS"
-    assert told(service, stack_id)[-1] == "CREATE_COMPLETE: CREATE paused until Hook post-create is cleared"
+    assert events_of(service, stack_id)[-1] == "CREATE_COMPLETE: CREATE paused until Hook post-create is cleared"
     clear(service, stack_id, "post-create")
     service.live(20.0)
     assert service.states(stack_id) == {"a": "CREATE_COMPLETE", "b": "CREATE_COMPLETE"}
@@ -92,11 +91,11 @@ def test_before_an_update_even_where_nothing_changes() -> None:
     stack_id = service.create(chain())
     service.update(stack_id, chain(), environment=hooked("a", "pre-update"))
     assert service.state(stack_id) == "UPDATE_IN_PROGRESS"
-    assert told(service, stack_id)[-1] == "CREATE_COMPLETE: UPDATE paused until Hook pre-update is cleared"
+    assert events_of(service, stack_id)[-1] == "CREATE_COMPLETE: UPDATE paused until Hook pre-update is cleared"
     clear(service, stack_id, "pre-update")
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
-    assert told(service, stack_id)[-1] == "CREATE_COMPLETE: Hook pre-update is cleared"
+    assert events_of(service, stack_id)[-1] == "CREATE_COMPLETE: Hook pre-update is cleared"
 
 
 def test_before_an_update_that_replaces() -> None:
@@ -116,8 +115,8 @@ def test_after_an_update_in_place_alone() -> None:
     after = {"a": double(value="y"), "r": server(availability_zone="z")}
     service.update(stack_id, after, environment=hooked("*", "post-update"))
     service.live(5.0)
-    assert told(service, stack_id)[-1] == "UPDATE_COMPLETE: UPDATE paused until Hook post-update is cleared"
-    assert not any("paused" in each for each in told(service, stack_id, "r"))
+    assert events_of(service, stack_id)[-1] == "UPDATE_COMPLETE: UPDATE paused until Hook post-update is cleared"
+    assert not any("paused" in each for each in events_of(service, stack_id, "r"))
     clear(service, stack_id, "post-update")
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -130,7 +129,7 @@ def test_before_and_after_a_deletion() -> None:
     service.delete(stack_id)
     service.live(10.0)
     assert len(service.cloud.things("volume")) == 2
-    assert why(service, stack_id, "b") == "hook: DELETE paused until Hook pre-delete is cleared"
+    assert reason_to_wait(service, stack_id, "b") == "hook: DELETE paused until Hook pre-delete is cleared"
     clear(service, stack_id, "pre-delete", "b")
     service.live(10.0)
     assert len(service.cloud.things("volume")) == 1, "what b required waits"
@@ -139,7 +138,7 @@ def test_before_and_after_a_deletion() -> None:
     service.rest()
     assert service.cloud.things("volume") == {}
     assert service.stack(stack_id).deleted_at is not None
-    assert told(service, stack_id, "b")[2:] == [
+    assert events_of(service, stack_id, "b")[2:] == [
         "CREATE_COMPLETE: DELETE paused until Hook pre-delete is cleared",
         "CREATE_COMPLETE: Hook pre-delete is cleared",
         "DELETE_IN_PROGRESS: state changed",
@@ -173,7 +172,7 @@ def test_a_newer_update_wins_over_waiting() -> None:
     service.update(stack_id, chain())
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
-    assert told(service, stack_id)[1] == "INIT_COMPLETE: Failure occurred while waiting."
+    assert events_of(service, stack_id)[1] == "INIT_COMPLETE: Failure occurred while waiting."
 
 
 @pytest.mark.parametrize("hook", ["pre-create", "post-create"])
@@ -184,7 +183,7 @@ def test_a_deletion_wins_over_waiting(hook: str) -> None:
     service.rest()
     assert service.stack(stack_id).deleted_at is not None
     assert service.cloud.things() == {}
-    assert any("Failure occurred while waiting." in each for each in told(service, stack_id))
+    assert any("Failure occurred while waiting." in each for each in events_of(service, stack_id))
 
 
 def test_an_update_wins_over_a_deletion_that_waits_at_its_end() -> None:
@@ -204,7 +203,7 @@ def test_a_stack_that_waits_too_long_fails_and_nothing_is_made() -> None:
     service.live(90.0)
     assert service.state(stack_id) == "CREATE_FAILED"
     assert service.cloud.things() == {}
-    assert told(service, stack_id)[-1] == "INIT_COMPLETE: Failure occurred while waiting."
+    assert events_of(service, stack_id)[-1] == "INIT_COMPLETE: Failure occurred while waiting."
     with pytest.raises(Rejected, match='The "pre-create" hook is not defined on a'):
         clear(service, stack_id, "pre-create")
 
@@ -268,15 +267,15 @@ def test_what_is_restricted_fails_the_stack_and_touches_neither_the_thing_nor_it
         service.rest()
         assert service.state(stack_id) == "UPDATE_FAILED"
         assert service.states(stack_id) == {"a": "CREATE_COMPLETE"}
-        events = told(service, stack_id)
+        events = events_of(service, stack_id)
         assert events[2:] == [f"UPDATE_FAILED: {action} is restricted for resource."] * attempt, "told once an update"
         reason = f"Resource UPDATE failed: ResourceActionRestricted: resources.a: {action} is restricted for resource."
         assert service.stack(stack_id).reason == reason
         assert service.cloud.things() == things
-    assert why(service, stack_id) == f"halted: {reason}"
+    assert reason_to_wait(service, stack_id) == f"halted: {reason}"
     service.live(300.0)
     assert service.state(stack_id) == "UPDATE_FAILED", "time alone changes nothing"
-    assert len(told(service, stack_id)) == 4
+    assert len(events_of(service, stack_id)) == 4
     service.update(stack_id, {"a": before}, environment=restricted("a", action))
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE", "as it was it may stay"
@@ -285,7 +284,7 @@ def test_what_is_restricted_fails_the_stack_and_touches_neither_the_thing_nor_it
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
 
-def test_what_is_restricted_takes_the_stack_back_where_that_was_asked_for() -> None:
+def test_a_restricted_change_rolls_the_stack_back_where_that_was_requested() -> None:
     service = Service()
     stack_id = service.create({"a": volume(description="old"), "b": volume(description="old")})
     after = {"a": volume(description="new"), "b": {**volume(description="new"), "depends_on": "a"}}
@@ -346,7 +345,7 @@ def test_what_is_another_owners_is_taken_and_let_go_of_as_it_is() -> None:
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert service.row(stack_id, "t").properties["value"] == "volume-1"
-    assert told(service, stack_id) == ["CREATE_IN_PROGRESS: state changed", "CREATE_COMPLETE: state changed"]
+    assert events_of(service, stack_id) == ["CREATE_IN_PROGRESS: state changed", "CREATE_COMPLETE: state changed"]
     resources["a"] = taken(size=10)
     service.update(stack_id, resources)
     service.rest()
@@ -421,7 +420,7 @@ def test_what_a_creation_without_an_answer_has_made_is_found_before_it_is_anothe
     assert service.cloud.things("volume") == {}
 
 
-def test_what_becomes_of_it_is_told_and_nothing_is_made() -> None:
+def test_changes_of_things_of_others_are_reported_and_nothing_is_made() -> None:
     service = with_theirs()
     stack_id = service.create({"a": taken()}, name="mine")
     service.rest()
@@ -434,7 +433,7 @@ def test_what_becomes_of_it_is_told_and_nothing_is_made() -> None:
     service.live(65.0)
     assert service.states(stack_id) == {"a": "CHECK_FAILED"}
     assert service.cloud.things() == {}
-    assert why(service, stack_id).startswith(Why.FAILED)
+    assert reason_to_wait(service, stack_id).startswith(Why.FAILED)
 
 
 @pytest.mark.parametrize("kind", ["TestResource", "RandomString", "Value", "None", "Delay"])
@@ -448,7 +447,7 @@ def test_what_lives_in_the_service_alone_may_have_the_id_of_something_else(kind:
     assert service.states(stack_id) == {"a": "CREATE_COMPLETE", "t": "CREATE_COMPLETE"}
     assert service.row(stack_id, "a").handle == "foobar"
     assert service.row(stack_id, "t").properties["value"] == ("a" if kind == "RandomString" else "foobar")
-    StackActions(service.db, 3600.0).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_COMPLETE"
     service.update(stack_id, {"a": resource})

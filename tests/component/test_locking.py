@@ -9,7 +9,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.stack_actions import REQUESTED
 from homeostat.model.status import Action
 from homeostat.store.shards import shards
-from tests.component.maintained import asks, lock, lock_of, made, refusal, rested, statuses, unlock
+from tests.component.maintained import lock, lock_of, made, refusal, rested, statuses, unlock
 from tests.component.running import Service, double, group, server, template, volume
 
 # -- locks -------------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def test_unlocking_leaves_locked_what_others_had_locked() -> None:
 def test_everything_that_changes_a_locked_stack_is_refused_and_nested_ones_at_once() -> None:
     service, stack_id = made({"srv": server(), "grp": group(1)})
     lock(service, stack_id)
-    ask = asks(service)
+    ask = service.actions
     begun = [lambda id, each=each: ask.begin(id, each) for each in sorted(REQUESTED)]
     acts: list[Any] = [*begun, ask.converge, service.stack_service.delete]
     for state in ("LOCK_IN_PROGRESS", "LOCK_COMPLETE"):
@@ -94,7 +94,7 @@ def test_everything_that_changes_a_locked_stack_is_refused_and_nested_ones_at_on
 
 
 @pytest.mark.parametrize("level", ["all", "stacks"])
-def test_what_becomes_of_things_of_others_is_told_once_the_stack_is_unlocked(level: str) -> None:
+def test_what_becomes_of_things_of_others_is_reported_once_the_stack_is_unlocked(level: str) -> None:
     service = Service()
     service.create({"v": volume()}, name="theirs")
     service.rest()
@@ -168,7 +168,7 @@ def test_being_unlocked_hides_no_failure() -> None:
 
 def test_being_unlocked_does_not_hide_that_it_is_suspended() -> None:
     service, stack_id = made({"srv": server(), "grp": group(1)})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
     lock(service, stack_id)
     service.rest()
@@ -279,7 +279,7 @@ def test_after_a_failed_lock_it_can_be_locked_again_or_unlocked() -> None:
     service, stack_id = half_locked("lock")
     assert "lock is out of order" in service.stack(stack_id).reason
     assert refusal(service.update, stack_id, {"a": server()}) == "409 StackLocked"
-    assert refusal(asks(service).begin, stack_id, Action.CHECK) == "409 StackLocked"
+    assert refusal(service.actions.begin, stack_id, Action.CHECK) == "409 StackLocked"
     service.cloud.refuses = ""  # type: ignore[attr-defined]
     lock(service, stack_id)
     assert rested(service, stack_id) == "LOCK_COMPLETE"
@@ -296,7 +296,7 @@ def test_a_failed_lock_can_be_taken_back() -> None:
 def test_after_a_failed_unlock_it_can_only_be_unlocked_or_deleted() -> None:
     service, stack_id = half_locked("unlock")
     assert refusal(lock, service, stack_id) == "409 StackLocked"
-    assert refusal(asks(service).begin, stack_id, Action.SUSPEND) == "409 StackLocked"
+    assert refusal(service.actions.begin, stack_id, Action.SUSPEND) == "409 StackLocked"
     service.cloud.refuses = ""  # type: ignore[attr-defined]
     unlock(service, stack_id)
     assert rested(service, stack_id) == "UNLOCK_COMPLETE"
@@ -314,7 +314,7 @@ def test_after_a_failure_it_can_be_deleted_with_what_is_locked(verb: str) -> Non
 
 def test_what_was_suspended_stays_so_when_it_was_locked_and_unlocked() -> None:
     service, stack_id = made({"srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
     lock(service, stack_id)
     service.rest()
@@ -323,7 +323,7 @@ def test_what_was_suspended_stays_so_when_it_was_locked_and_unlocked() -> None:
     service.live(120.0)
     assert statuses(service) == ["suspended"]
     assert refusal(service.update, stack_id, {"srv": server()}) == "400 NotSupported"
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     assert statuses(service) == ["active"]
 
@@ -375,9 +375,9 @@ def test_only_the_owner_and_who_may_break_locks_take_one_away() -> None:
     service, stack_id = made({"srv": server()})
     lock(service, stack_id)
     service.rest()
-    assert refusal(asks(service).unlock, stack_id, lambda held: held["owner"] == "bob") == "403 Forbidden"
-    assert refusal(asks(service).lock, stack_id, lock_of(), lambda _: False) == "403 Forbidden"
-    asks(service).unlock(stack_id, lambda held: held["owner"] == "ann")
+    assert refusal(service.actions.unlock, stack_id, lambda held: held["owner"] == "bob") == "403 Forbidden"
+    assert refusal(service.actions.lock, stack_id, lock_of(), lambda _: False) == "403 Forbidden"
+    service.actions.unlock(stack_id, lambda held: held["owner"] == "ann")
     assert rested(service, stack_id) == "UNLOCK_COMPLETE"
 
 
@@ -386,7 +386,7 @@ def test_what_is_being_healed_comes_to_its_end_before_the_stack_is_locked() -> N
     service.cloud.vanish(service.servers()[0])
     service.observer.round()
     service.live(2.0)
-    asks(service).observe(stack_id)
+    service.actions.observe(stack_id)
     service.live(5.0)
     assert service.states(stack_id)["srv"].endswith("IN_PROGRESS") or len(service.rows(stack_id)) == 2
     lock(service, stack_id)
@@ -416,9 +416,9 @@ def test_what_a_user_locks_after_the_stack_was_unlocked_stays_locked() -> None:
 
 def test_a_suspended_stack_that_was_checked_says_after_its_lock_that_it_is_suspended() -> None:
     service, stack_id = made({"srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert service.state(stack_id) == "CHECK_COMPLETE"
     lock(service, stack_id)

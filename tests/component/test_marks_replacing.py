@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import StackActions
 from homeostat.api.services.marks import MarkRequest
 from homeostat.clouds.simulated import Weather
 from tests.component.marked import PAIR, mark, refused, send_marks, started
@@ -48,7 +47,7 @@ def test_converging_it_by_hand_replaces_it() -> None:
     service, stack_id = started()
     (old,) = service.servers()
     mark(service, stack_id, "srv")
-    StackActions(service.db, 3600.0).converge(stack_id, "srv")
+    service.actions.converge(stack_id, "srv")
     service.live(30.0)
     assert old not in service.servers()
     assert service.states(stack_id)["srv"] == "CREATE_COMPLETE"

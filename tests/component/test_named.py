@@ -116,7 +116,7 @@ def test_what_was_found_is_believed_for_a_while_and_what_was_not_is_looked_for_a
     service.begin({"srv": server()}, name="third")
 
 
-def test_a_cloud_that_does_not_answer_keeps_nobody_from_saying_what_should_exist(service: Service) -> None:
+def test_a_cloud_that_does_not_answer_does_not_hinder_a_new_desired_state(service: Service) -> None:
     service.cloud.weather.faults = Faults(unreachable=1.0)
     stack_id = service.begin({"srv": server(image="lost")})
     service.cloud.weather.faults = Faults()

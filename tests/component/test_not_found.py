@@ -116,7 +116,7 @@ def test_time_in_which_the_cloud_does_not_answer_does_not_count(silence: str) ->
     assert service.cloud.things() == {}
 
 
-def test_time_in_which_nobody_looks_does_not_count() -> None:
+def test_time_without_observations_does_not_count() -> None:
     """It could not be removed when it was seen; then no worker was there for long, and the first looks miss it."""
     service, disk = with_a_disk_denied()
     service.cloud.unhide(disk)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from homeostat.api.services import stacks
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, ChangeNotice, Creation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.errors import Transient, Uncertain
@@ -38,7 +38,7 @@ def at_rest(weather: Weather | None = None) -> tuple[Service, str]:
 
 
 @pytest.mark.shows("CV7")
-def test_a_look_without_news_wakes_nobody() -> None:
+def test_a_look_without_news_wakes_no_shard() -> None:
     service, _ = at_rest()
     number = looked_at(service).number
     assert service.observer.round() == 1
@@ -124,7 +124,7 @@ def test_a_stack_without_things_is_not_looked_at() -> None:
         assert upcoming.next_observation(tx) is None
 
 
-def test_a_notice_about_something_unknown_is_nobodys() -> None:
+def test_a_notice_about_something_unknown_wakes_no_shard() -> None:
     service, _ = at_rest()
     service.observer.notice([ChangeNotice("server", "no such"), ChangeNotice("volume", "server-1")])
     assert due(service) == 0
@@ -285,7 +285,7 @@ def test_an_older_answer_does_not_hide_newer_news() -> None:
     stack_id = service.create({"a": server()})
     service.rest()
     service.clock.time += 10
-    service.stack_service.update(stack_id, stacks.StackRequest(template({"a": server(metadata={"k": "v"})})))
+    service.stack_service.update(stack_id, StackRequest(template({"a": server(metadata={"k": "v"})})))
     update = service.cloud.update
 
     def dies_at_once(kind: str, changes: Any) -> Any:
@@ -322,8 +322,8 @@ def test_what_json_cannot_hold_breaks_no_round_and_is_news_once() -> None:
     with service.db.read() as tx:
         seen = shard_state.load_rows(tx, stack_id, 0)[1]
     (look,) = (each for each in seen.values() if each.observation.handle == odd)
-    told = look.observation.properties
-    assert (told["huge"], told["broken"], told["deep"]) == (str(2**70), "?", [{"n": str(-(2**64))}])
+    stored = look.observation.properties
+    assert (stored["huge"], stored["broken"], stored["deep"]) == (str(2**70), "?", [{"n": str(-(2**64))}])
     assert look.number <= 3
 
 

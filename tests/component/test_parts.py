@@ -111,7 +111,7 @@ def net(name: str, type: str, *requires: str, **properties: Any) -> Definition:
     return Definition(name, f"OS::Neutron::{type}", properties, requires=requires)
 
 
-def test_what_types_require_without_being_told() -> None:
+def test_what_types_require_by_themselves() -> None:
     graph = {
         "port": net("port", "Port", network="n"),
         "subnet": net("subnet", "Subnet", network="n", cidr="10.0.0.0/24"),

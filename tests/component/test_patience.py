@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.waiting import Why
 from tests.component.running import LIMITS, Service, double, group, server, volume
-from tests.component.test_explaining import told
+from tests.component.test_explaining import explanations
 
 MINUTE = 60.0
 
@@ -58,12 +58,14 @@ def test_the_service_says_how_long_where_the_stack_does_not() -> None:
 
 def test_explain_says_when_the_time_is_over() -> None:
     service, stack_id = healing(1e6)
-    [fails_at] = [each.explanation.fails_at for each in told(service, stack_id) if each.explanation.why is Why.BUILDING]
+    [fails_at] = [
+        each.explanation.fails_at for each in explanations(service, stack_id) if each.explanation.why is Why.BUILDING
+    ]
     acted_at = next(each.acted_at for each in service.rows(stack_id) if each.status == "IN_PROGRESS")
     assert fails_at == acted_at + MINUTE
     service = Service(Weather(build_s=30.0))
     other_id = service.create({"b": server(), "c": {**server(), "depends_on": "b"}}, timeout_mins=2)
-    assert {each.explanation.name: each.explanation.fails_at for each in told(service, other_id)} == {
+    assert {each.explanation.name: each.explanation.fails_at for each in explanations(service, other_id)} == {
         "b": service.stack(other_id).deadline,
         "c": None,
     }
@@ -80,7 +82,7 @@ def test_what_gets_ready_after_its_time_was_over_is_well() -> None:
 
 
 @pytest.mark.parametrize("away_s", [2 * MINUTE, 4 * MINUTE])
-def test_what_became_ready_while_nobody_could_look_has_not_failed(away_s: float) -> None:
+def test_what_became_ready_while_the_cloud_was_away_has_not_failed(away_s: float) -> None:
     service, stack_id = healing(50.0)
     service.cloud.weather.faults = Faults(unreachable=1.0)
     service.live(away_s)
@@ -91,7 +93,7 @@ def test_what_became_ready_while_nobody_could_look_has_not_failed(away_s: float)
     assert "CREATE_FAILED" not in "".join(service.story(stack_id))
 
 
-def test_what_did_not_become_ready_while_nobody_could_look_fails_after_that() -> None:
+def test_what_did_not_become_ready_while_the_cloud_was_away_fails_after_that() -> None:
     service, stack_id = healing(1e6)
     service.cloud.weather.faults = Faults(unreachable=1.0)
     service.live(4 * MINUTE)
@@ -140,7 +142,7 @@ def test_a_difference_of_what_came_back_is_mended() -> None:
     service = Service()
     stack_id = service.create({"a": server(metadata={"v": "1"}), "b": server()})
     service.rest()
-    StackActions(service.db, 600.0).switch(stack_id, ConvergenceSettings({}, healing={"policy": "ask"}))
+    service.actions.switch(stack_id, ConvergenceSettings({}, healing={"policy": "ask"}))
     mine = service.row(stack_id, "a").handle
     service.cloud.hide(mine)
     service.live(2 * MINUTE)

@@ -46,7 +46,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
 def doing(db: Database, late: Callable[[], int]) -> Iterator[PeriodicTasks]:
     """`late` is due as long as something is to be looked for; nothing else is."""
     other = Work()
-    runs = {**dict.fromkeys(NAMES, other), periodic.ORPHANS: late}
+    runs: dict[str, Callable[[], int]] = {**dict.fromkeys(NAMES, other), periodic.ORPHANS: late}
     running = PeriodicTasks(db, [PeriodicTask(name, runs[name], 0.01) for name in NAMES])
     running.start()
     try:

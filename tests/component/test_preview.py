@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
+from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import Preview, all_of
 from homeostat.clouds.simulated import Weather
@@ -36,13 +36,13 @@ def preview(service: Service, stack_id: str, resources: Resources, **options: An
     return service.stack_service.preview_update(stack_id, StackRequest(template(resources), **options))
 
 
-def fates(shown: Preview) -> dict[Place, str]:
+def changes(shown: Preview) -> dict[Place, str]:
     """Of everything that would change."""
     return {(*each.path, note.name): note.fate.value for each, note in all_of(shown) if note.fate != "unchanged"}
 
 
-def lives(service: Service) -> dict[Place, tuple[str, int]]:
-    """Path -> key of the row and the number of times that its properties were asked for, of all that is there."""
+def state_of(service: Service) -> dict[Place, tuple[str, Any]]:
+    """Path -> key of the row, and what it should be, of all that is there."""
     stack, resource = schema.stack, schema.resource
     with service.db.read() as tx:
         stacks = {row.id: row for row in tx.execute(select(stack).where(stack.c.deleted_at.is_(None)))}
@@ -194,15 +194,15 @@ CASES = [
 def test_the_preview_is_what_happens(case: Case) -> None:
     service = Service()
     stack_id = service.create(case.before, files=case.files)
-    before = lives(service)
-    previewed = fates(preview(service, stack_id, case.after, files=case.files_after))
+    before = state_of(service)
+    previewed = changes(preview(service, stack_id, case.after, files=case.files_after))
     assert {"/".join(place): fate for place, fate in previewed.items()} == case.expected
-    assert lives(service) == before, "a preview changes nothing"
+    assert state_of(service) == before, "a preview changes nothing"
     service.update(stack_id, case.after, files=case.files_after)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
-    assert done(before, lives(service)) == previewed
-    assert fates(preview(service, stack_id, case.after, files=case.files_after)) == {}
+    assert done(before, state_of(service)) == previewed
+    assert changes(preview(service, stack_id, case.after, files=case.files_after)) == {}
 
 
 BY_REPLACING = {"flavor_update_policy": "REPLACE"}
@@ -229,7 +229,7 @@ def only(shown: Preview) -> Any:
         (volume(), None, ""),
     ],
 )
-def test_the_cause_is_told(before: Resources, after: Resources | None, why: str) -> None:
+def test_the_cause_is_shown(before: Resources, after: Resources | None, why: str) -> None:
     service = Service()
     stack_id = service.create({"a": before})
     note = only(preview(service, stack_id, {"a": after} if after is not None else {}))
@@ -237,7 +237,7 @@ def test_the_cause_is_told(before: Resources, after: Resources | None, why: str)
     assert note.fate is (Fate.REPLACED if after is not None else Fate.DELETED)
 
 
-def test_each_difference_is_told_and_what_is_not_known_yet_is_said_to_be_so() -> None:
+def test_each_difference_is_shown_and_what_is_not_known_yet_is_marked() -> None:
     service = Service()
     stack_id = service.create({"a": random(8), "b": value({"get_resource": "a"})})
     old = service.row(stack_id, "b").properties["value"]
@@ -248,7 +248,7 @@ def test_each_difference_is_told_and_what_is_not_known_yet_is_said_to_be_so() ->
     assert (notes["b"].before["value"], notes["b"].after["value"]) == (old, UNKNOWN)
 
 
-def test_a_change_of_metadata_or_of_the_deletion_policy_is_told() -> None:
+def test_a_change_of_metadata_or_of_the_deletion_policy_is_shown() -> None:
     service = Service()
     stack_id = service.create({"a": {**value(1), "metadata": {"x": 1}}, "b": value(1)})
     after = {"a": {**value(1), "metadata": {"x": 2}}, "b": {**value(1), "deletion_policy": "Retain"}}
@@ -258,7 +258,7 @@ def test_a_change_of_metadata_or_of_the_deletion_policy_is_told() -> None:
     assert {note.fate for note in notes.values()} == {Fate.UPDATED}
 
 
-def test_a_change_of_an_update_policy_is_told() -> None:
+def test_a_change_of_an_update_policy_is_shown() -> None:
     service = Service()
     before, after = ({"rolling_update": {"max_batch_size": size}} for size in (1, 2))
     stack_id = service.create({"g": {**group(2, value("x")), "update_policy": before}})
@@ -292,7 +292,7 @@ def test_what_is_gone_counts_only_when_the_update_looks() -> None:
     service.cloud.vanish(*service.servers())
     service.clock.time += 100
     service.observer.round()
-    assert fates(preview(service, stack_id, {"s": server()})) == {}
+    assert changes(preview(service, stack_id, {"s": server()})) == {}
     note = only(preview(service, stack_id, {"s": server()}, look_first=True))
     assert (note.fate, note.why) == (Fate.REPLACED, "there is no such server")
 
@@ -303,12 +303,12 @@ def test_what_is_left_alone_is_corrected_by_the_update_as_in_the_preview() -> No
     resources = {"srv": server(), "vol": volume()}
     stack_id = service.create(resources)
     service.rest()
-    StackActions(service.db, 3600.0).switch(stack_id, ConvergenceSettings({"converge": False}))
+    service.actions.switch(stack_id, ConvergenceSettings({"converge": False}))
     service.clock.time += 1.0
     service.cloud.vanish(service.row(stack_id, "vol").handle)
     service.live(120.0)
     assert service.cloud.things("volume") == {}
-    assert fates(preview(service, stack_id, resources)) == {("vol",): "replaced"}
+    assert changes(preview(service, stack_id, resources)) == {("vol",): "replaced"}
     service.update(stack_id, resources)
     service.rest()
     assert len(service.cloud.things("volume")) == 1
@@ -319,10 +319,10 @@ def test_what_an_update_of_a_locked_stack_would_do_may_be_read() -> None:
     stack_id = service.create({"srv": server()})
     service.rest()
     lock = {"level": "stacks", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
-    StackActions(service.db, 3600.0).lock(stack_id, lock, lambda _: True)
+    service.actions.lock(stack_id, lock, lambda _: True)
     service.rest()
     changed = {"srv": server(flavor="large"), "vol": volume()}
-    assert fates(preview(service, stack_id, changed)) == {("srv",): "updated", ("vol",): "added"}
+    assert changes(preview(service, stack_id, changed)) == {("srv",): "updated", ("vol",): "added"}
     with pytest.raises(Rejected, match="is locked"):
         service.update(stack_id, changed)
 
@@ -335,7 +335,7 @@ def test_a_preview_of_a_deletion_that_goes_on_under_another_policy() -> None:
     retained = {name: {**each, "deletion_policy": "Retain"} for name, each in resources.items()}
     note = only(preview(service, stack_id, retained))  # the server is on its way already
     assert (note.name, note.fate, note.why) == ("net", Fate.DELETED, "kept, as its deletion policy says")
-    assert fates(preview(service, stack_id, resources)) == {("srv",): "added"}
+    assert changes(preview(service, stack_id, resources)) == {("srv",): "added"}
 
 
 def test_a_large_group_is_counted_and_not_listed() -> None:
@@ -352,8 +352,8 @@ def test_a_preview_of_a_new_stack_has_all_that_is_nested_in_it() -> None:
     service = Service()
     body = {"n": nested({"get_resource": "a"}), "a": random(8), "g": group(2, value("m%index%"))}
     shown = service.stack_service.preview_new(PROJECT, "web", StackRequest(template(body), files={"inner.yaml": INNER}))
-    assert sorted(fates(shown)) == [("a",), ("g",), ("g", "0"), ("g", "1"), ("n",), ("n", "a"), ("n", "b")]
-    assert set(fates(shown).values()) == {"added"}
+    assert sorted(changes(shown)) == [("a",), ("g",), ("g", "0"), ("g", "1"), ("n",), ("n", "a"), ("n", "b")]
+    assert set(changes(shown).values()) == {"added"}
     notes = {(*each.path, note.name): note for each, note in all_of(shown)}
     assert notes["n", "a"].after == {"value": UNKNOWN}
     assert notes["g", "1"].after == {"value": "m1"}
@@ -376,7 +376,7 @@ def test_hooks_do_not_hide_what_comes_after_them() -> None:
     stack_id = service.create({"a": value(1)})
     environment = {"resource_registry": {"resources": {"a": {"hooks": ["pre-update", "pre-create"]}}}}
     shown = preview(service, stack_id, {"a": value(2)}, environment=environment)
-    assert fates(shown) == {("a",): "updated"}
+    assert changes(shown) == {("a",): "updated"}
 
 
 def test_a_thing_of_others_is_taken_and_not_made() -> None:
@@ -404,13 +404,13 @@ def test_random_templates_become_what_the_preview_showed(seed: int) -> None:
             return
         wish = replace(gardener.mutate(wish), held={})
         intent = wish.intent(disable_rollback=True)
-        before = lives(service)
+        before = state_of(service)
         notes: dict[Place, list[ResourcePreview]] = {}
         for each, note in all_of(service.stack_service.preview_update(stack_id, intent)):
             notes.setdefault((*each.path, note.name), []).append(note)
         service.stack_service.update(stack_id, intent)
         service.live(400.0)
-        happened = done(before, lives(service))
+        happened = done(before, state_of(service))
         if not service.state(stack_id).endswith("COMPLETE"):
             return
         previewed = {place: fate for place, found in notes.items() if (fate := together(found)) != "unchanged"}
@@ -423,5 +423,5 @@ def test_random_templates_become_what_the_preview_showed(seed: int) -> None:
 
 def together(notes: list[ResourcePreview]) -> str:
     """Of one name: what goes and comes again is replaced."""
-    fates = {note.fate for note in notes}
-    return "replaced" if fates == {Fate.ADDED, Fate.DELETED} else notes[0].fate.value
+    changes = {note.fate for note in notes}
+    return "replaced" if changes == {Fate.ADDED, Fate.DELETED} else notes[0].fate.value

@@ -25,7 +25,7 @@ def reached(service: Service, stack_id: str) -> list[tuple[int, int]]:
         return [(planned, done) for planned, done in tx.execute(chosen)]
 
 
-def test_a_pass_tells_how_much_there_is_and_how_much_is_done() -> None:
+def test_a_pass_records_how_much_there_is_and_how_much_is_done() -> None:
     service = Service(SLOW)
     stack_id = service.create({"quick": double(), "slow": server(), "later": {**double(), "depends_on": "slow"}})
     assert reached(service, stack_id) == [(3, 1)]

@@ -71,7 +71,7 @@ def test_what_is_made_from_a_hidden_parameter_is_hidden(redaction: Redaction) ->
     assert Redaction().of(compile_template(CFN, identity=IDENTITY)).shown("a", "value", "c3dvcmRmaXNo") == HIDDEN
 
 
-def test_sentences_do_not_tell_hidden_values(redaction: Redaction) -> None:
+def test_sentences_do_not_show_hidden_values(redaction: Redaction) -> None:
     assert redaction.text("the value swordfish is wrong") == f"the value {HIDDEN} is wrong"
 
 

@@ -21,7 +21,7 @@ def remote(**properties: Any) -> dict[str, Any]:
     return {"type": "OS::Heat::Stack", "properties": {"template": TEXT, **properties}}
 
 
-def there(service: Service) -> dict[str, Any]:
+def remote_stack(service: Service) -> dict[str, Any]:
     (found,) = service.cloud.things("remote_stack").values()
     return found
 
@@ -39,12 +39,12 @@ def test_a_stack_is_made_changed_and_removed() -> None:
     first = remote(template=text, parameters={"a": 1}, timeout=7)
     service, stack_id = created(first, Weather(build_s=5.0, delete_s=5.0))
     row = service.row(stack_id, "r")
-    made = there(service)
+    made = remote_stack(service)
     assert (made["name"], made["region"], made["parameters"]) == (f"web-r-{row.key}", "", {"a": 1})
     assert (made["timeout_mins"], made["files"]) == (7, {})
     service.update(stack_id, {"r": remote(template=text, parameters={"a": 2})})
     service.rest()
-    assert there(service)["parameters"] == {"a": 2}
+    assert remote_stack(service)["parameters"] == {"a": 2}
     assert service.row(stack_id, "r").handle == row.handle, "in place"
     service.delete(stack_id)
     service.rest()
@@ -55,7 +55,7 @@ def test_another_region_is_another_stack() -> None:
     service, stack_id = created(remote(context={"region_name": "east"}))
     service.update(stack_id, {"r": remote(context={"region_name": "west"})})
     service.rest()
-    assert there(service)["region"] == "west"
+    assert remote_stack(service)["region"] == "west"
     assert "r DELETE_COMPLETE" in service.story(stack_id, "r")
 
 
@@ -72,17 +72,17 @@ def test_what_others_read() -> None:
     service.update(stack_id, {"r": remote(), **readers})
     service.rest()
     read = {name: service.row(stack_id, name).properties["value"] for name in readers}
-    assert read == {"url": "http://there", "name": there(service)["name"], "id": handle}
+    assert read == {"url": "http://there", "name": remote_stack(service)["name"], "id": handle}
 
 
 def test_what_vanished_is_made_anew() -> None:
     service, stack_id = created(remote())
     service.cloud.vanish(service.row(stack_id, "r").handle)
     service.live(65)
-    assert there(service)["status"] == "complete"
+    assert remote_stack(service)["status"] == "complete"
 
 
-def test_a_stack_that_failed_there_fails_here_with_its_reason_and_is_told_again() -> None:
+def test_a_stack_that_failed_there_fails_here_with_its_reason_and_is_updated_again() -> None:
     service = Service(Weather(faults=Faults(error=1.0)))
     stack_id = service.begin({"r": remote()})
     service.rest()
@@ -103,7 +103,7 @@ def test_a_lost_answer_makes_no_second_stack() -> None:
     service.cloud.weather.faults.lost = 0.0
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
-    assert there(service)
+    assert remote_stack(service)
     assert service.cloud.doubled == []
 
 
@@ -125,7 +125,7 @@ def test_an_edited_file_is_a_change_of_the_stack_that_takes_it_along() -> None:
     assert "r UPDATE_COMPLETE" not in service.story(stack_id, "r")
     service.update(stack_id, {"r": remote(template=text)}, files={"part.yaml": two})
     service.rest()
-    assert there(service)["files"] == {"part.yaml": two}
+    assert remote_stack(service)["files"] == {"part.yaml": two}
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -172,7 +172,7 @@ def test_an_update_wins_over_a_restoration_and_keeps_what_was_restored_by_then()
     assert [each.get("backup_id") for each in service.cloud.things("volume").values()] == [None]
 
 
-def test_a_failure_deep_inside_is_told_by_its_path_and_mended_by_the_next_update() -> None:
+def test_a_failure_deep_inside_has_its_path_and_is_mended_by_the_next_update() -> None:
     service, stack_id = stack_of(
         Weather(faults=Faults(snapshot=1.0)), {"inner": {"type": "inner.yaml"}}, files=nested()
     )

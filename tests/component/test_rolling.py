@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from homeostat.api.services.actions import StackActions
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence import rollout
@@ -174,7 +173,8 @@ def test_after_a_failure_the_failed_member_is_mended_before_the_next_batch() -> 
 
 def test_the_same_update_again_goes_on_where_the_series_stopped() -> None:
     service = Service(Weather(quota=4))
-    server = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f", "name": "m%index%"}}
+    server: dict[str, Any] = {"type": "OS::Nova::Server"}
+    server["properties"] = {"image": "i", "flavor": "f", "name": "m%index%"}
     policy = {"rolling_update": {"max_batch_size": 1, "min_in_service": 0}}
     first = {**group(3, server), "update_policy": policy}
     stack_id = service.create({"grp": first, "other": server})
@@ -257,7 +257,7 @@ def test_asked_to_converge_in_the_middle_it_goes_on() -> None:
     service, stack_id = created(3)
     service.update(stack_id, {"grp": rolling(3, "b", pause=60)})
     service.live(STEP_S + 5)
-    StackActions(service.db, 3600.0).converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert values(service) == "bbb"

@@ -26,9 +26,10 @@ def members(service: Service) -> list[str]:
 
 def shown(service: Service, stack_id: str, name: str, *path: Any) -> Any:
     """An attribute of the group, as a template reads it."""
+    facts = stacks.facts(service.stack(stack_id))
     with service.db.read() as tx:
         rows, seen = shard_state.load_rows(tx, stack_id, 0)
-        world = World(stacks.facts(stacks.get(tx, stack_id)), 0, {}, rows, seen)
+        world = World(facts, 0, {}, rows, seen)
         show_members(tx, world, {"group"})
     row = next(each for each in rows.values() if each.name == "group")
     kind = resource_type(row.type)
@@ -38,7 +39,7 @@ def shown(service: Service, stack_id: str, name: str, *path: Any) -> Any:
 @pytest.mark.parametrize(("desired", "size"), [({}, 2), ({"desired_capacity": 3}, 3), ({"desired_capacity": 0}, 2)])
 def test_a_group_begins_with_its_wanted_size_else_its_least(desired: dict[str, int], size: int) -> None:
     service = Service()
-    stack_id = service.create(scaling(2, 5, **desired))
+    stack_id = service.create(scaling(2, 5, None, **desired))
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert len(service.servers()) == size
@@ -79,7 +80,7 @@ def test_the_oldest_leave_and_their_names_are_never_used_again() -> None:
     assert shown(service, stack_id, "resource.3") is None
 
 
-def test_members_change_one_after_the_other_where_nothing_is_said() -> None:
+def test_members_change_one_after_the_other_by_default() -> None:
     service = Service()
     slow = {"type": "OS::Heat::TestResource", "properties": {"value": "one", "wait_secs": 5}}
     stack_id = service.create(scaling(3, 3, slow))
@@ -156,7 +157,7 @@ def test_what_no_group_can_be_is_refused(properties: dict[str, Any], problem: st
 
 # -- groups of servers -------------------------------------------------------------------------------------------------
 
-LAUNCH = {
+LAUNCH: dict[str, Any] = {
     "type": "AWS::AutoScaling::LaunchConfiguration",
     "properties": {"ImageId": "debian", "InstanceType": "small", "KeyName": "me", "UserData": "#!/bin/sh"},
 }

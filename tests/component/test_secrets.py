@@ -228,7 +228,7 @@ def test_a_secret_that_comes_later_encrypts_the_whole_tree(service: Service) -> 
     assert all(each.secret for each in service.stacks()), "old values may still be in rows that are on their way out"
 
 
-def test_nobody_looked_means_encrypted(service: Service) -> None:
+def test_a_stack_that_was_never_checked_is_encrypted(service: Service) -> None:
     """As for stacks made by a version that does not know better."""
     stack_id = service.begin({"v": volume()})
     with service.db.write() as tx:
@@ -253,7 +253,7 @@ def test_drift_is_seen_in_encrypted_rows(service: Service) -> None:
 # -- types -------------------------------------------------------------------------------------------------------------
 
 
-def test_types_that_tell_secrets_are_known_to() -> None:
+def test_types_whose_attributes_are_secret_are_known() -> None:
     known = register()
     silent = {
         name

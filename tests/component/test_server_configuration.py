@@ -76,9 +76,9 @@ def test_an_agent_reads_what_is_deployed_to_its_server() -> None:
     assert url.startswith(f"{URL}/v1/metadata/")
     found = read(service, url)
     assert found["mine"] == 1
-    (told,) = found["deployments"]
-    assert (told["config"], told["group"]) == ("echo", "Heat::Ungrouped")
-    values = {each["name"]: each["value"] for each in told["inputs"]}
+    (shown,) = found["deployments"]
+    assert (shown["config"], shown["group"]) == ("echo", "Heat::Ungrouped")
+    values = {each["name"]: each["value"] for each in shown["inputs"]}
     service.put(values["deploy_signal_id"], None, "POST")
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert service.attribute(stack_id, "srv", "os_collect_config") == {"os-collect-config": given["os-collect-config"]}
@@ -86,7 +86,7 @@ def test_an_agent_reads_what_is_deployed_to_its_server() -> None:
         read(service, url.replace("resources/srv", "resources/deploy"))
     service.delete(stack_id)
     service.rest()
-    assert service.kept("server_agent") == []
+    assert service.records_of("server_agent") == []
     with pytest.raises(Rejected):
         read(service, url)
 
@@ -103,7 +103,7 @@ def test_the_cfn_agent_gets_a_key_of_its_own() -> None:
     assert len(set(keys)) == 2
 
 
-def test_observed_properties_tell_no_keys() -> None:
+def test_observed_properties_show_no_keys() -> None:
     service = Service()
     stack_id = service.create({"srv": configured(user_data=SCRIPT)})
     service.live(130)
@@ -128,7 +128,7 @@ def test_a_lost_answer_keeps_the_key_that_the_server_has() -> None:
     service.work()
     service.cloud.weather.faults = Faults()
     service.rest()
-    (agent,) = service.kept("server_agent")
+    (agent,) = service.records_of("server_agent")
     (handle,) = service.servers()
     assert agent.link == handle == service.row(stack_id, "srv").handle
     given = json.loads(parts(user_data(service))["cfn-init-data"])["os-collect-config"]
@@ -156,8 +156,8 @@ def test_a_deployed_server_is_its_own_agent() -> None:
 
 @pytest.mark.parametrize("transport", ["POLL_SERVER_HEAT", "ZAQAR_MESSAGE"])
 def test_ways_to_get_configs_that_need_another_service(transport: str) -> None:
-    told = r"resources.srv.properties.software_config_transport: .* use POLL_SERVER_CFN or POLL_TEMP_URL"
-    with pytest.raises(Rejected, match=told):
+    shown = r"resources.srv.properties.software_config_transport: .* use POLL_SERVER_CFN or POLL_TEMP_URL"
+    with pytest.raises(Rejected, match=shown):
         Service().create({"srv": configured(software_config_transport=transport)})
 
 

@@ -18,9 +18,9 @@ def test_a_condition_is_complete_once_it_was_signalled_and_dependants_go_on() ->
     stack_id = service.create(waiting())
     service.live(5)
     assert service.states(stack_id) == {"handle": "CREATE_COMPLETE", "wait": "CREATE_IN_PROGRESS"}
-    told = service.signal(stack_id, "handle", data="ready", id="one", reason="up")
-    assert told.name == "handle"
-    assert told.metadata == {"one": {"status": "SUCCESS", "reason": "up", "data": "ready"}}
+    answer = service.signal(stack_id, "handle", data="ready", id="one", reason="up")
+    assert answer.name == "handle"
+    assert answer.metadata == {"one": {"status": "SUCCESS", "reason": "up", "data": "ready"}}
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert service.states(stack_id)["after"] == "CREATE_COMPLETE"
     assert json.loads(service.attribute(stack_id, "wait", "data")) == {"one": "ready"}
@@ -35,9 +35,9 @@ def test_signals_are_counted_by_their_ids() -> None:
         service.signal(stack_id, "handle", body)
     assert service.states(stack_id)["wait"] == "CREATE_IN_PROGRESS"
     service.live(1)
-    told = service.signal(stack_id, "handle")
+    answer = service.signal(stack_id, "handle")
     assert service.state(stack_id) == "CREATE_COMPLETE"
-    assert told.metadata["3"] == {"status": "SUCCESS", "reason": "Signal 3 received", "data": None}
+    assert answer.metadata["3"] == {"status": "SUCCESS", "reason": "Signal 3 received", "data": None}
     assert json.loads(service.attribute(stack_id, "wait", "data")) == {"1": None, "x": 2, "3": None}
 
 
@@ -61,7 +61,7 @@ def test_a_failure_fails_the_condition_with_its_reason() -> None:
     assert service.row(stack_id, "wait").reason == "ResourceInError: resources.wait: no disk"
 
 
-def test_a_condition_that_nobody_signals_times_out() -> None:
+def test_a_condition_without_signals_times_out() -> None:
     service = Service()
     stack_id = service.create(waiting(count=2, timeout=30))
     service.live(10)
@@ -79,9 +79,9 @@ def test_what_comes_late_changes_nothing_that_was_complete() -> None:
     service.live(1)
     service.signal(stack_id, "handle")
     service.live(100)
-    told = service.signal(stack_id, "handle", status="FAILURE")
+    answer = service.signal(stack_id, "handle", status="FAILURE")
     service.live(200)
-    assert told.metadata["2"]["status"] == "FAILURE"
+    assert answer.metadata["2"]["status"] == "FAILURE"
     assert service.states(stack_id)["wait"] == "CREATE_COMPLETE"
 
 
@@ -125,8 +125,8 @@ def test_deleting_leaves_nothing() -> None:
     service.delete(stack_id)
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
-    assert not service.kept("signal_handle")
-    assert not service.kept("wait_condition")
+    assert not service.records_of("signal_handle")
+    assert not service.records_of("wait_condition")
 
 
 # -- transports --------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def test_a_signed_address_takes_signals_and_no_other_does(transport: str, method
     assert service.state(stack_id) == "CREATE_COMPLETE"
 
 
-def test_no_signal_has_nothing_to_tell() -> None:
+def test_a_condition_of_no_signals_has_no_data() -> None:
     service = Service()
     stack_id = service.create({"handle": handle(signal_transport="NO_SIGNAL")})
     assert service.attribute(stack_id, "handle", "signal") == "{}"
@@ -198,8 +198,8 @@ def test_the_reference_of_an_aws_handle_is_its_address() -> None:
         service.put(url, {"Status": "SUCCESS"})
     for number in ("a", "b"):
         service.live(1)
-        told = service.put(url, {"Status": "SUCCESS", "UniqueId": number, "Data": number, "Reason": "ok"})
-    assert told.metadata["b"] == {"Status": "SUCCESS", "Reason": "ok", "Data": "b"}
+        answer = service.put(url, {"Status": "SUCCESS", "UniqueId": number, "Data": number, "Reason": "ok"})
+    assert answer.metadata["b"] == {"Status": "SUCCESS", "Reason": "ok", "Data": "b"}
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert json.loads(service.attribute(stack_id, "wait", "Data")) == {"a": "a", "b": "b"}
 
@@ -218,11 +218,11 @@ def test_an_update_handle_is_made_anew_at_each_update() -> None:
     service.update(stack_id, resources("b"))
     service.live(2)
     assert service.state(stack_id) == "UPDATE_IN_PROGRESS"
-    (url,) = {each.object["url"] for each in service.kept("signal_handle")} - {first}
+    (url,) = {each.object["url"] for each in service.records_of("signal_handle")} - {first}
     service.put(url, {"Status": "SUCCESS", "UniqueId": "1", "Data": "", "Reason": ""})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
-    assert len(service.kept("signal_handle")) == len(service.kept("wait_condition")) == 1
+    assert len(service.records_of("signal_handle")) == len(service.records_of("wait_condition")) == 1
 
 
 def test_a_swift_signal_waits_at_a_signed_address() -> None:

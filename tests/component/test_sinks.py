@@ -69,7 +69,7 @@ def failures(service: Service) -> list[Any]:
         return event_sinks.failing(tx)
 
 
-def test_a_sink_is_told_of_all_that_happens_in_order(service: Service, listener: Listener) -> None:
+def test_a_sink_gets_all_events_in_order(service: Service, listener: Listener) -> None:
     stack_id = service.create({"a": double(), "b": double()}, environment=LISTENING)
     service.live(1.0)
     service.delete(stack_id)
@@ -81,7 +81,7 @@ def test_a_sink_is_told_of_all_that_happens_in_order(service: Service, listener:
         assert not event_sinks.any_due(tx, service.clock.now()), "there is nobody left to be told"
 
 
-def test_what_is_told(service: Service, listener: Listener) -> None:
+def test_a_message_has_these_fields(service: Service, listener: Listener) -> None:
     stack_id = service.create({"a": double(value="x")}, environment=LISTENING)
     service.live(1.0)
     (body,) = [each for each in listener.bodies if story([each]) == ["a CREATE_COMPLETE"]]
@@ -106,7 +106,7 @@ def test_what_is_told(service: Service, listener: Listener) -> None:
     assert payload["resource_properties"]["value"] == "x"
 
 
-def test_nested_stacks_are_told_of_with_theirs(service: Service, listener: Listener) -> None:
+def test_events_of_nested_stacks_go_to_the_sink_of_their_root(service: Service, listener: Listener) -> None:
     stack_id = service.create({"g": group(2, double())}, environment=LISTENING)
     service.rest()
     service.live(1.0)
@@ -135,14 +135,14 @@ def test_a_sink_with_a_mistake_of_its_own_hinders_no_other(service: Service, lis
     both = {"event_sinks": [{"type": "listener"}, QUEUE]}
     stack_id = service.create({"news": NEWS}, environment=both)
     service.live(60.0)
-    told = [message["body"] for message in service.cloud.messages["news"]]
-    assert story(told) == service.story(stack_id)
+    delivered = [message["body"] for message in service.cloud.messages["news"]]
+    assert story(delivered) == service.story(stack_id)
     assert [row.reason for row in failures(service)] == ["of the package"]
 
 
-def test_what_a_crash_interrupts_is_told_again(service: Service, listener: Listener) -> None:
+def test_what_a_crash_interrupts_is_delivered_again(service: Service, listener: Listener) -> None:
     stack_id = service.create({"a": double()}, environment=LISTENING)
-    before = Deliverer(service.db, DyingSinks(listener, told=2), service.clock)
+    before = Deliverer(service.db, DyingSinks(listener, delivered=2), service.clock)
     with pytest.raises(Crash):
         before.round()
     assert story(listener.bodies) == service.story(stack_id)[:2]
@@ -155,9 +155,9 @@ def test_what_a_crash_interrupts_is_told_again(service: Service, listener: Liste
 class DyingSinks(Sinks):
     """Tell so many events, and then the worker dies."""
 
-    def __init__(self, listener: Listener, told: int) -> None:
+    def __init__(self, listener: Listener, delivered: int) -> None:
         super().__init__(installed=[listener])
-        self._left = told
+        self._left = delivered
 
     def post(self, project: str, settings: Any, body: Any) -> None:
         if not self._left:
@@ -166,7 +166,7 @@ class DyingSinks(Sinks):
         super().post(project, settings, body)
 
 
-def test_events_are_given_up_that_nobody_took_for_long(
+def test_events_that_could_not_be_delivered_for_long_are_given_up(
     service: Service, listener: Listener, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "DROP_S", 3600.0)
@@ -181,7 +181,7 @@ def test_events_are_given_up_that_nobody_took_for_long(
     assert story(listener.bodies) == service.story(stack_id)[count:], "what came later is told"
 
 
-def test_a_queue_that_the_stack_makes_itself_is_told_of_its_own_making() -> None:
+def test_a_queue_that_the_stack_makes_itself_gets_the_events_of_its_own_creation() -> None:
     service = Service()
     stack_id = service.create({"news": NEWS}, environment={"event_sinks": [{**QUEUE, "ttl": 100}]})
     service.live(60.0)
@@ -223,7 +223,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("given", "problem"), WRONG)
-def test_what_is_wrong_with_a_sink_is_told(service: Service, given: list[Any], problem: str) -> None:
+def test_what_is_wrong_with_a_sink_is_reported(service: Service, given: list[Any], problem: str) -> None:
     with pytest.raises(Rejected, match=problem):
         service.begin({}, environment={"event_sinks": given})
 

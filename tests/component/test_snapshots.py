@@ -13,14 +13,14 @@ from tests.component.running import Service, double, server, volume
 SLOW = Weather(snapshot_s=5.0, delete_s=1.0)
 
 
-def kept(**properties: object) -> dict[str, object]:
+def snapshotted(**properties: object) -> dict[str, object]:
     return {**volume(**properties), "deletion_policy": "Snapshot"}
 
 
 def living(weather: Weather | None = None, **resources: dict[str, object]) -> tuple[Service, str, str]:
     """A service with a complete stack of one volume (or of these resources): service, stack, handle of `disk`."""
     service = Service(weather)
-    stack_id = service.create(resources or {"disk": kept()})
+    stack_id = service.create(resources or {"disk": snapshotted()})
     service.rest()
     return service, stack_id, service.row(stack_id, "disk").handle
 
@@ -72,7 +72,7 @@ def test_a_server_removed_from_the_template_leaves_an_image() -> None:
 
 def test_a_replaced_one_leaves_a_snapshot() -> None:
     service, stack_id, old = living(SLOW)
-    service.update(stack_id, {"disk": kept(image="other")})
+    service.update(stack_id, {"disk": snapshotted(image="other")})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert old not in service.cloud.things("volume")
@@ -82,7 +82,7 @@ def test_a_replaced_one_leaves_a_snapshot() -> None:
 
 def test_what_never_came_to_be_is_just_deleted() -> None:
     service = Service(Weather(faults=Faults(error=1.0)))
-    stack_id = service.create({"disk": kept()})
+    stack_id = service.create({"disk": snapshotted()})
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
     handles = {row.handle for row in service.rows(stack_id)} | set(service.cloud.things("volume"))
@@ -94,7 +94,7 @@ def test_what_never_came_to_be_is_just_deleted() -> None:
 
 
 def test_a_member_of_a_nested_stack_obeys_its_own_policy() -> None:
-    nested = {"heat_template_version": "2018-08-31", "resources": {"disk": kept()}}
+    nested: dict[str, object] = {"heat_template_version": "2018-08-31", "resources": {"disk": snapshotted()}}
     service = Service(SLOW)
     stack_id = service.create({"inner": {"type": "disks.yaml"}}, files={"disks.yaml": _text(nested)})
     service.rest()
@@ -194,7 +194,7 @@ def test_asking_once_more_makes_another_snapshot() -> None:
 
 def hanging() -> tuple[Service, str, str]:
     """A volume was removed from the template, and its snapshot does not come to an end."""
-    service, stack_id, handle = living(Weather(snapshot_s=1e9), disk=kept(), other=double())
+    service, stack_id, handle = living(Weather(snapshot_s=1e9), disk=snapshotted(), other=double())
     service.update(stack_id, {"other": double()})
     service.live(5.0)
     assert service.states(stack_id)["disk"] == "DELETE_IN_PROGRESS"
@@ -213,13 +213,13 @@ def test_another_policy_frees_a_snapshot_that_hangs(policy: str, stays: bool) ->
 
 def test_a_replacement_whose_old_one_cannot_be_snapshotted_fails_at_once() -> None:
     service, stack_id, old = living(Weather(faults=Faults(snapshot=1.0)))
-    service.update(stack_id, {"disk": kept(image="other")})
+    service.update(stack_id, {"disk": snapshotted(image="other")})
     service.live(5.0)
     assert service.state(stack_id) == "UPDATE_FAILED"
     assert "Resource DELETE failed" in service.stack(stack_id).reason
     assert old in service.cloud.things("volume")
     service.cloud.weather.faults.snapshot = 0.0
-    service.update(stack_id, {"disk": kept(image="other")})
+    service.update(stack_id, {"disk": snapshotted(image="other")})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert old not in service.cloud.things("volume")
@@ -228,7 +228,7 @@ def test_a_replacement_whose_old_one_cannot_be_snapshotted_fails_at_once() -> No
 
 def test_what_times_out_goes_on_when_it_is_asked_for_again() -> None:
     service = Service(Weather(snapshot_s=90.0))
-    stack_id = service.create({"disk": kept()}, timeout_mins=1)
+    stack_id = service.create({"disk": snapshotted()}, timeout_mins=1)
     service.rest()
     handle = service.row(stack_id, "disk").handle
     service.delete(stack_id)

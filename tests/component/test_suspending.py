@@ -12,7 +12,7 @@ from homeostat.desired import graphs, members
 from homeostat.model.status import Action
 from homeostat.planner.actions.check import left_alone
 from homeostat.store.stacks import views
-from tests.component.maintained import asks, made, refusal, rested, statuses
+from tests.component.maintained import made, refusal, rested, statuses
 from tests.component.running import Service, double, group, server, template, volume
 
 # -- suspend and resume ------------------------------------------------------------------------------------------------
@@ -20,11 +20,11 @@ from tests.component.running import Service, double, group, server, template, vo
 
 def test_a_suspended_stack_has_suspended_servers_and_resumes_them() -> None:
     service, stack_id = made({"srv": server(), "vol": volume(), "t": double(value="1")})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_COMPLETE"
     assert statuses(service) == ["suspended"]
     assert set(service.states(stack_id).values()) == {"SUSPEND_COMPLETE"}
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     assert statuses(service) == ["active"]
     assert set(service.states(stack_id).values()) == {"RESUME_COMPLETE"}
@@ -33,12 +33,12 @@ def test_a_suspended_stack_has_suspended_servers_and_resumes_them() -> None:
 
 def test_what_requires_others_is_suspended_first_and_resumed_last() -> None:
     service, stack_id = made({"a": server(), "b": server(metadata={"of": {"get_resource": "a"}})})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     service.rest()
-    told = [line for line in service.story(stack_id) if "SUSPEND" in line or "RESUME" in line]
-    assert told == [
+    found = [line for line in service.story(stack_id) if "SUSPEND" in line or "RESUME" in line]
+    assert found == [
         "web SUSPEND_IN_PROGRESS",
         "b SUSPEND_IN_PROGRESS",
         "b SUSPEND_COMPLETE",
@@ -56,21 +56,21 @@ def test_what_requires_others_is_suspended_first_and_resumed_last() -> None:
 
 def test_suspending_what_is_suspended_does_nothing() -> None:
     service, stack_id = made({"srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
     before = service.story(stack_id)
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_COMPLETE"
     assert service.story(stack_id) == before
 
 
 def test_nested_stacks_are_suspended_and_resumed_with_their_parent() -> None:
     service, stack_id = made({"grp": group(2), "srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_COMPLETE"
     assert service.state(service.child().id) == "SUSPEND_COMPLETE"
     assert statuses(service) == ["suspended"] * 3
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     assert service.state(service.child().id) == "RESUME_COMPLETE"
     assert statuses(service) == ["active"] * 3
@@ -78,7 +78,7 @@ def test_nested_stacks_are_suspended_and_resumed_with_their_parent() -> None:
 
 def test_a_suspended_server_is_not_healed_and_one_that_vanishes_is_noticed() -> None:
     service, stack_id = made({"a": server(), "b": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
     service.cloud.vanish(service.row(stack_id, "a").handle)
     service.cloud.change(service.row(stack_id, "b").handle, status="active")
@@ -93,11 +93,11 @@ def test_a_suspended_server_is_not_healed_and_one_that_vanishes_is_noticed() -> 
 
 def test_resuming_brings_back_what_vanished_meanwhile() -> None:
     service, stack_id = made({"a": server(), "b": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
     service.cloud.vanish(service.row(stack_id, "a").handle)
     service.live(120.0)
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     service.live(60.0)
     assert statuses(service) == ["active", "active"]
@@ -105,9 +105,9 @@ def test_resuming_brings_back_what_vanished_meanwhile() -> None:
 
 def test_a_resumed_stack_is_healed_and_updated_as_before() -> None:
     service, stack_id = made({"srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     service.rest()
     service.cloud.vanish(service.servers()[0])
     service.live(120.0)
@@ -118,10 +118,10 @@ def test_a_resumed_stack_is_healed_and_updated_as_before() -> None:
 
 def test_a_suspended_stack_is_not_updated_nor_converged_but_deleted() -> None:
     service, stack_id = made({"srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
     assert refusal(service.update, stack_id, {"srv": server()}) == "400 NotSupported"
-    assert refusal(asks(service).converge, stack_id) == "400 NotSupported"
+    assert refusal(service.actions.converge, stack_id) == "400 NotSupported"
     service.delete(stack_id)
     assert rested(service, stack_id) == "DELETE_COMPLETE"
     assert service.servers() == []
@@ -129,14 +129,14 @@ def test_a_suspended_stack_is_not_updated_nor_converged_but_deleted() -> None:
 
 def test_a_checked_stack_stays_suspended() -> None:
     service, stack_id = made({"srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     assert rested(service, stack_id) == "CHECK_COMPLETE"
     service.live(120.0)
     assert statuses(service) == ["suspended"]
     assert refusal(service.update, stack_id, {"srv": server()}) == "400 NotSupported"
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     assert statuses(service) == ["active"]
 
@@ -144,11 +144,11 @@ def test_a_checked_stack_stays_suspended() -> None:
 def test_a_server_that_is_locked_by_others_cannot_be_suspended_until_they_unlock_it() -> None:
     service, stack_id = made({"srv": server()})
     service.cloud.change(service.servers()[0], locked=True)
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_FAILED"
     assert "is locked" in service.stack(stack_id).reason
     service.cloud.change(service.servers()[0], locked=False)
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_COMPLETE"
     assert statuses(service) == ["suspended"]
 
@@ -157,10 +157,10 @@ def test_what_failed_before_is_not_suspended() -> None:
     service, stack_id = made({"srv": server()})
     service.update(stack_id, {"srv": server(), "t": double(fail=True)})
     assert rested(service, stack_id) == "UPDATE_FAILED"
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_FAILED"
     assert "resources.t: State CREATE_FAILED invalid for suspend" in service.stack(stack_id).reason
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     assert service.states(stack_id)["t"] == "CREATE_FAILED"
 
@@ -177,7 +177,7 @@ def test_what_was_replaced_is_not_suspended_in_the_place_of_what_could_not_be_ma
     service.live(30.0)
     replaced, unmade = sorted(service.rows(stack_id), key=lambda row: row.born)
     assert (replaced.status, replaced.replaced_by, unmade.action) == ("FAILED", unmade.key, "CREATE")
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_FAILED"
     assert "resources.vol: State CREATE_FAILED invalid for suspend" in service.stack(stack_id).reason
 
@@ -185,13 +185,13 @@ def test_what_was_replaced_is_not_suspended_in_the_place_of_what_could_not_be_ma
 def test_while_something_else_goes_on_a_stack_is_not_suspended() -> None:
     service = Service(Weather(build_s=30.0))
     stack_id = service.create({"srv": server()})
-    assert refusal(asks(service).begin, stack_id, Action.SUSPEND) == "409 ActionInProgress"
+    assert refusal(service.actions.begin, stack_id, Action.SUSPEND) == "409 ActionInProgress"
 
 
 def test_the_newest_wish_wins_while_a_stack_is_suspended() -> None:
     service, stack_id = made({"a": server(), "b": server(metadata={"of": {"get_resource": "a"}})})
-    asks(service).begin(stack_id, Action.SUSPEND)
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.RESUME)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     assert statuses(service) == ["active", "active"]
 
@@ -201,10 +201,10 @@ def test_trouble_of_the_cloud_holds_suspending_up_only() -> None:
     stack_id = service.create({name: server() for name in "abcd"})
     service.rest(3000.0)
     for _ in range(3):
-        asks(service).begin(stack_id, Action.SUSPEND)
+        service.actions.begin(stack_id, Action.SUSPEND)
         service.rest(3000.0)
         assert (service.state(stack_id), statuses(service)) == ("SUSPEND_COMPLETE", ["suspended"] * 4)
-        asks(service).begin(stack_id, Action.RESUME)
+        service.actions.begin(stack_id, Action.RESUME)
         service.rest(3000.0)
         assert (service.state(stack_id), statuses(service)) == ("RESUME_COMPLETE", ["active"] * 4)
 
@@ -220,11 +220,11 @@ def test_alarms_are_switched_off_while_suspended_but_for_those_that_are_off_anyw
         things = service.cloud.things("alarm")
         return {name: things[service.row(stack_id, name).handle]["enabled"] for name in ("on", "off")}
 
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_COMPLETE"
     service.live(120.0)
     assert enabled() == {"on": False, "off": False}
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     assert rested(service, stack_id) == "RESUME_COMPLETE"
     service.live(120.0)
     assert enabled() == {"on": True, "off": False}
@@ -233,10 +233,10 @@ def test_alarms_are_switched_off_while_suspended_but_for_those_that_are_off_anyw
 def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_resumed_too() -> None:
     """The nested stack hears of the suspension only, since an update overtakes the resumption."""
     service, stack_id = made({"grp": group(1), "srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     while service.child().action != "SUSPEND":
         run_pass(service.reconciler, service.claim())
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     service.stack_service.update(stack_id, StackRequest(template({"grp": group(1), "srv": server(flavor="large")})))
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -246,10 +246,10 @@ def test_what_was_being_suspended_while_its_stack_was_resumed_and_updated_is_res
 
 def left_asleep(service: Service, stack_id: str) -> None:
     """The nested stack hears of the suspension only, since an update overtakes the resumption, and fails."""
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     while service.child().action != "SUSPEND":
         run_pass(service.reconciler, service.claim())
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     environment = {"resource_registry": {"resources": {"srv": {"restricted_actions": ["update", "replace"]}}}}
     wanted = template({"grp": group(1), "srv": server(metadata={"v": "2"})})
     service.stack_service.update(stack_id, StackRequest(wanted, environment=environment))
@@ -265,17 +265,17 @@ def test_a_nested_stack_is_resumed_too_where_the_update_that_overtook_that_has_f
     assert (service.child().action, service.child().status) == ("RESUME", "COMPLETE")
 
 
-def test_a_nested_stack_that_sleeps_on_with_convergence_switched_off_is_told_and_woken_by_the_next_update() -> None:
+def test_a_nested_stack_that_sleeps_on_with_convergence_switched_off_is_reported_and_woken_by_the_next_update() -> None:
     service, stack_id = made({"grp": group(1), "srv": server()})
-    asks(service).switch(stack_id, ConvergenceSettings({"converge": False}))
+    service.actions.switch(stack_id, ConvergenceSettings({"converge": False}))
     left_asleep(service, stack_id)
-    asks(service).begin(stack_id, Action.CHECK)
+    service.actions.begin(stack_id, Action.CHECK)
     service.rest()
     assert (service.child().action, service.child().suspended) == ("CHECK", True)
     with service.db.read() as tx:
         asking = Explainer(tx, graphs.DesiredGraphs(), service.clock.now())
-        (told,) = [each for each in asking.of_resource(service.stack(stack_id), "grp") if each.path == ("grp",)]
-    assert told.explanation.reason == "its stack is suspended; convergence is switched off"
+        (found,) = [each for each in asking.of_resource(service.stack(stack_id), "grp") if each.path == ("grp",)]
+    assert found.explanation.reason == "its stack is suspended; convergence is switched off"
     service.update(stack_id, {"grp": group(1), "srv": server(metadata={"v": "2"})}, environment={})
     assert rested(service, stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active", "active"]
@@ -284,10 +284,10 @@ def test_a_nested_stack_that_sleeps_on_with_convergence_switched_off_is_told_and
 def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_overtakes_that() -> None:
     """Found by the simulation (seed 30202821): the update was complete without it."""
     service, stack_id = made({"srv": server(metadata={"v": "1"})})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
     service.cloud.weather.faults = Faults(refused=1.0)
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     service.live(3.0)
     assert service.states(stack_id) == {"srv": "RESUME_IN_PROGRESS"}
     service.cloud.weather.faults = Faults()
@@ -308,7 +308,7 @@ def test_what_differs_when_it_is_found_while_its_stack_is_asked_for_something_el
     (made,) = service.cloud.things("volume")
     service.cloud.change(made, description="by hand")
     service.cloud.weather.faults = Faults()
-    asks(service).begin(stack_id, action)
+    service.actions.begin(stack_id, action)
     service.rest()
     service.live(1.0)
     assert [thing["description"] for thing in service.cloud.things("volume").values()] == ["mine"]
@@ -319,9 +319,9 @@ def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(mo
     """Those, too, that the update does not change."""
     monkeypatch.setattr(members, "MEMBERS_PER_SHARD", 2)
     service, stack_id = made({"grp": group(5), "srv": server()})
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
-    asks(service).begin(stack_id, Action.RESUME)
+    service.actions.begin(stack_id, Action.RESUME)
     service.stack_service.update(stack_id, StackRequest(template({"grp": group(5), "srv": server(flavor="large")})))
     assert rested(service, stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active"] * 6
@@ -331,22 +331,22 @@ def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(mo
 def test_a_suspended_nested_stack_that_was_kept_is_resumed_by_itself(verb: str) -> None:
     service, stack_id = made({"grp": {**group(2), "deletion_policy": "Retain"}, "srv": server()})
     child = service.child().id
-    asks(service).begin(stack_id, Action.SUSPEND)
+    service.actions.begin(stack_id, Action.SUSPEND)
     assert rested(service, stack_id) == "SUSPEND_COMPLETE"
-    assert refusal(asks(service).begin, child, Action.RESUME) == "400 NotSupported"
+    assert refusal(service.actions.begin, child, Action.RESUME) == "400 NotSupported"
     if verb == "delete":
         service.delete(stack_id)
     else:  # before the nested stack hears that it is resumed
-        asks(service).begin(stack_id, Action.RESUME)
+        service.actions.begin(stack_id, Action.RESUME)
         service.update(stack_id, {"srv": server()})
     assert rested(service, stack_id) == f"{verb.upper()}_COMPLETE"
     service.cloud.vanish(service.row(child, "0").handle)
     service.live(120.0)
     assert service.state(child) == "SUSPEND_COMPLETE"
-    asks(service).begin(child, Action.RESUME)
+    service.actions.begin(child, Action.RESUME)
     assert rested(service, child) == "RESUME_COMPLETE"
     service.live(60.0)
     assert set(statuses(service)) == {"active"}
     assert service.state(child) == "RESUME_COMPLETE"
-    asks(service).begin(child, Action.SUSPEND)
+    service.actions.begin(child, Action.SUSPEND)
     assert rested(service, child) == "SUSPEND_COMPLETE"

@@ -64,7 +64,7 @@ def test_a_changed_property_reaches_the_nested_stack() -> None:
     assert [each["description"] for each in service.cloud.things("volume").values()] == ["green"]
 
 
-def test_a_failure_inside_is_told_with_its_path() -> None:
+def test_a_failure_inside_is_reported_with_its_path() -> None:
     text = INNER.replace("outputs:", "  bad: {type: OS::Heat::TestResource, properties: {fail: true}}\noutputs:")
     service, stack_id = created({"inner": inner()}, text)
     assert service.state(stack_id) == "CREATE_FAILED"
@@ -161,7 +161,7 @@ def test_a_nested_template_may_be_cfn() -> None:
     assert service.row(stack_id, "reader").properties["value"] == "red-red-store"
 
 
-def test_a_mistake_in_a_nested_cfn_template_is_told_in_its_words() -> None:
+def test_a_mistake_in_a_nested_cfn_template_is_reported_in_its_words() -> None:
     with pytest.raises(Rejected, match=r"resources\.inner.*Resources\.disk\.Properties.*Unknown Property sice"):
         created({"inner": inner()}, CFN.replace("      size:", "      sice:"))
 

@@ -41,7 +41,7 @@ def spans() -> Iterator[Spans]:
     tracing.stop()
 
 
-def told(span: ReadableSpan, name: str) -> object:
+def attribute(span: ReadableSpan, name: str) -> object:
     return (span.attributes or {}).get(f"homeostat.{name}")
 
 
@@ -49,13 +49,13 @@ def is_child(span: ReadableSpan, parent: ReadableSpan) -> bool:
     return span.parent is not None and span.parent.span_id == parent.context.span_id
 
 
-def test_a_pass_tells_what_it_was_about_and_how_it_ended(spans: Spans) -> None:
+def test_a_span_says_what_a_pass_was_about_and_how_it_ended(spans: Spans) -> None:
     service = Service()
     stack_id = service.create({"a": server()})
     last = spans()["pass"][-1]
-    assert told(last, "stack.id") == stack_id
-    assert [told(last, name) for name in ("shard", "revision", "stack", "outcome")] == [0, 1, "web", "done"]
-    assert isinstance(told(last, "epoch"), int)
+    assert attribute(last, "stack.id") == stack_id
+    assert [attribute(last, name) for name in ("shard", "revision", "stack", "outcome")] == [0, 1, "web", "done"]
+    assert isinstance(attribute(last, "epoch"), int)
 
 
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)], ids=["one thread", "side by side"])
@@ -63,19 +63,19 @@ def test_batches_and_calls_belong_to_their_pass(spans: Spans, executor: ThreadPo
     Service(pool=executor).create({"a": server(), "b": server(), "c": volume()})
     (passed, *_) = [each for each in spans()["pass"] if any(is_child(one, each) for one in spans()["perform"])]
     batches = [each for each in spans()["perform"] if is_child(each, passed)]
-    assert {(told(each, "verb"), told(each, "kind"), told(each, "count")) for each in batches} == {
+    assert {(attribute(each, "verb"), attribute(each, "kind"), attribute(each, "count")) for each in batches} == {
         ("create", "server", 2),
         ("create", "volume", 1),
     }
     for batch in batches:
         (call,) = [each for each in spans()["call"] if is_child(each, batch)]
-        assert told(call, "kind") == told(batch, "kind")
+        assert attribute(call, "kind") == attribute(batch, "kind")
 
 
-def test_what_a_cloud_refuses_is_told(spans: Spans) -> None:
+def test_a_refusal_of_a_cloud_is_in_its_span(spans: Spans) -> None:
     Service(Weather(faults=Faults(refused=1.0))).create({"a": server()})
     batch = spans()["perform"][0]
-    assert (told(batch, "errors"), told(batch, "error")) == (1, "Transient: the cloud is busy")
+    assert (attribute(batch, "errors"), attribute(batch, "error")) == (1, "Transient: the cloud is busy")
 
 
 def test_a_call_that_fails_is_an_error(spans: Spans) -> None:
@@ -92,8 +92,8 @@ def test_a_round_of_looking_has_a_span_only_if_it_looks(spans: Spans) -> None:
     service.create({"a": server()})
     service.live(2.0)
     first = spans()["round"][0]
-    assert told(first, "shards") == 1
-    assert any(is_child(each, first) and told(each, "verb") == "observe" for each in spans()["call"])
+    assert attribute(first, "shards") == 1
+    assert any(is_child(each, first) and attribute(each, "verb") == "observe" for each in spans()["call"])
 
 
 def test_a_request_goes_on_with_the_trace_of_its_caller_and_names_the_stack(spans: Spans) -> None:
@@ -107,9 +107,9 @@ def test_a_request_goes_on_with_the_trace_of_its_caller_and_names_the_stack(span
     stack_id = answer.json()["stack"]["id"]
     created, missing = (each for found in spans().values() for each in found if each.name.startswith(("POST", "GET")))
     assert f"{created.context.trace_id:032x}" == CALLER.split("-")[1]
-    assert told(created, "stack.id") == stack_id
-    assert told(missing, "stack.id") == "00000000-0000-4000-8000-000000000000"
-    assert str(told(created, "request.id")).startswith("req-")
+    assert attribute(created, "stack.id") == stack_id
+    assert attribute(missing, "stack.id") == "00000000-0000-4000-8000-000000000000"
+    assert str(attribute(created, "request.id")).startswith("req-")
     assert [(each.attributes or {})["http.response.status_code"] for each in (created, missing)] == [201, 404]
     assert "stacks" in created.name
 
@@ -180,5 +180,5 @@ def test_spans_arrive_at_an_otlp_receiver(receiver: Receiver, name: str, monkeyp
     sent = [span for group in groups for scope in group.scope_spans for span in scope.spans]
     passes = [span for span in sent if span.name == "pass"]
     assert passes
-    told = {each.key: each.value.string_value for each in passes[0].attributes}
-    assert told["homeostat.stack.id"] == stack_id
+    attribute = {each.key: each.value.string_value for each in passes[0].attributes}
+    assert attribute["homeostat.stack.id"] == stack_id

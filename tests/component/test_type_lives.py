@@ -16,7 +16,7 @@ from homeostat.resources.registry import types
 from homeostat.resources.schema import ValueType
 from tests.component.running import PROJECT, Service
 from tests.unit.resources.resource_cases import thing
-from tests.unit.resources.type_values import LIVING, OUTSIDE, changed, fixed, given, refixed
+from tests.unit.resources.type_values import LIVING, OUTSIDE, changed, example, fixed, refixed
 
 PATIENCE_S = 120.0
 
@@ -48,13 +48,13 @@ def tell_handle(service: Service, stack_id: str) -> None:
     if handle.type == "OS::Heat::WaitConditionHandle":
         service.signal(stack_id, "other")
         return
-    told = {"Status": "SUCCESS", "UniqueId": str(service.clock.time), "Data": "", "Reason": ""}
-    service.put(service.seen(stack_id, "other")["url"], told if handle.type.startswith("AWS") else {})
+    data = {"Status": "SUCCESS", "UniqueId": str(service.clock.time), "Data": "", "Reason": ""}
+    service.put(service.seen(stack_id, "other")["url"], data if handle.type.startswith("AWS") else {})
 
 
 def tell_deployment(service: Service, stack_id: str) -> None:
     """Also those of a group, which are in a stack of their own."""
-    for each in service.kept("software_deployment"):
+    for each in service.records_of("software_deployment"):
         if each.object["status"] == Status.IN_PROGRESS:
             service.signals.native(PROJECT, each.kind, each.id, {"deploy_status_code": 0})
     service.work()
@@ -73,7 +73,7 @@ class Life:
     def __init__(self, name: str) -> None:
         self.name = name
         self.service = Service(cloud=lambda clock: Watched(clock.now))
-        self.id = self.service.create(self.template(given(name)), files=examples.FILES)
+        self.id = self.service.create(self.template(example(name)), files=examples.FILES)
         self.rest()
 
     def template(self, properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Life:
         """What the cloud has."""
         return self.service.cloud.things(types()[self.name].kind)[self.handle]
 
-    def lives(self) -> str:
+    def check_live(self) -> str:
         """It is there, and as it should be. Gives its handle."""
         states = {each for each in self.service.states(self.id).values() if not each.endswith("_COMPLETE")}
         reasons = {row.name: row.reason for row in self.service.rows(self.id)}
@@ -162,16 +162,16 @@ def unlike(life: Life, properties: Mapping[str, Any]) -> dict[str, Any]:
 def test_it_is_made_and_left_alone_and_changed_and_removed(name: str) -> None:
     life = Life(name)
     kind = types()[name]
-    handle = life.lives()
+    handle = life.check_live()
     if name in OUTSIDE:
         assert misshapen(life) == {}
-    assert life.update(given(name)) == []
-    assert (life.lives() == handle) is not kind.renewed
+    assert life.update(example(name)) == []
+    assert (life.check_live() == handle) is not kind.renewed
     handle, wanted = life.handle, changed(name)
     calls = life.update(wanted)
-    assert (life.lives() == handle) is not kind.renewed
+    assert (life.check_live() == handle) is not kind.renewed
     if name in OUTSIDE:
-        assert calls == ([f"update {kind.kind}"] if wanted != given(name) else [])
+        assert calls == ([f"update {kind.kind}"] if wanted != example(name) else [])
         assert unlike(life, wanted) == {}
     life.service.delete(life.id)
     life.rest()
@@ -183,9 +183,9 @@ def test_it_is_made_and_left_alone_and_changed_and_removed(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in LIVING if fixed(name)])
 def test_a_change_of_what_is_fixed_replaces_it(name: str) -> None:
     life = Life(name)
-    before = life.lives()
+    before = life.check_live()
     life.update(refixed(name))
-    assert life.lives() != before
+    assert life.check_live() != before
     assert len([row for row in life.service.rows(life.id) if row.name == "it"]) == 1
     if name in OUTSIDE:
         assert before not in life.service.cloud.things()

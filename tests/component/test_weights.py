@@ -141,7 +141,7 @@ def test_outputs_of_nested_stacks_that_double_fail_where_they_become_too_much() 
     assert service.state(stack_id) == "DELETE_COMPLETE"
 
 
-def test_what_a_nested_stack_tells_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_attributes_of_a_nested_stack_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of its members is light enough."""
     monkeypatch.setattr(attributes, "SHOWN_MAX", LIMIT)
     member = value("x" * 9_000)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import StackActions
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.builtin import sessions
 from homeostat.convergence import snapshot_end
@@ -28,9 +27,9 @@ outputs: {{text: {{value: "{LARGE}"}}}}
 @pytest.fixture
 def found() -> Iterator[list[str]]:
     """What is done in write turns and should not be."""
-    told: list[str] = []
-    with turns.watched(told.append):
-        yield told
+    begun: list[str] = []
+    with turns.watched(begun.append):
+        yield begun
 
 
 def heavy(size: int = 1) -> dict[str, Any]:
@@ -81,11 +80,10 @@ def test_nothing_large_is_written_out_when_a_change_goes_wrong(found: list[str])
 def test_nothing_large_is_written_out_when_a_stack_is_asked_again(found: list[str]) -> None:
     service = Service()
     stack_id = made(service)
-    asks = StackActions(service.db, 600.0)
-    asks.converge(stack_id)
+    service.actions.converge(stack_id)
     service.rest()
     for action in (Action.CHECK, Action.SUSPEND, Action.RESUME):
-        asks.begin(stack_id, action)
+        service.actions.begin(stack_id, action)
         service.rest()
     assert service.state(stack_id) == "RESUME_COMPLETE"
     assert found == []
@@ -131,9 +129,9 @@ def test_nothing_large_is_written_out_when_a_snapshot_is_taken(found: list[str])
         kept = snapshots.get(tx, stack_id, snapshot_id)
     assert kept is not None
     assert kept.status == "COMPLETE"
-    told = kept.data["resources"]
-    assert told["a"]["metadata"] == {"large": LARGE}
-    assert told["nested"]["resources"]["inner"]["status"] == "COMPLETE"
+    begun = kept.data["resources"]
+    assert begun["a"]["metadata"] == {"large": LARGE}
+    assert begun["nested"]["resources"]["inner"]["status"] == "COMPLETE"
 
 
 def test_a_snapshot_of_a_large_stack_names_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +161,7 @@ def test_what_the_service_keeps_itself_is_written_out_a_little_at_a_time(monkeyp
         service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert found == []
-    assert [each.object["name"] for each in service.kept(DEPLOYED)] == [LARGE[1:]] * 10
+    assert [each.object["name"] for each in service.records_of(DEPLOYED)] == [LARGE[1:]] * 10
 
 
 def deployed(name: str) -> dict[str, Any]:

@@ -232,8 +232,8 @@ def test_an_address_means_a_file_of_the_folder(tmp_path: Path) -> None:
     resources = "\n".join(f"  {name}: {{type: {url!r}}}" for name, url in addresses.items())
     (tmp_path / "me+mine/top.yaml").write_text(hot(resources))
     (top,) = Corpus(tmp_path).cases("top")
-    told = {name: "OS::Nova::Server" in top.files[url] for name, url in addresses.items()}
-    assert told == {"a": True, "b": True, "c": True, "d": False}
+    servers = {name: "OS::Nova::Server" in top.files[url] for name, url in addresses.items()}
+    assert servers == {"a": True, "b": True, "c": True, "d": False}
 
 
 def test_numbers_are_numbers_wherever_they_stand() -> None:

@@ -1,5 +1,8 @@
 """Every adapter keeps to the definitions of kinds (`homeostat.kinds`): fields, status words and operations."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from tests.contract.test_clouds import BUILDING, CASES, Subject, others, present, subject
 from tests.contract.test_records import CONFIG, cloud, owned
@@ -50,7 +53,11 @@ def test_records_fit_the_definitions_of_their_kinds(database: Database) -> None:
     owned(database, "handle", "wait", "config", "policy", "user", "key", "server", "apply")
     records = cloud(database)
     handle = {"name": "h", "form": "native", "transport": "TOKEN_SIGNAL"}
-    made = {"signal_handle": handle, "software_config": CONFIG, "scaling_policy": {"name": "p"}}
+    made: dict[str, Mapping[str, Any]] = {
+        "signal_handle": handle,
+        "software_config": CONFIG,
+        "scaling_policy": {"name": "p"},
+    }
     made |= {"iam_user": {"name": "u"}, "access_key": {"name": "k", "user": "u"}}
     made |= {"deployed_server": {"name": "s", "transport": "POLL_SERVER_CFN"}}
     keys = ("handle", "config", "policy", "user", "key", "server")

@@ -42,7 +42,7 @@ class Subject:
         """Ask, and wait until it is complete or failed."""
         present(self.snapshot(kind, handle, token))
         self.until(kind, handle, lambda seen: status_of(seen, token) in ("available", "error"))
-        return told(self.look(kind, handle), token)
+        return snapshot_in(self.look(kind, handle), token)
 
     def look(self, kind: str, handle: str) -> Observation:
         return self.cloud.observe(kind, [handle])[0]
@@ -61,12 +61,12 @@ def present(answer: Answer) -> Observation:
     return answer
 
 
-def told(seen: Observation, token: str) -> dict[str, Any]:
+def snapshot_in(seen: Observation, token: str) -> dict[str, Any]:
     return next((each for each in seen.properties.get("snapshots", ()) if each["token"] == token), {})
 
 
 def status_of(seen: Observation, token: str) -> str:
-    return str(told(seen, token).get("status", ""))
+    return str(snapshot_in(seen, token).get("status", ""))
 
 
 def local(path: Path) -> Iterator[Subject]:
@@ -99,7 +99,7 @@ def here(tmp_path: Path) -> Iterator[Subject]:
 
 @pytest.mark.parametrize("kind", sorted(SPECS))
 class TestSnapshot:
-    def test_the_thing_tells_of_it(self, subject: Subject, kind: str) -> None:
+    def test_the_thing_lists_its_snapshot(self, subject: Subject, kind: str) -> None:
         handle = subject.make(kind)
         assert "snapshots" not in subject.look(kind, handle).properties
         snapshot = subject.taken(kind, handle, "t-2")
@@ -236,7 +236,7 @@ def test_a_server_starts_from_the_image_of_another(here: Subject) -> None:
     assert not (root(here) / "servers" / again / "root" / "pipe").exists()
 
 
-def test_a_copy_that_was_lost_with_its_maker_is_not_told_of_and_begun_anew(here: Subject) -> None:
+def test_a_copy_that_was_lost_with_its_maker_is_not_listed_and_begun_anew(here: Subject) -> None:
     handle = here.make("volume")
     (data(here, handle) / "file").write_text("data")
     snapshot = here.taken("volume", handle, "t-2")
@@ -258,7 +258,7 @@ def _fields(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
-def test_what_cannot_be_copied_is_told_as_a_fault(here: Subject) -> None:
+def test_what_cannot_be_copied_is_a_fault(here: Subject) -> None:
     handle = here.make("volume")
     data(here, handle).rmdir()
     snapshot = here.taken("volume", handle, "t-2")

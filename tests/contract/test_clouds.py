@@ -244,8 +244,8 @@ def test_update_in_place(subject: Subject, kind: str) -> None:
     answer = present(subject.cloud.update(kind, [Change(handle, spec, tuple(CASES[kind].change))])[0])
     assert answer.handle == handle
     seen = subject.until_built(kind, handle)
-    told = {name: value for name, value in CASES[kind].change.items() if name not in NOT_TOLD}
-    assert {name: seen.properties[name] for name in told} == told
+    changed = {name: value for name, value in CASES[kind].change.items() if name not in NOT_TOLD}
+    assert {name: seen.properties[name] for name in changed} == changed
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -349,7 +349,7 @@ def test_a_locked_server_stays_as_it_is(subject: Subject) -> None:
     assert (seen["status"], seen["locked"]) == ("active", True)
 
 
-def test_an_operation_nobody_knows_is_refused(subject: Subject) -> None:
+def test_an_unknown_operation_is_refused(subject: Subject) -> None:
     (refused,) = subject.cloud.operate("server", [Operation(subject["server"], "dance")])
     assert isinstance(refused, Terminal)
 
@@ -435,7 +435,7 @@ def test_a_name_that_several_things_have_is_refused(subject: Subject) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [("image", "cirros"), ("flavor", "m1.tiny"), ("network", "public")])
-def test_what_nobody_made_is_resolved_too(subject: Subject, kind: str, name: str) -> None:
+def test_what_was_there_before_is_resolved_too(subject: Subject, kind: str, name: str) -> None:
     (found,) = subject.cloud.resolve(kind, [name])
     assert found is not None
     assert subject.cloud.resolve(kind, [found, "no-such-thing"]) == [found, None]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
+from tests.contract.local_things import made
 from tests.contract.store_cases import LONG_S, add_stack, claim, come_to_rest, resource
 
 from homeostat.cli import doctor, reports
@@ -31,7 +32,7 @@ def checks(db: Database, cloud: Path | None = None) -> dict[str, Check]:
     return {check.name: check for check in examine(db, cloud)}
 
 
-def troubles(db: Database, cloud: Path | None = None) -> dict[str, Level]:
+def findings(db: Database, cloud: Path | None = None) -> dict[str, Level]:
     return {name: check.level for name, check in checks(db, cloud).items() if check.level is not Level.OK}
 
 
@@ -65,13 +66,13 @@ def test_a_service_at_rest_is_well(database: Database, tmp_path: Path) -> None:
 # -- the database ------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_database_is_told_from_one_of_this_version(database_url: str) -> None:
+def test_an_empty_database_is_not_taken_for_one_of_this_version(database_url: str) -> None:
     db = Database(database_url, time.time)
     if not db.missing_file:
-        assert troubles(db) == {"schema": Level.FAIL}
+        assert findings(db) == {"schema": Level.FAIL}
         assert "nothing" in checks(db)["schema"].found
     db.migrate()
-    assert troubles(db) == {}
+    assert findings(db) == {}
     with db.write() as tx:
         tx.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     assert "start the service" in checks(db)["schema"].remedy
@@ -108,7 +109,7 @@ def test_clocks_that_disagree(postgresql_database_url: str, monkeypatch: pytest.
     db = Database(postgresql_database_url, time.time)
     db.migrate()
     real = time.time
-    monkeypatch.setattr(doctor.time, "time", lambda: real() - 90.0)
+    monkeypatch.setattr(time, "time", lambda: real() - 90.0)
     found = checks(db)["clocks"]
     assert (found.level, found.found) == (Level.WARN, "the database is 90.0 s ahead of this machine")
     db.close()
@@ -123,12 +124,12 @@ def register(db: Database, name: str, silent_s: float = -LONG_S) -> None:
 # -- work --------------------------------------------------------------------------------------------------------------
 
 
-def test_work_that_nobody_takes_up(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_without_workers(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "LAG_S", LONG_S)
     add_stack(database, "fresh", at=time.time())
-    assert troubles(database) == {}
+    assert findings(database) == {}
     add_stack(database, "old", at=time.time() - 2 * LONG_S)
-    assert troubles(database) == {"board": Level.WARN}
+    assert findings(database) == {"board": Level.WARN}
     assert checks(database)["board"].found.startswith("2 shards wait for a worker, one of them for 6")
 
 
@@ -137,7 +138,7 @@ def test_work_in_hand_does_not_wait(database: Database) -> None:
     claim(database, stack_id, owner="host:1", at=time.time(), lease_s=LONG_S)
     register(database, "host:1")
     register(database, "host:2")
-    assert troubles(database) == {}
+    assert findings(database) == {}
     found = checks(database)["workers"].found
     assert found == "host:1 (1.0, board sql) owns 1 shards; host:2 (1.0, board sql) owns 0 shards"
 
@@ -145,7 +146,7 @@ def test_work_in_hand_does_not_wait(database: Database) -> None:
 def test_a_worker_that_died_is_named(database: Database) -> None:
     register(database, "host:1", silent_s=200.0)
     register(database, "host:2")
-    assert troubles(database) == {"workers": Level.WARN}
+    assert findings(database) == {"workers": Level.WARN}
     assert checks(database)["workers"].found.startswith("died: host:1, 2")
 
 
@@ -164,20 +165,20 @@ def test_a_shard_set_aside_is_shown_with_its_reason(database: Database) -> None:
     lease = claim(database, stack_id, at=time.time() + 1)
     with database.write() as tx:
         leases.set_aside(tx, lease, "KeyError('x')", time.time() + LONG_S)
-    assert troubles(database) == {"bugs": Level.FAIL}
+    assert findings(database) == {"bugs": Level.FAIL}
     assert "web (p-web) shard 0: KeyError('x')" in checks(database)["bugs"].found
 
 
-def test_a_sink_that_cannot_be_told(database: Database) -> None:
+def test_a_sink_that_cannot_be_reached(database: Database) -> None:
     stack_id = asleep(database)
     with database.write() as tx:
         event_sinks.set_sinks(
             tx, stack_id, [{"type": "webhook", "url": "https://hooks.example.com/", "secret": "word"}]
         )
-    assert troubles(database) == {}
+    assert findings(database) == {}
     with database.write() as tx:
         tx.execute(update(schema.event_sink).values(failures=3, failing_since=time.time() - 60, reason="no answer"))
-    assert troubles(database) == {"event sinks": Level.WARN}
+    assert findings(database) == {"event sinks": Level.WARN}
     found = checks(database)["event sinks"].found
     assert found.startswith("not delivered: webhook of web (p-web) for 6")
     assert found.endswith(" s: no answer")
@@ -190,11 +191,11 @@ def test_locks(database: Database) -> None:
         come_to_rest(database, tx, stack_id, 0, 1)
         locks.lock(database, tx, stack_id, {"level": "all", "owner": "ann", "reason": "disks"}, lambda _: True, 60.0)
     assert checks(database)["locks"].found == "web (p-web) is locked by ann (disks)"
-    assert troubles(database) == {}
+    assert findings(database) == {}
     with database.write() as tx:
         failed = {"status": "FAILED", "reason": "srv: the cloud says no"}
         tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(failed))
-    assert troubles(database) == {"locks": Level.WARN}
+    assert findings(database) == {"locks": Level.WARN}
     assert checks(database)["locks"].found == "half done: web (p-web), LOCK_FAILED: srv: the cloud says no"
 
 
@@ -203,16 +204,16 @@ def test_a_stack_past_its_deadline(database: Database) -> None:
     for deadline, expected in ((time.time() + LONG_S, {}), (time.time() - 60, {"deadlines": Level.WARN})):
         with database.write() as tx:
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deadline=deadline))
-        assert troubles(database) == expected
+        assert findings(database) == expected
 
 
 def test_many_deleted_stacks_call_for_a_purge(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     stack_id = asleep(database)
-    assert troubles(database) == {}
+    assert findings(database) == {}
     with database.write() as tx:
         tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deleted_at=1.0))
     monkeypatch.setattr(doctor, "DELETED_MAX", 0)
-    assert troubles(database) == {"rows": Level.WARN}
+    assert findings(database) == {"rows": Level.WARN}
     assert "homeostat purge" in checks(database)["rows"].remedy
 
 
@@ -232,12 +233,12 @@ def test_things_and_rows_that_lack_each_other(database: Database, tmp_path: Path
     root = tmp_path / "cloud"
     cloud = LocalCloud(root)
     stack_id = asleep(database)
-    [volume] = cloud.create("volume", [Creation("key-1", {"size": 1})])
-    assert troubles(database, root) == {"things without rows": Level.WARN}
+    volume = made(cloud, "volume", size=1)
+    assert findings(database, root) == {"things without rows": Level.WARN}
     steady_row(database, stack_id, volume.handle)
-    assert troubles(database, root) == {}
+    assert findings(database, root) == {}
     cloud.delete("volume", [volume.handle])
-    assert troubles(database, root) == {"rows without things": Level.WARN}
+    assert findings(database, root) == {"rows without things": Level.WARN}
     assert checks(database, root)["rows without things"].found == f"disk of stack {stack_id}"
     cloud.destroy()
 
@@ -246,8 +247,7 @@ def test_what_was_kept_is_no_leftover(database: Database, tmp_path: Path) -> Non
     root = tmp_path / "cloud"
     cloud = LocalCloud(root)
     asleep(database)
-    intents = [Creation("k-1", {"size": 1}), Creation("k-2", {"size": 1})]
-    kept, left = (each.handle for each in cloud.create("volume", intents))
+    kept, left = (made(cloud, "volume", token, size=1).handle for token in ("k-1", "k-2"))
     thing = Retained("p", "volume", kept, "id", "web", "disk", "kept, as its deletion policy says")
     with database.write() as tx:
         retained.add(database, tx, [thing, replace(thing, handle="of another cloud")], time.time())
@@ -264,14 +264,14 @@ def test_a_thing_that_is_looked_for_already_is_not_reported(database: Database, 
     cloud.create("volume", [Creation("key-1", {"size": 1})])
     with database.write() as tx:
         add(database, tx, [Orphan("key-1", "volume", "p")], time.time())
-    assert troubles(database, tmp_path / "cloud") == {}
+    assert findings(database, tmp_path / "cloud") == {}
     cloud.destroy()
 
 
 # -- secrets -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_encrypted_with_the_newest_key_is_told(database: Database) -> None:
+def test_what_is_not_encrypted_with_the_newest_key_is_reported(database: Database) -> None:
     database.use_keys(NO_KEYS)
     asleep(database, "plain")
     found = checks(database)["secrets"]
@@ -286,7 +286,7 @@ def test_what_is_not_encrypted_with_the_newest_key_is_told(database: Database) -
     assert "rotate --same-key" in found.remedy
 
 
-def test_lost_keys_are_told(database: Database) -> None:
+def test_lost_keys_are_reported(database: Database) -> None:
     asleep(database)
     database.use_keys(Keyring([b"x" * 64]))
     found = checks(database)["secrets"]

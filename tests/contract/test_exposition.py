@@ -108,7 +108,7 @@ def test_what_never_reaches_a_cloud_is_no_call(database: Database) -> None:
     assert numbers(database, "steps_total")["none", "create"] >= 1
 
 
-def test_what_sinks_were_told(database: Database) -> None:
+def test_deliveries_to_sinks_are_counted(database: Database) -> None:
     def counted() -> list[float]:
         names = ("events_told_total", "events_not_told_total", "events_given_up_total")
         return [numbers(database, name).get(("pigeon",), 0.0) for name in names]

@@ -26,7 +26,7 @@ KINDS = ("network", "volume", "security_group", "volume_snapshot")
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
+def root(tmp_path: Path) -> Path:
     return tmp_path / "cloud"
 
 
@@ -170,8 +170,8 @@ def test_an_error_of_the_file_system_is_no_answer(
         return call
 
     with monkeypatch.context() as broken:
-        broken.setattr(trees.os, "open", failing(os.open))
-        broken.setattr(trees.os, "stat", failing(os.stat))
+        broken.setattr(os, "open", failing(os.open))
+        broken.setattr(os, "stat", failing(os.stat))
         if what == "the record":
             seen = cloud.observe("volume", [disk, other])
             assert [each.presence for each in seen] == [Presence.UNKNOWN, Presence.PRESENT]
@@ -266,7 +266,7 @@ def test_a_directory_of_before_the_mark_is_taken_as_it_is(root: Path) -> None:
         assert presence(second, "volume", disk) is Presence.PRESENT
 
 
-def test_nothing_is_told_of_while_the_directory_is_away(cloud: LocalCloud, root: Path) -> None:
+def test_no_change_is_reported_while_the_directory_is_away(cloud: LocalCloud, root: Path) -> None:
     disk = volume(cloud)
     tree = trees.Tree(root)
     tree.recognise()

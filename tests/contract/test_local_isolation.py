@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,13 @@ from homeostat.clouds.port import Change
 pytestmark = pytest.mark.skipif(not landlock.version(), reason="this machine has no Landlock")
 SCRIPT = f"""#!{sys.executable} -IS
 import os, pathlib
-told = []
+noted = []
 def attempt(name, act):
     try:
         act()
-        told.append(name + " yes")
+        noted.append(name + " yes")
     except OSError as error:
-        told.append(name + " no")
+        noted.append(name + " no")
 private = pathlib.Path(os.environ["HOMEOSTAT_METADATA_PRIVATE"])
 service = os.environ["HOMEOSTAT_METADATA_SERVICE"]
 here = pathlib.Path.cwd().parent
@@ -39,7 +38,7 @@ attempt("read system", lambda: os.listdir("/usr"))
 attempt("write own disk", lambda: pathlib.Path("mine").write_text("data"))
 attempt("write temporary", lambda: open("/dev/shm/homeostat-test", "w").close())
 attempt("run programs", lambda: os.waitstatus_to_exitcode(os.system("/bin/true > /dev/null")))
-pathlib.Path("told").write_text("\\n".join(told))
+pathlib.Path("noted").write_text("\\n".join(noted))
 import time
 while not pathlib.Path("dev/vdb").exists():
     time.sleep(0.01)
@@ -48,7 +47,7 @@ while not pathlib.Path("dev/vdb").exists():
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[Path]:
+def state(tmp_path: Path) -> Path:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "keys").write_text("secret")
     (tmp_path / "state" / "homeostat.db").write_text("rows")
@@ -60,9 +59,9 @@ def test_user_data_does_not_reach_the_files_of_the_service(state: Path) -> None:
     try:
         metadata = {"private": str(state), "service": str(os.getpid())}
         web = made(cloud, "server", "s", name="web", image="cirros", user_data=SCRIPT, metadata=metadata)
-        told = state / "cloud" / "servers" / web.handle / "root" / "told"
-        until(lambda: told.exists() and told.read_text().count("\n") == 13)
-        found = dict(line.rsplit(" ", 1) for line in told.read_text().splitlines())
+        noted = state / "cloud" / "servers" / web.handle / "root" / "noted"
+        until(lambda: noted.exists() and noted.read_text().count("\n") == 13)
+        found = dict(line.rsplit(" ", 1) for line in noted.read_text().splitlines())
         kill = "yes" if landlock.version() < 6 else "no"
         expected = {
             **dict.fromkeys(("read key", "write key", "list state", "read database", "read others"), "no"),

@@ -74,7 +74,7 @@ def test_one_client_keeps_to_one_member_by_source(cloud: LocalCloud, webs: list[
 
 
 @pytest.mark.parametrize(("codes", "word"), [("200-204", "online"), ("301,302", "offline")])
-def test_a_health_monitor_tells_members_well_from_ill(
+def test_a_health_monitor_finds_unhealthy_members(
     cloud: LocalCloud, webs: list[dict[str, Any]], codes: str, word: str
 ) -> None:
     made_ = balanced(cloud, webs[:1])
@@ -87,7 +87,7 @@ def test_a_health_monitor_tells_members_well_from_ill(
     assert bool(got(made_["address"], 80)) is (word == "online")
 
 
-def test_members_that_die_are_told_of(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
+def test_members_that_die_are_noticed(cloud: LocalCloud, webs: list[dict[str, Any]]) -> None:
     made_ = balanced(cloud, webs)
     made(cloud, "health_monitor", pool=made_["pool"], type="TCP", delay=0, timeout=1, max_retries=2)
     until(lambda: seen(cloud, "pool_member", made_["web0"])["operating_status"] == "online")
@@ -126,7 +126,7 @@ def test_a_load_balancer_whose_members_are_all_dead_says_so(cloud: LocalCloud, w
         urllib.request.urlopen(f"http://{made_['address']}:80/", timeout=PATIENCE_S)
 
 
-def test_a_listener_without_members_says_that_nobody_is_there(cloud: LocalCloud) -> None:
+def test_a_listener_without_members_says_so(cloud: LocalCloud) -> None:
     made_ = balanced(cloud, [])
     with pytest.raises(urllib.error.HTTPError, match="503"):
         urllib.request.urlopen(f"http://{made_['address']}:80/", timeout=PATIENCE_S)

@@ -89,7 +89,8 @@ def test_a_subnet_without_pools_hands_out_all_but_the_gateway(cloud: LocalCloud)
     own = [{"start": "10.1.0.10", "end": "10.1.0.20"}]
     subnet = made(cloud, "subnet", network_id=network, cidr="10.1.0.0/24", gateway_ip="10.1.0.5", allocation_pools=own)
     assert subnet.properties["allocation_pools"] == own
-    for none in (None, []):
+    nothing: tuple[Any, ...] = (None, [])
+    for none in nothing:
         cloud.update("subnet", [Change(subnet.handle, {"allocation_pools": none}, ("allocation_pools",))])
         assert seen(cloud, "subnet", subnet.handle)["allocation_pools"] == [
             {"start": "10.1.0.1", "end": "10.1.0.4"},

@@ -113,7 +113,7 @@ def test_a_new_life_is_followed_from_its_first_look_on(cloud: LocalCloud, root: 
         assert watcher.followed == {ChangeNotice("server", old)}
 
 
-def test_what_a_process_tells_of_itself_is_seen_though_no_record_changes(cloud: LocalCloud, root: Path) -> None:
+def test_what_a_process_reports_is_seen_though_no_record_changes(cloud: LocalCloud, root: Path) -> None:
     network = made(cloud, "network", "net", name="net")
     subnet = made(cloud, "subnet", "subnet", name="subnet", network_id=network, cidr="10.9.0.0/24", ip_version=4)
     balancer = made(cloud, "load_balancer", "lb", name="lb", vip_subnet=subnet)

@@ -8,6 +8,7 @@ from tests.contract.store_cases import NOW, add_stack, at_once, claim, resource,
 from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.model.errors import Rejected, Superseded
 from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource
 from homeostat.planner.policies.unhealthy import mark_of
 from homeostat.store.database import Database
 from homeostat.store.shards import leases, shard_state
@@ -32,12 +33,12 @@ def made(database: Database, count: int = 1) -> str:
     return stack_id
 
 
-def say(database: Database, stack_id: str, said: MarkRequest, *targets: str) -> list[str]:
-    found = Marks(database).mark(stack_id, said, {f"[{place}]": each for place, each in enumerate(targets)})
+def mark(database: Database, stack_id: str, request: MarkRequest, *targets: str) -> list[str]:
+    found = Marks(database).mark(stack_id, request, {f"[{place}]": each for place, each in enumerate(targets)})
     return [each.state for each in found]
 
 
-def loaded(database: Database, stack_id: str, name: str = "r0") -> shard_state.Resource:
+def loaded(database: Database, stack_id: str, name: str = "r0") -> Resource:
     with database.read() as tx:
         (row,) = views.resources(tx, stack_id, [name])[0].values()
     return row
@@ -46,14 +47,14 @@ def loaded(database: Database, stack_id: str, name: str = "r0") -> shard_state.R
 def test_a_mark_is_kept_counted_and_wakes(database: Database) -> None:
     stack_id = made(database)
     before = shard_row(database, stack_id)
-    assert say(database, stack_id, MarkRequest(True, "it smells", "ann", "nose", 60.0), "hr0") == ["CHECK_FAILED"]
+    assert mark(database, stack_id, MarkRequest(True, "it smells", "ann", "nose", 60.0), "hr0") == ["CHECK_FAILED"]
     row, shard = loaded(database, stack_id), shard_row(database, stack_id)
-    mark = mark_of(row)
-    assert mark is not None
-    assert (mark.reason, mark.by, mark.reporter) == ("it smells", "ann", "nose")
-    assert mark.expires_at == pytest.approx(mark.since + 60.0)
+    stored = mark_of(row)
+    assert stored is not None
+    assert (stored.reason, stored.by, stored.reporter) == ("it smells", "ann", "nose")
+    assert stored.expires_at == pytest.approx(stored.since + 60.0)
     assert (row.version, shard.failures, shard.wakes) == (1, before.failures + 1, before.wakes + 1)
-    assert say(database, stack_id, MarkRequest(False), "r0") == ["CHECK_COMPLETE"]
+    assert mark(database, stack_id, MarkRequest(False), "r0") == ["CHECK_COMPLETE"]
     assert (loaded(database, stack_id).marks, shard_row(database, stack_id).failures) == (None, before.failures)
 
 
@@ -62,7 +63,7 @@ def test_marks_at_once_are_all_kept_and_counted_right(database: Database) -> Non
     stack_id = made(database, WRITERS)
     names = [f"r{number}" for number in range(WRITERS)]
     turned = [names[number:] + names[:number] for number in range(WRITERS)]
-    at_once([partial(say, database, stack_id, MarkRequest(True, f"by {mine[0]}"), *mine) for mine in turned])
+    at_once([partial(mark, database, stack_id, MarkRequest(True, f"by {mine[0]}"), *mine) for mine in turned])
     reasons = {loaded(database, stack_id, name).reason for name in names}
     assert len(reasons) == 1
     assert {loaded(database, stack_id, name).version for name in names} == {WRITERS}
@@ -73,7 +74,7 @@ def test_a_pass_that_has_the_row_in_hand_stores_nothing(database: Database) -> N
     stack_id = made(database)
     lease = claim(database, stack_id)
     mine = loaded(database, stack_id)
-    say(database, stack_id, MarkRequest(True), "r0")
+    mark(database, stack_id, MarkRequest(True), "r0")
     mine.status = Status.IN_PROGRESS
     intents = Writes()
     intents.intend(mine)
@@ -93,6 +94,6 @@ def test_what_a_pass_has_begun_is_not_marked(database: Database) -> None:
         intents.intend(mine)
         shard_state.record(database, tx, stack_id, intents, NOW)
     with pytest.raises(Rejected, match="r0 is UPDATE_IN_PROGRESS") as caught:
-        say(database, stack_id, MarkRequest(True), "r0")
+        mark(database, stack_id, MarkRequest(True), "r0")
     assert caught.value.fault == "ActionInProgress"
     assert shard_row(database, stack_id).failures == 0

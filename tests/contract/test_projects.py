@@ -161,7 +161,7 @@ def test_a_reference_does_not_reach_another_project(
             (answer,) = mine.cloud.update(kind, [Change(thing.handle, spec, changed)])
             if isinstance(answer, Observation):  # a field that cannot change is left as it is
                 assert reference not in repr(
-                    mine.cloud.observe(kind, [thing.handle])[0].properties | dict.fromkeys(changed)
+                    {**mine.cloud.observe(kind, [thing.handle])[0].properties, **dict.fromkeys(changed)}
                 )
             mine.cloud.delete(kind, [thing.handle])
 
@@ -203,7 +203,7 @@ def test_errors_name_only_ones_own_things(on_this_machine: Projects) -> None:
     assert str(answer) == "There is no volume 'nothing'; known are: one-of-mine"
 
 
-def test_what_is_built_in_is_everybodys_and_nobody_changes_it(on_this_machine: Projects) -> None:
+def test_what_is_built_in_is_for_all_projects_and_cannot_be_changed(on_this_machine: Projects) -> None:
     for each in (on_this_machine.mine.cloud, on_this_machine.other.cloud):
         (network,) = each.resolve("network", ["private"])
         assert network is not None

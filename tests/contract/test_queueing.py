@@ -58,7 +58,7 @@ def test_the_turn_of_a_process_that_dies_is_over(path: str) -> None:
         assert not waited.is_alive()
 
 
-def test_nobody_waits_for_ever(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_one_waits_for_ever(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_queue, "PATIENCE_S", 0.05)
     with holding(path) as process:
         with pytest.raises(Transient, match="it has been locked for"), WriteQueue(path).turn():

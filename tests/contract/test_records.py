@@ -117,15 +117,15 @@ def test_deleting_is_done_once_and_takes_signals_along(database: Database) -> No
 
 def test_signals_that_come_at_once_are_all_counted(database: Database) -> None:
     here, handle, waits = handles(database)
-    told = Signals(database)
+    reported = Signals(database)
     barrier = threading.Barrier(8)
 
-    def tell(_: int) -> None:
+    def send(_: int) -> None:
         barrier.wait()
-        told.native("p", "signal_handle", handle.handle, None)
+        reported.native("p", "signal_handle", handle.handle, None)
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(tell, range(8)))
+        list(pool.map(send, range(8)))
     (look,) = here.observe("wait_condition", [waits.handle])
     assert [each["id"] for each in look.properties["signals"]] == [str(number) for number in range(1, 9)]
 

@@ -84,7 +84,7 @@ def test_a_live_name_is_taken_once_in_a_project(database: Database) -> None:
         assert events.page(tx, ["second"]) == []
 
 
-def test_how_stacks_stand_is_told_of_all_at_once(database: Database) -> None:
+def test_the_states_of_all_stacks_come_at_once(database: Database) -> None:
     group = Desired("group", {"resource_def": {}, "index_var": "%", "count": 2, "skip": ["0"]}, shards=2)
     web, db, gone = (add_stack(database, name) for name in ("web", "db", "gone"))
     revise(database, web, group)
@@ -213,7 +213,7 @@ def test_rest_at_an_old_revision_completes_nothing(database: Database) -> None:
     assert stack_row(database, stack_id).status == Status.IN_PROGRESS
 
 
-def test_settling_twice_tells_it_once(database: Database) -> None:
+def test_settling_twice_makes_one_event(database: Database) -> None:
     stack_id = add_stack(database)
     for _ in range(2):
         with database.write() as tx:
@@ -232,7 +232,7 @@ def test_failure_of_the_newest_revision_fails_the_stack_and_wakes_its_shards(dat
     assert shard_row(database, stack_id).wakes == 2
 
 
-def test_failure_of_an_old_revision_is_nobodys(database: Database) -> None:
+def test_failure_of_an_old_revision_does_not_fail_the_new_one(database: Database) -> None:
     stack_id = add_stack(database)
     revise(database, stack_id)
     with database.write() as tx:

@@ -46,7 +46,7 @@ def is_doubted(db: Database) -> bool:
         return bool(doubts(tx))
 
 
-def test_the_doctor_tells_of_a_doubt_and_how_it_ends(database: Database) -> None:
+def test_the_doctor_reports_a_doubt_and_how_it_ends(database: Database) -> None:
     assert line(database)[0] is Level.OK
     gone(database)
     level, found, remedy = line(database)

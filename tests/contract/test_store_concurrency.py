@@ -75,8 +75,8 @@ def test_the_last_two_shards_complete_the_stack_once(database: Database) -> None
         assert sorted(completed) == [False, True]
         assert stack_row(database, stack_id).status == Status.COMPLETE
         with database.read() as tx:
-            told = events.page(tx, [stack_id], only={"status": ["COMPLETE"]})
-        assert len(told) == 1
+            listed = events.page(tx, [stack_id], only={"status": ["COMPLETE"]})
+        assert len(listed) == 1
 
 
 @pytest.mark.shows("CV7")
@@ -247,7 +247,7 @@ def test_a_stale_owner_and_a_new_one_do_not_both_write(database: Database) -> No
 
 
 @pytest.mark.postgresql
-def test_a_user_s_transaction_keeps_nobody_from_claiming(postgresql_database_url: str) -> None:
+def test_the_transaction_of_a_user_does_not_hinder_claims(postgresql_database_url: str) -> None:
     database = Database(postgresql_database_url, lambda: NOW)
     database.migrate()
     stack_id = add_stack(database)

@@ -26,7 +26,7 @@ def add(db: Database, name: str, texts: Any) -> str:
 
 
 @contextmanager
-def said(db: Database) -> Iterator[list[str]]:
+def file_statements(db: Database) -> Iterator[list[str]]:
     """Statements that name the table of files."""
     found: list[str] = []
 
@@ -46,7 +46,7 @@ def test_what_was_read_is_neither_read_nor_written_again(database: Database) -> 
     with database.read() as tx:
         around = revisions.desired_of(tx, first, 1).files
     assert around == TEXTS
-    with said(database) as statements:
+    with file_statements(database) as statements:
         inner = add(database, "inner", around)
         with database.read() as tx:
             assert revisions.desired_of(tx, inner, 1).files == TEXTS
@@ -64,7 +64,7 @@ def test_other_files_are_stored_whole(database: Database) -> None:
         assert revisions.desired_of(tx, other, 1).files == {**TEXTS, "new.yaml": "# new"}
 
 
-def test_what_other_keys_have_read_is_not_told(database: Database) -> None:
+def test_files_cannot_be_read_with_other_keys(database: Database) -> None:
     database.use_keys(Keyring([b"o" * 64]))
     first = add(database, "first", {"a.yaml": "secret"})
     with database.read() as tx:

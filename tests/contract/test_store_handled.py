@@ -121,10 +121,10 @@ def test_who_is_slow_to_take_a_signal_takes_no_later_one(database: Database) -> 
     """Another worker has taken it meanwhile, and SQLite has given its number to the next."""
     turn = begun(database)
     record_id, things = turn.made.record_id, turn.things
-    tell(database, record_id, "first", 1.0)
+    signal(database, record_id, "first", 1.0)
     (first,) = things.signalled([record_id])[record_id]
     things.took(turn, first.seq, first.at, "")
-    tell(database, record_id, "second", 2.0)
+    signal(database, record_id, "second", 2.0)
     things.took(turn, first.seq, first.at, "")
     (left,) = things.signalled([record_id])[record_id]
     assert left.object == {"said": "second"}
@@ -132,6 +132,6 @@ def test_who_is_slow_to_take_a_signal_takes_no_later_one(database: Database) -> 
     assert things.signalled([record_id]) == {}
 
 
-def tell(database: Database, record_id: str, said: str, at: float) -> None:
+def signal(database: Database, record_id: str, said: str, at: float) -> None:
     with database.write() as tx:
         records.add_signal(tx, record_id, records.Signal({"said": said}, at))

@@ -13,7 +13,7 @@ from homeostat.store.database import Database
 from homeostat.store.stacks import action_begin, action_end, revisions, stacks
 
 
-def asked(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> StoredTrust:
+def requested(db: Database, id: str, stack_id: str, created_at: float = 1.0) -> StoredTrust:
     row = StoredTrust(id, stack_id, "p", "alice", REQUESTED, object={"end": id}, created_at=created_at, due_at=100.0)
     with db.write() as tx:
         stored_trusts.add(tx, row)
@@ -26,7 +26,7 @@ def states(db: Database) -> dict[str, str]:
 
 
 def test_a_stack_goes_by_the_last_one_that_was_accepted(database: Database) -> None:
-    first, second = asked(database, "d1", "s"), asked(database, "d2", "s", 2.0)
+    first, second = requested(database, "d1", "s"), requested(database, "d2", "s", 2.0)
     with database.write() as tx:
         assert stored_trusts.current(tx, "s") is None
         stored_trusts.accept(tx, first, "t1")
@@ -39,8 +39,8 @@ def test_a_stack_goes_by_the_last_one_that_was_accepted(database: Database) -> N
 
 
 def test_what_is_due_is_taken_once_in_a_while(database: Database) -> None:
-    asked(database, "d1", "s")
-    accepted = asked(database, "d2", "s")
+    requested(database, "d1", "s")
+    accepted = requested(database, "d2", "s")
     with database.write() as tx:
         stored_trusts.accept(tx, accepted, "t2")
         assert not stored_trusts.any_due(tx, 99.0)
@@ -52,7 +52,7 @@ def test_what_is_due_is_taken_once_in_a_while(database: Database) -> None:
 
 
 def test_a_trust_of_several_rows_is_known_to_each(database: Database) -> None:
-    rows = [asked(database, id, stack) for id, stack in (("d1", "s1"), ("d2", "s2"))]
+    rows = [requested(database, id, stack) for id, stack in (("d1", "s1"), ("d2", "s2"))]
     with database.write() as tx:
         for row in rows:
             stored_trusts.accept(tx, row, "t")
@@ -61,19 +61,19 @@ def test_a_trust_of_several_rows_is_known_to_each(database: Database) -> None:
         assert stored_trusts.known(tx, ["t"], but="d1") == set()
 
 
-def test_one_that_is_gone_is_told_with_its_stack_and_serves_nobody(database: Database) -> None:
+def test_one_that_is_gone_is_listed_with_its_stack_and_cannot_be_used(database: Database) -> None:
     stack_id = add_stack(database)
-    row = asked(database, "d1", stack_id)
+    row = requested(database, "d1", stack_id)
     with database.write() as tx:
         stored_trusts.accept(tx, row, "t")
         assert [each.id for each in stored_trusts.of_project(tx, "p", 5)] == ["d1"]
         stored_trusts.mark_gone(tx, row, "no role")
         assert stored_trusts.of_project(tx, "p", 5) == []
         now = stored_trusts.current(tx, stack_id)
-        (told,) = stored_trusts.gone(tx, 5)
+        (reported,) = stored_trusts.gone(tx, 5)
     assert now is not None
     assert now.state == GONE
-    assert (told.stack_id, told.object["reason"]) == (stack_id, "no role")
+    assert (reported.stack_id, reported.object["reason"]) == (stack_id, "no role")
 
 
 def kinds(db: Database) -> set[str]:
@@ -83,7 +83,7 @@ def kinds(db: Database) -> set[str]:
 
 def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(database: Database) -> None:
     stack_id = add_stack(database)
-    row = asked(database, "d1", stack_id)
+    row = requested(database, "d1", stack_id)
     project = Record("r1", USER_PROJECT, "", stack_id, {"id": "there"})
     user = Record("r2", STACK_USER, "there", "key-1", {"name": "u"}, link="u1")
     other = Record("r3", STACK_USER, "elsewhere", "key-2", {"name": "v"})

@@ -36,18 +36,18 @@ def test_an_unlocked_stack_may_be_changed(database: Database) -> None:
 def test_the_refusal_names_owner_end_reason_and_remedy(database: Database) -> None:
     stack_id = add_stack(database)
     set_columns(database, stack_id, lock=LOCK)
-    told = refusal(database, stack_id)
-    assert told.startswith("409 StackLocked: The stack web is locked by ann until 2027-01-15T08:10:00Z")
-    assert "(disks are changed): unlock it first (`openstack stack unlock web`)" in told
+    reported = refusal(database, stack_id)
+    assert reported.startswith("409 StackLocked: The stack web is locked by ann until 2027-01-15T08:10:00Z")
+    assert "(disks are changed): unlock it first (`openstack stack unlock web`)" in reported
 
 
 def test_the_refusal_of_a_nested_stack_names_the_one_to_unlock(database: Database) -> None:
     add_stack(database)
     nested = add_stack(database, "web-inner", parent_id="p-web", root_id="p-web")
     set_columns(database, nested, lock={"level": "stacks"})
-    told = refusal(database, nested)
-    assert "is locked, with the stack p-web that it is nested in" in told
-    assert told.endswith("unlock it first (`openstack stack unlock p-web`).")
+    reported = refusal(database, nested)
+    assert "is locked, with the stack p-web that it is nested in" in reported
+    assert reported.endswith("unlock it first (`openstack stack unlock p-web`).")
 
 
 @pytest.mark.parametrize(("status", "refused"), [("COMPLETE", True), ("IN_PROGRESS", True), ("FAILED", False)])

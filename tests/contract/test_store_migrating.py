@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
-from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Table, inspect, select, text
+from sqlalchemy import Boolean, Column, Float, Integer, MetaData, Numeric, Table, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
 from tests.waiting import until
@@ -110,7 +110,7 @@ def some_value(table: Table, column: Column[Any]) -> Any:
     """One that fits the column; texts are the same everywhere, so that references hold."""
     if isinstance(column.type, Boolean):
         return True
-    if isinstance(column.type, Integer | Float) or column.type._type_affinity.__name__ in ("Integer", "Numeric"):
+    if isinstance(column.type, Integer | Float) or column.type._type_affinity in (Integer, Numeric):
         return 1
     return "1"
 

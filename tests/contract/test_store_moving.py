@@ -1,6 +1,7 @@
 """The store's contract for stacks that move, on SQLite and on PostgreSQL."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 from tests.contract.store_cases import NOW, TEMPLATE, TIMEOUT_S, add_stack, at_once, locked, resource, stack_row
@@ -58,9 +59,9 @@ def test_what_is_being_adopted_is_spared_until_it_is_complete(database: Database
 
 def test_of_two_who_adopt_the_same_thing_at_once_one_gets_it(database: Database) -> None:
     """Both names are new: nothing but the thing itself tells that they are in each other's way."""
-    told = at_once([partial(adopt, database, name, "server-1", "server-2") for name in ("one", "two", "three")])
+    answers = at_once([partial(adopt, database, name, "server-1", "server-2") for name in ("one", "two", "three")])
 
-    refused = [each for each in told if each]
+    refused = [each for each in answers if each]
     assert len(refused) == 2
     assert all("server-1 is r0 of stack" in each for each in refused)
     with database.read() as tx:
@@ -84,7 +85,7 @@ def test_another_project_may_have_a_thing_of_that_name_but_not_the_thing_itself(
         ({"token": "a-5", "handle": "server-5"}, True),
     ],
 )
-def test_what_turned_up_late_goes_unless_a_user_has_it(database: Database, row: dict[str, str], gone: bool) -> None:
+def test_what_turned_up_late_goes_unless_a_user_has_it(database: Database, row: dict[str, Any], gone: bool) -> None:
     """Its row by the token, or anybody by its id."""
     stack_id = add_stack(database)
     writes = Writes()

@@ -57,7 +57,7 @@ def hearing(database: Database) -> Iterator[threading.Event]:
         yield news
 
 
-def test_a_stack_that_is_woken_is_told_of_once_it_is_committed(database: Database) -> None:
+def test_a_stack_that_is_woken_is_notified_once_it_is_committed(database: Database) -> None:
     stack_id = add_stack(database)
     with hearing(database) as news:
         with database.write() as tx:
@@ -66,7 +66,7 @@ def test_a_stack_that_is_woken_is_told_of_once_it_is_committed(database: Databas
         until(news.is_set, "a notice")
 
 
-def test_what_is_rolled_back_is_not_told_of(database: Database) -> None:
+def test_what_is_rolled_back_is_not_notified(database: Database) -> None:
     stack_id = add_stack(database)
     with hearing(database) as news:
         with contextlib.suppress(ZeroDivisionError), database.write() as tx:
@@ -77,7 +77,7 @@ def test_what_is_rolled_back_is_not_told_of(database: Database) -> None:
         assert not news.wait(0.05)
 
 
-def test_what_makes_nothing_due_is_not_told_of(database: Database) -> None:
+def test_what_makes_nothing_due_is_not_notified(database: Database) -> None:
     stack_id = add_stack(database)
     lease = claim(database, stack_id)
     with hearing(database) as news:
@@ -86,7 +86,7 @@ def test_what_makes_nothing_due_is_not_told_of(database: Database) -> None:
         assert not news.wait(0.05)
 
 
-def test_another_process_is_heard(database: Database) -> None:
+def test_notices_of_another_process_arrive(database: Database) -> None:
     stack_id = add_stack(database)
     with hearing(database) as news:
         subprocess.run([sys.executable, "-c", WAKE, database.url, stack_id, "1"], check=True)
@@ -131,7 +131,7 @@ def test_the_pipe_of_a_process_that_was_killed_goes(tmp_path: Path) -> None:
         assert os.listdir(tmp_path / "notices-db") == []
 
 
-def test_a_full_pipe_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_full_pipe_does_not_block(tmp_path: Path) -> None:
     """A user who listens is frozen."""
     pipes = notices.Pipes(str(tmp_path / "notices"))
     opened = threading.Event()
@@ -193,10 +193,10 @@ def test_an_idle_worker_asks_seldom(database: Database) -> None:
     assert 0 < rate < 8
 
 
-GONE: dict[str, Callable[[Path], None]] = {
+GONE: dict[str, Callable[[Path], object]] = {
     "a pipe is removed": lambda directory: next(directory.iterdir()).unlink(),
     "all of it is removed": shutil.rmtree,
-    "it is moved away": lambda directory: directory.rename(directory.with_name("elsewhere")) and None,
+    "it is moved away": lambda directory: directory.rename(directory.with_name("elsewhere")),
     "a file is put in its place": lambda directory: another(next(directory.iterdir()), Path.touch),
     "another pipe is put in its place": lambda directory: another(next(directory.iterdir()), os.mkfifo),
 }
@@ -224,7 +224,7 @@ def test_a_pipe_that_is_taken_away_is_made_anew(
 
 
 @pytest.mark.parametrize("error", [errno.EACCES, errno.ENOSPC, errno.EMFILE, errno.ENXIO, errno.EIO])
-def test_what_is_committed_is_not_refused_because_nobody_can_be_told(
+def test_what_is_committed_is_not_refused_because_notices_cannot_be_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: int
 ) -> None:
     def fail(*_args: object) -> None:
@@ -240,7 +240,7 @@ def test_what_is_committed_is_not_refused_because_nobody_can_be_told(
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
 
 
-def test_one_who_cannot_be_told_keeps_nobody_else_from_being_told(tmp_path: Path) -> None:
+def test_one_broken_pipe_does_not_keep_notices_from_the_others(tmp_path: Path) -> None:
     directory = tmp_path / "notices"
     pipes = notices.Pipes(str(directory))
     opened = threading.Event()

@@ -49,7 +49,7 @@ ACTS: dict[str, Callable[[Database, Connection], None]] = {
 
 @pytest.mark.postgresql
 @pytest.mark.parametrize("name", ACTS)
-def test_nobody_waits_for_a_pass_that_waits_for_him(postgresql_database_url: str, name: str) -> None:
+def test_no_one_waits_for_a_pass_that_waits_for_them(postgresql_database_url: str, name: str) -> None:
     db = Database(postgresql_database_url, time.time)
     db.migrate()
     add_stack(db, "a")
@@ -90,7 +90,7 @@ def with_a_secret_inside(db: Database, _tx: Connection) -> None:
     with db.read() as tx:
         seen = stacks.get(tx, "p-c")
     assert seen is not None
-    new = {"timeout_s": 60.0, "look_first": False, "policies": None}
+    new: dict[str, Any] = {"timeout_s": 60.0, "look_first": False, "policies": None}
     trust: Any = contextlib.nullcontext(lambda _tx: None)
     RevisionStore(db, Entropy(os.urandom)).add_revision(seen, Desired("template", secret=True), {}, trust, **new)
 
@@ -153,4 +153,4 @@ def test_a_heartbeat_does_not_wait_for_a_shard_that_is_written_to(postgresql_dat
 def test_what_gives_way_to_another_transaction_is_tried_again(database: Database, error: type[psycopg.Error]) -> None:
     """As everything that time mends."""
     with pytest.raises(Transient), database.write():
-        raise OperationalError.instance("UPDATE", {}, error("deadlock detected"), psycopg.Error)  # type: ignore[arg-type]
+        raise OperationalError.instance("UPDATE", {}, error("deadlock detected"), psycopg.Error)

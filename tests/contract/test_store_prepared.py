@@ -1,7 +1,7 @@
 """Statements that are built once, on every database."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import Select, case, select
@@ -25,7 +25,7 @@ def named(names: Sequence[str], project: str, *, newest_first: bool = False) -> 
 
 @prepared
 def sooner(at: float | None, limit: float) -> Select[Any]:
-    return select(case((stack.c.created_at < limit, stack.c.deadline), else_=at), limit + 1)
+    return select(case((stack.c.created_at < limit, stack.c.deadline), else_=at), cast(Any, limit) + 1)
 
 
 def test_a_statement_is_built_once_and_run_with_any_values(database: Database) -> None:

@@ -96,7 +96,7 @@ def test_where_drift_is_left_alone_every_shard_is_looked_at(database: Database, 
         assert [row.number for row in progress.shards_to_explain(tx, stack_row(database, stack_id), NOW, 0, 1)] == [0]
 
 
-def test_what_was_not_seen_for_longest_is_told(database: Database) -> None:
+def test_what_was_not_seen_for_longest_is_reported(database: Database) -> None:
     stack_id = add_stack(database, shard_count=3)
     with database.read() as tx:
         assert progress.unseen(tx, stack_id) is None
@@ -110,7 +110,7 @@ def test_what_was_not_seen_for_longest_is_told(database: Database) -> None:
         assert progress.unseen(tx, stack_id) == progress.Unseen("refused", None)
 
 
-def tell(db: Database, stack_id: str, *keys: str, status: str = "COMPLETE", at: float = NOW) -> None:
+def add_events(db: Database, stack_id: str, *keys: str, status: str = "COMPLETE", at: float = NOW) -> None:
     with db.write() as tx:
         happened = [Event(key or "web", "CREATE", status, "", "OS::Nova::Server", key) for key in keys]
         events.append(tx, stack_id, happened, at)
@@ -120,21 +120,21 @@ def test_the_newest_events_of_resources_come_in_their_order(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, other, foreign = add_stack(database), add_stack(database, "other"), add_stack(database, "x", project="q")
-    tell(database, mine, "a", "b", status="IN_PROGRESS")
-    tell(database, foreign, "f")
-    tell(database, other, "o")
-    tell(database, mine, "a", "", at=NOW + 2)
+    add_events(database, mine, "a", "b", status="IN_PROGRESS")
+    add_events(database, foreign, "f")
+    add_events(database, other, "o")
+    add_events(database, mine, "a", "", at=NOW + 2)
 
-    def told(key: str, status: str = "COMPLETE", at: float = NOW) -> ResourceEvent:
+    def resource_event(key: str, status: str = "COMPLETE", at: float = NOW) -> ResourceEvent:
         return ResourceEvent(key, "OS::Nova::Server", "CREATE", status, at)
 
-    expected = [told("a", "IN_PROGRESS"), told("b", "IN_PROGRESS"), told("a", at=NOW + 2)]
+    expected = [resource_event("a", "IN_PROGRESS"), resource_event("b", "IN_PROGRESS"), resource_event("a", at=NOW + 2)]
     with database.read() as tx:
         assert progress.resource_events(tx, mine) == expected
         assert progress.project_events(tx, "p") == [
             (mine, expected[0]),
             (mine, expected[1]),
-            (other, told("o")),
+            (other, resource_event("o")),
             (mine, expected[2]),
         ]
         monkeypatch.setattr(progress, "EVENTS_MAX", 2)

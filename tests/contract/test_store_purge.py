@@ -121,7 +121,7 @@ def test_files_go_with_the_last_revision_that_names_them(database: Database) -> 
         assert revisions.desired_of(tx, live, 1).files == {"c": "shared", "d": "own"}
 
 
-def test_a_dry_run_tells_what_would_go_and_removes_nothing(database: Database) -> None:
+def test_a_dry_run_lists_what_would_go_and_removes_nothing(database: Database) -> None:
     old = with_files(database, "old", {"a": "alone"})
     delete(database, old, NOW - 31 * DAY_S)
     happen(database, add_stack(database, "busy"), 9)

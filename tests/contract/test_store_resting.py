@@ -35,7 +35,7 @@ def well(db: Database, name: str = "web", **more: object) -> str:
     return stack_id
 
 
-def tell(db: Database, stack_id: str, failures: int, *, at_rest: bool = True) -> float | None:
+def end_pass(db: Database, stack_id: str, failures: int, *, at_rest: bool = True) -> float | None:
     """As the end of a pass does that has counted one failure more, or one less."""
     with db.write() as tx:
         locked(db, tx, stack_id)
@@ -43,24 +43,24 @@ def tell(db: Database, stack_id: str, failures: int, *, at_rest: bool = True) ->
         return status_at_rest.correct(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest)
 
 
-def test_a_failure_is_told_and_that_it_is_over(database: Database) -> None:
+def test_a_failure_and_its_end_are_events(database: Database) -> None:
     stack_id = well(database)
     with database.write() as tx:
         ill = resource("k1", stack_id, action=Action.CREATE, status=Status.FAILED, reason="no room")
         shard_state.encode_new(database, [ill]).store(tx)
-    assert tell(database, stack_id, 1) is None
+    assert end_pass(database, stack_id, 1) is None
     assert state(database, stack_id) == "CHECK_FAILED"
     assert stack_row(database, stack_id).reason == "Resource CHECK failed: a: no room"
     with database.write() as tx:
         tx.execute(update(schema.resource).values(status=Status.COMPLETE))
-    assert tell(database, stack_id, 0) is None
+    assert end_pass(database, stack_id, 0) is None
     assert state(database, stack_id) == "CHECK_COMPLETE"
 
 
 def test_a_stack_whose_revision_is_not_complete_stays_as_it_is(database: Database) -> None:
     stack_id = well(database)
     revise(database, stack_id)
-    assert tell(database, stack_id, 1) is None
+    assert end_pass(database, stack_id, 1) is None
     assert state(database, stack_id) == "UPDATE_IN_PROGRESS"
 
 
@@ -68,7 +68,7 @@ def test_a_nested_stack_waits_until_its_parent_has_heard(database: Database) -> 
     parent = well(database)
     child = well(database, "child", parent_id=parent, parent_name="grp", parent_key="k", parent_shard=0, depth=1)
     revise(database, parent, action=Action.SNAPSHOT)
-    assert tell(database, child, 1) == NOW + status_at_rest.LATER_S
+    assert end_pass(database, child, 1) == NOW + status_at_rest.LATER_S
     assert state(database, child) == "CREATE_COMPLETE"
 
 

@@ -45,10 +45,10 @@ def asleep(db: Database, name: str, project: str = "p") -> str:
 # -- progress ---------------------------------------------------------------------------------------------------------
 
 
-def reached(db: Database, stack_id: str, *told: leases.PassProgress) -> list[tuple[int, int]]:
+def reached(db: Database, stack_id: str, *reports: leases.PassProgress) -> list[tuple[int, int]]:
     """Planned and done after each release that tells of it."""
     found = []
-    for each in told:
+    for each in reports:
         wake(db, stack_id, NOW)
         lease = claim(db, stack_id)
         with db.write() as tx:
@@ -87,7 +87,7 @@ def test_a_new_revision_begins_from_nothing_where_it_is_not_at_rest(database: Da
 # -- one owner at a time -----------------------------------------------------------------------------------------------
 
 
-def test_a_claimed_shard_is_nobody_elses_until_its_lease_runs_out(database: Database) -> None:
+def test_a_claimed_shard_belongs_to_its_owner_until_its_lease_runs_out(database: Database) -> None:
     stack_id = add_stack(database)
     first = claim(database, stack_id, owner="w1")
     with database.write() as tx:

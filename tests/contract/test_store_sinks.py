@@ -49,7 +49,7 @@ def untold(db: Database, sink: Sink) -> list[Any]:
         return event_sinks.undelivered(tx, sink, FOR_EVER, 100)
 
 
-def told(db: Database, sink: Sink) -> list[str]:
+def deliver(db: Database, sink: Sink) -> list[str]:
     """Tell it everything. Gives what was told."""
     rows = untold(db, sink)
     with db.write() as tx:
@@ -57,18 +57,18 @@ def told(db: Database, sink: Sink) -> list[str]:
     return [row.name for row in rows]
 
 
-def kept(db: Database) -> list[Any]:
+def sink_rows(db: Database) -> list[Any]:
     with db.read() as tx:
         return list(tx.execute(select(schema.event_sink).order_by(schema.event_sink.c.stack_id)))
 
 
-def test_a_new_stack_is_told_from_its_first_event_on(database: Database) -> None:
+def test_a_sink_gets_a_new_stack_from_its_first_event_on(database: Database) -> None:
     add(database, ONE)
     add(database, name="other")
     happen(database, "web", "a")
     (sink,) = take(database)
     assert (sink.stack_id, sink.settings, sink.project) == ("web", ONE, "p")
-    assert told(database, sink) == ["web", "a"]
+    assert deliver(database, sink) == ["web", "a"]
     assert take(database) == []
     happen(database, "other", "b")
     assert take(database) == [], "others' events are nobody's business"
@@ -84,8 +84,8 @@ def test_who_takes_a_sink_has_it_until_its_time_is_over(database: Database) -> N
     assert [row.name for row in untold(database, second)] == ["web"], "what was not said to be told is told again"
     with database.write() as tx:
         assert not event_sinks.release(tx, replace(first, cursor=99, due_at=0.0)), "another user has it"
-    assert [each.cursor for each in kept(database)] == [0]
-    assert told(database, second) == ["web"]
+    assert [each.cursor for each in sink_rows(database)] == [0]
+    assert deliver(database, second) == ["web"]
 
 
 def test_who_comes_second_takes_what_is_left(database: Database) -> None:
@@ -132,10 +132,10 @@ def test_an_update_adds_and_removes_sinks(database: Database) -> None:
     ]
     assert [row.reason for row in untold(database, found[TWO["url"]])] == ["Stack UPDATE started"]
     revise(database, "web", desired(TWO))
-    assert [each.settings for each in kept(database)] == [TWO]
+    assert [each.settings for each in sink_rows(database)] == [TWO]
 
 
-def test_nested_stacks_are_told_with_their_root(database: Database) -> None:
+def test_nested_stacks_are_delivered_with_their_root(database: Database) -> None:
     add(database, ONE)
     with database.write() as tx:
         nested = NewStack("in", "p", "web-in", parent_id="web", root_id="web", depth=1)
@@ -143,22 +143,22 @@ def test_nested_stacks_are_told_with_their_root(database: Database) -> None:
     revise(database, "in", desired(TWO))
     happen(database, "in", "a")
     happen(database, "web", "b")
-    assert [each.stack_id for each in kept(database)] == ["web"]
+    assert [each.stack_id for each in sink_rows(database)] == ["web"]
     (sink,) = take(database)
-    assert told(database, sink) == ["web", "web-in", "web-in", "a", "b"]
+    assert deliver(database, sink) == ["web", "web-in", "web-in", "a", "b"]
 
 
-def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_told(database: Database) -> None:
+def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_delivered(database: Database) -> None:
     add(database, ONE)
     revise(database, "web", revisions.EMPTY, Action.DELETE)
     (sink,) = take(database)
-    assert told(database, sink) == ["web", "web"]
-    assert len(kept(database)) == 1, "there is more to come"
+    assert deliver(database, sink) == ["web", "web"]
+    assert len(sink_rows(database)) == 1, "there is more to come"
     with database.write() as tx:
         action_end.finish(database, tx, locked(database, tx, "web"), NOW)
     (sink,) = take(database)
-    assert told(database, sink) == ["web"]
-    assert kept(database) == []
+    assert deliver(database, sink) == ["web"]
+    assert sink_rows(database) == []
 
 
 def test_a_purge_of_the_stack_takes_its_sinks(database: Database) -> None:
@@ -166,7 +166,7 @@ def test_a_purge_of_the_stack_takes_its_sinks(database: Database) -> None:
     with database.write() as tx:
         tx.execute(schema.event.delete())
         tx.execute(schema.stack.delete().where(schema.stack.c.id == "web"))
-    assert kept(database) == []
+    assert sink_rows(database) == []
 
 
 def test_what_is_too_old_is_counted(database: Database) -> None:

@@ -42,7 +42,7 @@ def orphan_tokens(db: Database) -> set[tuple[str, str]]:
         return {(row.token, row.kind) for row in tx.execute(select(table.c.token, table.c.kind))}
 
 
-def test_parts_are_told_by_place_once_they_are_made(database: Database) -> None:
+def test_parts_are_listed_by_place_once_they_are_made(database: Database) -> None:
     taken(database)
     keep(database, Part("a-r2", "a", "volume"), Part("b-r2", "b", "server"))
     keep(database, Part("a-r2", "a", "volume", "made-a"))
@@ -70,14 +70,14 @@ def test_what_ends_the_action_ends_the_snapshot(database: Database) -> None:
 def test_a_complete_one_is_not_changed_by_what_comes_later(database: Database) -> None:
     stack_id = taken(database)
     with database.write() as tx:
-        snapshots.complete(tx, "s1", {"resources": {}}, "well")
+        snapshots.complete(tx, "s1", snapshots.cell(database, {"resources": {}}), "well")
         come_to_rest(database, tx, stack_id, 0, 2)
     revise(database, stack_id)
     row = one(database, stack_id)
     assert (row.status, row.reason, row.data) == ("COMPLETE", "well", {"resources": {}})
 
 
-def test_a_part_of_a_deleted_snapshot_is_nobodys(database: Database) -> None:
+def test_a_part_of_a_deleted_snapshot_becomes_an_orphan(database: Database) -> None:
     stack_id = taken(database)
     keep(database, Part("a-r2", "a", "volume"), Part("b-r2", "b", "server", "made-b"))
     with database.write() as tx:
@@ -91,7 +91,7 @@ def test_a_part_of_a_deleted_snapshot_is_nobodys(database: Database) -> None:
 def test_deletions_are_taken_up_again_and_again_until_they_end(database: Database) -> None:
     stack_id = taken(database)
     with database.write() as tx:
-        snapshots.complete(tx, "s1", {}, "well")
+        snapshots.complete(tx, "s1", snapshots.cell(database, {}), "well")
         assert snapshots.take_due(tx, NOW, 10) == []
         snapshots.begin_deletion(tx, "s1", NOW)
         assert snapshots.any_due(tx, NOW)

@@ -26,6 +26,6 @@ def test_a_nul_character_in_what_a_cloud_says(database: Database) -> None:
         rows, seen = views.resources(tx, "p-web")
         stack = stacks.get(tx, "p-web")
     assert stack is not None
-    for told in (rows["k1"].reason, seen["k1"].observation.reason, stack.reason):
-        assert told.replace("\ufffd", "\0") == SAID
+    for text in (rows["k1"].reason, seen["k1"].observation.reason, stack.reason):
+        assert text.replace("\ufffd", "\0") == SAID
     assert seen["k1"].observation.properties["fault"] == SAID

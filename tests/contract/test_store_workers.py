@@ -22,7 +22,7 @@ def listed(db: Database) -> list[Worker]:
         return workers.listed(tx)
 
 
-def test_workers_are_listed_with_what_they_said_last(database: Database) -> None:
+def test_workers_are_listed_with_their_last_report(database: Database) -> None:
     report(database, TWO, NOW + 1)
     report(database, ONE, NOW)
     report(database, ONE, NOW + 5)

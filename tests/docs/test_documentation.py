@@ -169,16 +169,16 @@ def paths(schema: Mapping[str, Property], prefix: str = "") -> Iterator[str]:
             yield from paths((each.items and each.items.fields) or {}, f"{prefix}{name}[].")
 
 
-def told(kind: ResourceType) -> str:
+def section_of(kind: ResourceType) -> str:
     """What the reference says of a type."""
     page = DOCS / "reference" / "resource-types" / f"{type_pages.family(kind.name)}.md"
     return page.read_text(encoding="utf-8").partition(f"\n## {kind.name}\n")[2].partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("name", [name for name, kind in types().items() if not kind.support.hidden])
-def test_the_reference_tells_all_of_a_type(name: str) -> None:
+def test_the_reference_describes_all_of_a_type(name: str) -> None:
     kind = types()[name]
-    section = told(kind)
+    section = section_of(kind)
     rows = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
     assert rows == {*paths(kind.properties), *paths(kind.update_policy), *kind.attributes}
     assert kind.description in section

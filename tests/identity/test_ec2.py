@@ -37,7 +37,7 @@ def url(settings: Path, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def keys(admin: Admin, person: Person) -> Keys:
     """As `openstack ec2 credentials create` makes them."""
-    made = admin.ask("POST", f"users/{person.id}/credentials/OS-EC2", {"tenant_id": person.project_id})["credential"]
+    made = admin.send("POST", f"users/{person.id}/credentials/OS-EC2", {"tenant_id": person.project_id})["credential"]
     return made["access"], made["secret"]
 
 

@@ -78,7 +78,7 @@ def token(login: dict[str, str]) -> str:
 
 def heat(service: Entrusted, login: dict[str, str]) -> Any:
     """The genuine client, as scripts on a server use it to read configs and to signal (HEAT_SIGNAL)."""
-    who = {name: login[name] for name in ("auth_url", "user_id", "password", "project_id")}
+    who: dict[str, Any] = {name: login[name] for name in ("auth_url", "user_id", "password", "project_id")}
     address = f"{service.url}/v1/{login['project_id']}"
     return Client("1", session=Session(auth=Password(**who)), endpoint_override=address)
 
@@ -97,7 +97,7 @@ def test_a_server_signals_as_a_user_of_its_own_who_may_do_nothing_else(
         login = json.loads(output(http, stack_id, "signal"))
         shown = http.get(f"stacks/s/{stack_id}").json()["stack"]
         assert shown["stack_user_project_id"] == login["project_id"] != person.project_id
-        user = admin.ask("GET", f"users/{login['user_id']}")["user"]
+        user = admin.send("GET", f"users/{login['user_id']}")["user"]
         assert (user["name"], user["domain_id"]) == (login["username"], login["domain_id"])
         own = {"x-auth-token": token(login)}
         base = login["alarm_url"].rpartition("/resources/")[0]
@@ -110,12 +110,12 @@ def test_a_server_signals_as_a_user_of_its_own_who_may_do_nothing_else(
             lambda: not count_records(service, STACK_USER, DEPARTED_USER, USER_PROJECT, DEPARTED_PROJECT),
             "user and project to be done with",
         )
-    assert user["name"] not in {each["name"] for each in admin.ask("GET", "users")["users"]}
-    projects = admin.ask("GET", "projects", domain_id=login["domain_id"])["projects"]
+    assert user["name"] not in {each["name"] for each in admin.send("GET", "users")["users"]}
+    projects = admin.send("GET", "projects", domain_id=login["domain_id"])["projects"]
     assert login["project_id"] not in {each["id"] for each in projects}
 
 
-def test_a_server_reads_its_configs_and_tells_outputs_as_a_user(service: Entrusted, person: Person) -> None:
+def test_a_server_reads_its_configs_and_signals_outputs_as_a_user(service: Entrusted, person: Person) -> None:
     with service.client(person) as http:
         stack_id = create(http, DEPLOYING)
         collect = output(http, stack_id, "collect")["os-collect-config"]
@@ -180,12 +180,12 @@ def test_a_key_of_a_template_signs_for_other_services_too(service: Entrusted, pe
         stack_id = create(http, template)
         settled(http, stack_id, status="CREATE_COMPLETE")
         access, secret = output(http, stack_id, "access"), output(http, stack_id, "secret")
-        found = [json.loads(each["blob"]) for each in admin.ask("GET", "credentials", type="ec2")["credentials"]]
+        found = [json.loads(each["blob"]) for each in admin.send("GET", "credentials", type="ec2")["credentials"]]
         assert {"access": access, "secret": secret} in found
         without = {**template, "resources": {"user": template["resources"]["user"]}, "outputs": {}}
         assert http.put(f"stacks/s/{stack_id}", json={"template": without}).status_code == 202
         settled(http, stack_id, status="UPDATE_COMPLETE")
-        found = [json.loads(each["blob"]) for each in admin.ask("GET", "credentials", type="ec2")["credentials"]]
+        found = [json.loads(each["blob"]) for each in admin.send("GET", "credentials", type="ec2")["credentials"]]
         assert access not in {each["access"] for each in found}
         http.delete(f"stacks/s/{stack_id}")
         until(

@@ -52,7 +52,7 @@ def test_a_revoked_token_is_refused(url: str, person: Person, admin: Admin) -> N
 def test_the_token_of_a_deleted_user_is_refused(url: str, person: Person, admin: Admin) -> None:
     mine = person.token()
     assert stacks(url, person.project_id, mine).status_code == 200
-    admin.ask("DELETE", f"users/{person.id}")
+    admin.send("DELETE", f"users/{person.id}")
     assert stacks(url, person.project_id, mine).status_code == 401
 
 
@@ -112,7 +112,7 @@ def test_administrators_are_known_as_such(settings: Path, keystone: KeystoneServ
     assert Policy().known(KeystoneAccess(settings).caller(headers)).is_admin
 
 
-def test_while_keystone_is_down_callers_are_told_to_try_again(
+def test_while_keystone_is_down_callers_are_asked_to_try_again(
     url: str, keystone: KeystoneServer, person: Person, settings: Path
 ) -> None:
     mine = person.token()
@@ -128,7 +128,7 @@ def test_while_keystone_is_down_callers_are_told_to_try_again(
     assert stacks(url, person.project_id, mine).status_code == 200
 
 
-def test_a_file_without_a_login_is_told(tmp_path: Path) -> None:
+def test_a_file_without_a_login_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "keystone.ini"
     path.write_text("[keystone_authtoken\nauth_type = password\n")
     with pytest.raises(ValueError, match=r"keystone.ini"):

@@ -138,7 +138,7 @@ def test_what_another_user_asks_of_a_stack_is_on_their_behalf(
             until(lambda id=others.id: trusts_of(service, id) == [], "the other's trust to be given back")  # type: ignore[misc]
 
 
-def test_a_trust_whose_user_has_no_role_any_more_is_told_and_mended_by_an_update(
+def test_a_trust_whose_user_has_no_role_any_more_is_reported_and_mended_by_an_update(
     service: Entrusted, person: Person, colleague: Person, admin: Admin
 ) -> None:
     with service.client(person) as http, service.client(colleague) as other:
@@ -163,7 +163,7 @@ def test_the_user_is_deleted_and_another_one_deletes_the_stack(
     with service.client(person) as http, service.client(colleague) as other:
         stack_id = create(http, remote())
         settled(http, stack_id, status="CREATE_COMPLETE")
-        admin.ask("DELETE", f"users/{person.id}")
+        admin.send("DELETE", f"users/{person.id}")
         assert other.delete(f"stacks/s/{stack_id}").status_code == 204
         until(gone(other, stack_id), "the stack to be deleted")
     until(lambda: not rows(service.db), "all trusts to be done with")
@@ -218,7 +218,7 @@ def test_while_keystone_is_down_nothing_is_begun_and_nothing_is_lost(
         assert http.get(f"stacks/s/{stack_id}").json()["stack"]["stack_status"] == "CREATE_COMPLETE"
 
 
-def test_who_cannot_be_acted_for_is_told(service: Entrusted, person: Person) -> None:
+def test_a_user_who_cannot_be_acted_for_is_refused(service: Entrusted, person: Person) -> None:
     requester = Requester(person.id, person.name, person.project_id, frozenset({"admin"}), person.token())
     with pytest.raises(Exception, match="could not act for"), service.stack_trusts.entrusted("n", requester):
         pass

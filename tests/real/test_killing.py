@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import cast
 
@@ -84,7 +85,7 @@ def test_users_do_not_see_that_workers_are_frozen(world: RealWorld) -> None:
             users.act()
         frozen = rng.choice(world.get_under_way(rng))
         os.kill(cast(int, frozen.pid), signal.SIGSTOP)
-        world.wait_for(lambda frozen=frozen: not world.owned(frozen), "the end of the lease of the frozen worker")
+        world.wait_for(partial(world.released, frozen), "the end of the lease of the frozen worker")
         world.wait_for(lambda: world.resting() or world.working(), "the other worker to go on")
         os.kill(cast(int, frozen.pid), signal.SIGCONT)
     world.check()

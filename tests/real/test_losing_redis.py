@@ -20,7 +20,7 @@ def world(postgresql_database_url: str, redis_running: RedisServer, tmp_path: Pa
         yield found
 
 
-def trouble(world: RealWorld, strike: Callable[[], None], *, killing: bool = False) -> None:
+def trouble(world: RealWorld, strike: Callable[[], object], *, killing: bool = False) -> None:
     """Strike again and again in the middle of the work; workers live through all of it, or die and are replaced."""
     rng = random.Random(7)
     users = Users(world, rng)

@@ -46,6 +46,7 @@ class RealWorld:
         self.retained: set[str] = set()
         self.let_go: set[str] = set()
         self.mended: set[str] = set()
+        self.went: set[tuple[str, str]] = set()
 
     # -- workers -----------------------------------------------------------------------------------------------------
 
@@ -64,6 +65,9 @@ class RealWorld:
     def working(self) -> list[BaseProcess]:
         """Living workers that own a shard now."""
         return [worker for worker in self.workers if self.owned(worker)]
+
+    def released(self, worker: BaseProcess) -> bool:
+        return not self.owned(worker)
 
     def owned(self, worker: BaseProcess) -> list[Any]:
         """Shards of which the worker holds a lease that has not run out."""

@@ -4,7 +4,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import greenlet
 from sqlalchemy import Connection
@@ -20,7 +20,7 @@ from homeostat.builtin.cloud import Records
 from homeostat.builtin.signals import Signals
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.combined import JoinedCloud
-from homeostat.clouds.port import ChangeNotice
+from homeostat.clouds.port import ChangeNotice, Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.engine import build_engine
 from homeostat.convergence.jobs.board import ShardBoard
@@ -271,11 +271,12 @@ class Worker(Process):
         self.notices: deque[ChangeNotice] = deque()
         own = Records(self.db, entropy, URL)
         views: dict[str, Any] = {
-            project: JoinedCloud(InterruptibleCloud(cloud), own.of(project)) for project, cloud in clouds.items()
+            project: JoinedCloud(cast(Cloud, InterruptibleCloud(cloud)), own.of(project))
+            for project, cloud in clouds.items()
         }
         if plugin_types:
-            own = PluginClouds(self.db, plugin_types, views.__getitem__)
-            views = {project: JoinedCloud(cloud, own.of(project)) for project, cloud in views.items()}
+            plugins = PluginClouds(self.db, plugin_types, views.__getitem__)
+            views = {project: JoinedCloud(cloud, plugins.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
         self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits)
         self.reconciler = self._engine.reconciler
@@ -332,7 +333,7 @@ class Worker(Process):
             self.reconciler.lost.acquit(self._plain_db, self.name, self.reconciler.leases)
 
 
-Request = Callable[[StackService], None]
+Request = Callable[[StackService], object]
 
 
 class Api(Process):

@@ -1,7 +1,7 @@
 """What must hold of a world that has come to rest: what should be is, nothing has leaked, and what differs says why."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from itertools import count
 from typing import Any, Protocol
 
@@ -38,11 +38,16 @@ class Restable(Protocol):
     on demand: they stay FAILED when those are well again; went — ids and reasons of stacks in which something that
     could not be deleted has gone later: an update that failed for it stays FAILED."""
 
-    db: Database
-    retained: set[str]
-    let_go: set[str]
-    mended: set[str]
-    went: set[tuple[str, str]]
+    @property
+    def db(self) -> Database: ...
+    @property
+    def retained(self) -> Set[str]: ...
+    @property
+    def let_go(self) -> Set[str]: ...
+    @property
+    def mended(self) -> Set[str]: ...
+    @property
+    def went(self) -> Set[tuple[str, str]]: ...
 
     def things(self) -> dict[str, dict[str, Any]]: ...
     def copies(self) -> list[dict[str, Any]]: ...
@@ -228,11 +233,11 @@ def check_events(world: Restable) -> None:
     newest = select(func.max(table.c.seq)).where(table.c.key != "").group_by(table.c.key)
     with world.db.read() as tx:
         chosen = select(table.c.key, table.c.action, table.c.status).where(table.c.seq.in_(newest))
-        newest = {key: (action, status) for key, action, status in tx.execute(chosen)}
+        recorded = {key: (action, status) for key, action, status in tx.execute(chosen)}
     for row in world.rows():
         state = (row.action, row.status)
-        assert row.action == Action.INIT or newest.get(row.key) == state, (
-            f"{row.name}: {newest.get(row.key)} not {state}"
+        assert row.action == Action.INIT or recorded.get(row.key) == state, (
+            f"{row.name}: {recorded.get(row.key)} not {state}"
         )
 
 

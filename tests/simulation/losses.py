@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from homeostat.api.services.marks import MarkRequest
+from tests.simulation.actors import Api
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld
@@ -66,5 +67,9 @@ class Losses:
         )
         alive = [api for api in self._world.apis if api.alive]
         for api in self._rng.choices(alive, k=self._rng.choice((1, 2, 4))) if alive else ():
-            api.requests.append(lambda _, marks=api.marks: marks.mark(stack_id, request, {"": name}))
+            _send_mark(api, stack_id, request, name)
         self._world.note(f"user: mark {name} of {stack_id[:6]} once more")
+
+
+def _send_mark(api: Api, stack_id: str, request: MarkRequest, name: str) -> None:
+    api.requests.append(lambda _: api.marks.mark(stack_id, request, {"": name}))

@@ -222,7 +222,7 @@ class TroubledWorld(MovingWorld):
                 self._unswitched.discard(stack.id)
                 continue
             if stack.lock is None and (stack.id in self._unswitched or not stack.converge or stack.exceptions):
-                exceptions = {key: {} for key in stack.exceptions or {}}
+                exceptions: dict[str, dict[str, Any]] = {key: {} for key in stack.exceptions or {}}
                 actions.switch(stack.id, ConvergenceSettings({"converge": True, "observe_s": None}, exceptions))
                 self._unswitched.discard(stack.id)
             retained = stack.id in self.watcher.retained and stack.lock is None

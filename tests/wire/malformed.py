@@ -324,7 +324,7 @@ class _Making:
         """A value that is nearly right."""
         if name == "template":
             return self._template()
-        plausible = {
+        plausible: dict[str, Any] = {
             "stack_name": self._random.choice(("odd", "other", self._known.values["stack_name"])),
             "parameters": {"word": self._random.choice(("x", self._text()))},
             "environment": {"parameters": {"word": "y"}, "parameter_defaults": {"z": self._text()}},

@@ -127,8 +127,8 @@ def test_resources_and_events(cfn: Any, http: httpx.Client) -> None:
     assert "StackId" not in summary
 
     events = cfn.describe_stack_events(StackName="web")["StackEvents"]
-    told = [(each["LogicalResourceId"], each["ResourceStatus"]) for each in reversed(events)]
-    assert told == [
+    reported = [(each["LogicalResourceId"], each["ResourceStatus"]) for each in reversed(events)]
+    assert reported == [
         ("web", "CREATE_IN_PROGRESS"),
         ("speaker", "CREATE_IN_PROGRESS"),
         ("speaker", "CREATE_COMPLETE"),

@@ -69,7 +69,7 @@ def test_validated(heat: HeatClient) -> None:
     assert found["Parameters"]["Secret"]["NoEcho"] == "true"
 
 
-def test_mistakes_are_told_in_the_words_of_the_template(heat: HeatClient) -> None:
+def test_mistakes_are_reported_in_the_words_of_the_template(heat: HeatClient) -> None:
     bad = {"Type": "OS::Heat::TestResource", "Properties": {"colour": "red"}}
     with pytest.raises(heatclient.exc.HTTPBadRequest, match=r"Resources\.x\.Properties: : Unknown Property colour"):
         heat.stacks.create(stack_name="bad", template={**TEMPLATE, "Resources": {**TEMPLATE["Resources"], "x": bad}})

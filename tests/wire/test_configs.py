@@ -53,8 +53,8 @@ def test_the_client_signals(heat: HeatClient, http: httpx.Client) -> None:
     heat.resources.signal("waiting", "handle")
     settled(http, stack_id, status="CREATE_COMPLETE")
     assert json.loads(outputs(heat, stack_id)["data"]) == {"a": "one", "2": None}
-    told = [each.resource_status_reason for each in heat.events.list("waiting", "handle")]
-    assert "Signal: status:SUCCESS reason:Signal 1 received" in told
+    reasons = [each.resource_status_reason for each in heat.events.list("waiting", "handle")]
+    assert "Signal: status:SUCCESS reason:Signal 1 received" in reasons
 
 
 def test_what_takes_no_signals_says_so(heat: HeatClient) -> None:

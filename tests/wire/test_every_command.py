@@ -358,8 +358,8 @@ def deployment_delete(openstack: OpenStack) -> None:
 def _deployment(openstack: OpenStack) -> str:
     given = {"config_id": _config(openstack), "server_id": "s"}
     made = openstack.http.post("software_deployments", json=given).json()["software_deployment"]
-    told = {"output_values": {"deploy_stdout": "hello"}, "status": "COMPLETE"}
-    assert openstack.http.put(f"software_deployments/{made['id']}", json=told).status_code == 200
+    values = {"output_values": {"deploy_stdout": "hello"}, "status": "COMPLETE"}
+    assert openstack.http.put(f"software_deployments/{made['id']}", json=values).status_code == 200
     return str(made["id"])
 
 

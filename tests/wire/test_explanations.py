@@ -73,7 +73,7 @@ def test_a_stack_says_why_it_does_not_move(http: httpx.Client, stuck: str) -> No
     assert len(httpx.get(f"{nested}/explain").json()["explanation"]["resources"]) == 2
 
 
-def test_time_alone_is_told(http: httpx.Client, stuck: str) -> None:
+def test_waiting_for_time_alone_is_explained(http: httpx.Client, stuck: str) -> None:
     group = next(each for each in explained(http, nested_depth=1)["resources"] if each["path"] == ["group", "0"])
     assert (group["due_at"], group["next"], group["next_at"]) == (group["due_at"], "record", group["due_at"])
     assert group["due_at"] > group["since"]

@@ -64,7 +64,7 @@ def test_a_template_is_fetched_by_its_url_and_kept(http: httpx.Client, pages: st
     assert http.put(address, json={"template_url": url}).status_code == 202
 
 
-def test_what_is_not_there_is_told_with_its_url(http: httpx.Client, pages: str) -> None:
+def test_what_is_not_there_is_reported_with_its_url(http: httpx.Client, pages: str) -> None:
     answer = http.post("stacks", json={"stack_name": "hello", "template_url": f"{pages}/other.yaml"})
     assert answer.status_code == 400
     assert answer.json()["error"]["message"] == f"Could not fetch {pages}/other.yaml: the server answered 404"

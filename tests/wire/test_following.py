@@ -63,7 +63,7 @@ def listed(http: httpx.Client, address: str, **params: Any) -> list[Event]:
     return list(answer.json()["events"])
 
 
-def test_all_that_has_happened_is_told_first_and_then_what_happens(http: httpx.Client, address: str) -> None:
+def test_past_events_come_first_and_then_new_ones(http: httpx.Client, address: str) -> None:
     before = listed(http, address)
     with following(http, address) as events:
         assert list(itertools.islice(events, len(before))) == before
@@ -84,13 +84,13 @@ def test_who_comes_back_misses_nothing_and_hears_nothing_twice(http: httpx.Clien
     assert (over.status_code, over.content) == (204, b"")
 
 
-def test_events_of_nested_stacks_are_told_and_chosen(http: httpx.Client) -> None:
+def test_events_of_nested_stacks_are_listed_and_filtered(http: httpx.Client) -> None:
     created = http.post("stacks", json={"stack_name": "outer", "template": NESTED})
     address = f"stacks/outer/{created.json()['stack']['id']}"
     with following(http, address, nested_depth=2, resource_type="OS::Heat::TestResource") as events:
-        told = list(itertools.islice(events, 4))
-        assert {event["resource_name"] for event in told} == {"0", "1"}
-        assert all(event["links"][-1]["rel"] == "root_stack" for event in told)
+        followed = list(itertools.islice(events, 4))
+        assert {event["resource_name"] for event in followed} == {"0", "1"}
+        assert all(event["links"][-1]["rel"] == "root_stack" for event in followed)
         settled(http, address.rsplit("/", maxsplit=1)[-1], status="CREATE_COMPLETE")
         http.delete(address)
         rest = list(events)

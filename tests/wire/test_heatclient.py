@@ -51,21 +51,21 @@ def test_a_stack_lives_and_dies(heat: Client, http: httpx.Client, hello: str) ->
 def test_updates(heat: Client, http: httpx.Client, hello: str) -> None:
     """PUT forgets what it does not say, PATCH keeps it."""
 
-    def said() -> str:
+    def output() -> str:
         return str(heat.stacks.output_show("hello", "said")["output"]["output_value"])
 
     heat.stacks.update("hello", template=templates.HELLO, parameters={"word": "one"}, tags="red,blue")
     assert settled(http, hello, status="UPDATE_COMPLETE")["tags"] == ["red", "blue"]
-    assert said() == "one"
+    assert output() == "one"
     heat.stacks.update("hello", existing=True)
     assert settled(http, hello, status="UPDATE_COMPLETE")["tags"] == ["red", "blue"]
-    assert said() == "one"
+    assert output() == "one"
     heat.stacks.update("hello", existing=True, parameters={"word": "two"})
     settled(http, hello, status="UPDATE_COMPLETE")
-    assert said() == "two"
+    assert output() == "two"
     heat.stacks.update("hello", existing=True, clear_parameters=["word"])
     settled(http, hello, status="UPDATE_COMPLETE")
-    assert said() == "hello"
+    assert output() == "hello"
     heat.stacks.update("hello", template=templates.HELLO)
     assert settled(http, hello, status="UPDATE_COMPLETE")["tags"] == []
 
@@ -126,15 +126,15 @@ def test_outputs(heat: Client, hello: str) -> None:
             {"output_key": "name", "description": "No description given"},
         ]
     }
-    said = heat.stacks.output_show("hello", "said")["output"]
-    assert said == {"output_key": "said", "description": "What it says", "output_value": "hello"}
+    output = heat.stacks.output_show("hello", "said")["output"]
+    assert output == {"output_key": "said", "description": "What it says", "output_value": "hello"}
     assert len(heat.stacks.output_show("hello", "name")["output"]["output_value"]) == 8
     with pytest.raises(exc.HTTPNotFound, match="nothing"):
         heat.stacks.output_show("hello", "nothing")
     assert not hasattr(heat.stacks.get("hello", resolve_outputs=False), "outputs")
 
 
-def test_a_wrong_value_in_an_output_is_told_by_that_output(heat: Client, http: httpx.Client) -> None:
+def test_a_wrong_value_in_an_output_is_reported_by_that_output(heat: Client, http: httpx.Client) -> None:
     """A wrong form of a call is refused at the door."""
     outputs = "outputs: {wrong: {value: {list_join: [x, 5]}}, right: {value: {list_join: [x, [a, b]]}}}\n"
     stack_id = heat.stacks.create(stack_name="s", template=HEAD + outputs)["stack"]["id"]
@@ -165,7 +165,7 @@ def test_resources(heat: Client, hello: str) -> None:
 
 
 def test_filters_of_the_resource_list(heat: Client, hello: str) -> None:
-    cases = (
+    cases: tuple[tuple[dict[str, Any], list[str], str], ...] = (
         ({"type": "RandomString"}, ["name"], "part of a type"),
         ({"name": "speaker"}, ["speaker"], "a name"),
         ({"status": "COMPLETE"}, ["speaker", "name"], "a bare status"),
@@ -236,7 +236,7 @@ def test_events_of_nested_stacks(heat: Client, http: httpx.Client) -> None:
     assert roots == {stack_id}
 
 
-def test_a_failure_is_told(heat: Client, http: httpx.Client) -> None:
+def test_a_failure_is_reported(heat: Client, http: httpx.Client) -> None:
     stack_id = heat.stacks.create(stack_name="failing", template=templates.FAILING)["stack"]["id"]
     stack = settled(http, stack_id, status="CREATE_FAILED")
     assert "resources.bad" in stack["stack_status_reason"]
@@ -274,7 +274,7 @@ def test_what_waits_says_why(heat: Client) -> None:
     heat.stacks.create(stack_name="endless", template=templates.ENDLESS)
 
     def begun() -> bool:
-        return heat.resources.get("endless", "slow").resource_status == "CREATE_IN_PROGRESS"
+        return bool(heat.resources.get("endless", "slow").resource_status == "CREATE_IN_PROGRESS")
 
     until(begun, "the slow resource to begin")
     until(lambda: "for ever" in heat.resources.get("endless", "slow").waiting, "a reason")
@@ -425,7 +425,7 @@ def test_workers_are_listed_idle_and_dead(heat: Client, service: Running) -> Non
         workers.leave(tx, "gone:1:a")
 
 
-def test_what_has_policy_snapshot_leaves_one_that_its_events_tell_of(
+def test_what_has_policy_snapshot_leaves_one_that_its_events_name(
     heat: Client, http: httpx.Client, service: Running
 ) -> None:
     stack_id = heat.stacks.create(stack_name="hello", template=templates.DISK)["stack"]["id"]

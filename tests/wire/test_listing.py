@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.server import ApiSettings, Limits
+from homeostat.api.app import Limits
+from homeostat.api.server import ApiSettings
 from tests.wire import templates
 from tests.wire.running import Running, serving, settled
 

@@ -88,11 +88,11 @@ def test_why_nothing_is_healed_is_explained(stack: Stack) -> None:
     stack.service.cloud.vanish(stack.server()["id"])
     stack.act("observe")
 
-    def told() -> Any:
+    def explanation() -> Any:
         found = stack.http.get(f"{stack.url}/explain").json()["explanation"]["resources"]
         return found[0] if found else None
 
-    why = until(told, "the explanation")
+    why = until(explanation, "the explanation")
     assert (why["resource_name"], why["why"]) == ("srv", "locked")
     assert why["reason"] == "there is no such server; the stack is locked: disks"
     assert why["released_by"] == "the stack being unlocked"

@@ -232,7 +232,7 @@ def test_malformed_requests(service: Running, errors: Errors) -> None:
     assert httpx.get(f"{service.url}/healthcheck").text == "OK"
 
 
-def test_every_operation_is_asked(service: Running) -> None:
+def test_every_operation_gets_requests(service: Running) -> None:
     """The generator leaves no route out."""
     generator = Generator(httpx.get(f"{service.url}/openapi.json").json())
     known = Known(dict.fromkeys(("project", "stack_name", "stack_id"), "KNOWN"))

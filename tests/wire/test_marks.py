@@ -62,7 +62,7 @@ def test_marked_shown_and_taken_back(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "reported"),
     [
         ({}, "lacks mark_unhealthy"),
         ({"resource_status_reason": "r"}, "lacks mark_unhealthy"),
@@ -75,11 +75,11 @@ def test_marked_shown_and_taken_back(stack: Stack) -> None:
     ],
 )
 @pytest.mark.shows("MU3")
-def test_bodies_that_say_something_else_are_refused(stack: Stack, body: dict[str, Any], told: str) -> None:
+def test_bodies_that_say_something_else_are_refused(stack: Stack, body: dict[str, Any], reported: str) -> None:
     """MU3: nothing is marked."""
     answer = stack.mark(**body)
     assert answer.status_code == 400
-    assert told in answer.json()["error"]["message"]
+    assert reported in answer.json()["error"]["message"]
     assert stack.resource()["resource_status"] == "CREATE_COMPLETE"
 
 
@@ -136,7 +136,7 @@ def test_many_at_once_with_a_reporter_and_an_end(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "reported"),
     [
         ({"mark_unhealthy": True}, "resources: it must be a list"),
         ({"mark_unhealthy": True, "resources": []}, "resources: it must be a list"),
@@ -148,10 +148,10 @@ def test_many_at_once_with_a_reporter_and_an_end(stack: Stack) -> None:
         ({"mark_unhealthy": True, "resources": ["x"] * 1001}, "resources has more than 1000 items"),
     ],
 )
-def test_what_many_cannot_be_told(stack: Stack, body: dict[str, Any], told: str) -> None:
+def test_a_wrong_mark_of_many_is_refused(stack: Stack, body: dict[str, Any], reported: str) -> None:
     answer = stack.mark_all(**body)
     assert answer.status_code == 400
-    assert told in answer.json()["error"]["message"]
+    assert reported in answer.json()["error"]["message"]
 
 
 def test_all_or_none(stack: Stack) -> None:

@@ -64,16 +64,16 @@ def test_a_stack_is_abandoned_and_adopted_with_the_command_line(
     abandoned = openstack("stack", "abandon", "--output-file", "web.json", "web")
     assert abandoned.returncode == 0, abandoned.stderr
     until(lambda: openstack("stack", "show", "web").returncode == 1, "the stack to be gone")
-    told = json.loads((tmp_path / "web.json").read_text())
-    assert told == json.loads((tmp_path / "export.json").read_text())
+    document = json.loads((tmp_path / "web.json").read_text())
+    assert document == json.loads((tmp_path / "export.json").read_text())
     adopted = openstack("stack", "adopt", "--wait", "--adopt-file", "web.json", "again", "-f", "json")
     assert adopted.returncode == 0, adopted.stderr
     assert '"stack_status": "ADOPT_COMPLETE"' in adopted.stdout
 
     output = shown(openstack("stack", "output", "show", "again", "web", "-f", "json"))
-    assert output["output_value"] == told["resources"]["web"]["resource_id"]
+    assert output["output_value"] == document["resources"]["web"]["resource_id"]
     assert shown(openstack("stack", "show", "again", "-f", "json"))["parameters"]["size"] == "3"
-    mine = {each["resource_id"] for each in told["resources"].values() if "resource_id" in each}
+    mine = {each["resource_id"] for each in document["resources"].values() if "resource_id" in each}
     after = service.cloud.things()
     assert {id: after.get(id) for id in mine} == {id: before[id] for id in mine}
 
@@ -81,10 +81,10 @@ def test_a_stack_is_abandoned_and_adopted_with_the_command_line(
 def test_export_changes_nothing(heat: HeatClient, http: httpx.Client) -> None:
     stack_id = begun(heat, http, "web")
 
-    told = heat.stacks.export("web")
+    document = heat.stacks.export("web")
 
-    assert (told["id"], told["action"], told["status"]) == (stack_id, "CREATE", "COMPLETE")
-    assert sorted(told["resources"]["members"]["resources"]) == ["0", "1"]
+    assert (document["id"], document["action"], document["status"]) == (stack_id, "CREATE", "COMPLETE")
+    assert sorted(document["resources"]["members"]["resources"]) == ["0", "1"]
     assert heat.stacks.get("web").stack_status == "CREATE_COMPLETE"
 
 
@@ -104,10 +104,10 @@ def test_an_abandoned_stack_is_found_by_its_id_alone(heat: HeatClient, http: htt
 
 def test_a_document_may_be_an_object(heat: HeatClient, http: httpx.Client) -> None:
     old = begun(heat, http, "web")
-    told = heat.stacks.abandon("web")
+    document = heat.stacks.abandon("web")
     until(lambda: gone(http, old), "the stack to be gone")
 
-    answer = http.post("stacks", json={"stack_name": "again", "adopt_stack_data": told})
+    answer = http.post("stacks", json={"stack_name": "again", "adopt_stack_data": document})
 
     assert answer.status_code == 201, answer.text
     stack = settled(http, answer.json()["stack"]["id"], status="ADOPT_COMPLETE")
@@ -138,7 +138,7 @@ def test_documents_of_upstream_are_adopted(
     assert set(service.cloud.things()) == set(before)
 
 
-THINGS = [
+THINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("@network@", "network", {"name": "net"}),
     ("@port@", "port", {"name": "port", "network_id": "net"}),
     ("@web@", "server", {"name": "web", "image": "i", "flavor": "small"}),
@@ -153,13 +153,13 @@ THINGS = [
 
 def test_refusals_name_the_place(heat: HeatClient, http: httpx.Client) -> None:
     begun(heat, http, "web")
-    told = heat.stacks.export("web")
+    document = heat.stacks.export("web")
 
     with pytest.raises(HTTPBadRequest, match=r"is \w+ of stack web already: abandon that first"):
-        heat.stacks.create(stack_name="other", adopt_stack_data=json.dumps(told))
-    told["resources"]["disk"]["resource_id"] = 7
+        heat.stacks.create(stack_name="other", adopt_stack_data=json.dumps(document))
+    document["resources"]["disk"]["resource_id"] = 7
     with pytest.raises(HTTPBadRequest, match=r"Invalid adopt data: resources.disk.resource_id"):
-        heat.stacks.create(stack_name="other", adopt_stack_data=json.dumps(told))
+        heat.stacks.create(stack_name="other", adopt_stack_data=json.dumps(document))
     with pytest.raises(HTTPBadRequest, match="Adopt data not in valid format"):
         heat.stacks.create(stack_name="other", adopt_stack_data="{")
     with pytest.raises(HTTPNotFound):
@@ -168,8 +168,8 @@ def test_refusals_name_the_place(heat: HeatClient, http: httpx.Client) -> None:
 
 def test_things_of_another_project_are_not_adopted(heat: HeatClient, http: httpx.Client, service: Running) -> None:
     begun(heat, http, "web")
-    told = heat.stacks.export("web")
-    body = {"stack_name": "taken", "adopt_stack_data": json.dumps(told)}
+    document = heat.stacks.export("web")
+    body = {"stack_name": "taken", "adopt_stack_data": json.dumps(document)}
     refused = httpx.post(f"{service.endpoint('thieves')}/stacks", json=body)
     assert refused.status_code == 400
     assert "is not yours to adopt" in refused.json()["error"]["message"]
@@ -195,8 +195,8 @@ def test_two_services_on_one_cloud(tmp_path: Path) -> None:
         stack_id = first.post("stacks", json={"stack_name": "web", "template": WEB}).json()["stack"]["id"]
         settled(first, stack_id, status="CREATE_COMPLETE")
         before = cloud.things()
-        told = first.delete(f"stacks/web/{stack_id}/abandon").json()
-        moved = second.post("stacks", json={"stack_name": "web", "adopt_stack_data": json.dumps(told)})
+        document = first.delete(f"stacks/web/{stack_id}/abandon").json()
+        moved = second.post("stacks", json={"stack_name": "web", "adopt_stack_data": json.dumps(document)})
         moved_id = moved.json()["stack"]["id"]
 
         settled(second, moved_id, status="ADOPT_COMPLETE")

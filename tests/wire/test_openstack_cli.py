@@ -99,9 +99,9 @@ def test_configs_and_deployments(openstack: Command, tmp_path: Path) -> None:
     )
     deployment = shown(deployed)
     assert (deployment["server_id"], deployment["action"]) == ("srv", "UPDATE")
-    told = openstack("software", "deployment", "metadata", "show", "srv")
-    assert told.returncode == 0, told.stderr
-    metadata = yaml.safe_load(told.stdout)
+    reported = openstack("software", "deployment", "metadata", "show", "srv")
+    assert reported.returncode == 0, reported.stderr
+    metadata = yaml.safe_load(reported.stdout)
     assert [each["name"] for each in metadata] == ["greeting"]
     assert openstack("software", "deployment", "delete", deployment["id"]).returncode == 0
     assert shown(openstack("software", "deployment", "list", "-f", "json")) == []

@@ -92,20 +92,20 @@ def test_several_are_marked_and_explained_and_taken_back(still: OpenStack) -> No
         {"Resource": "grp/1", "Status": "CHECK_FAILED", "Changed": True},
     ]
 
-    def told(*options: str) -> dict[str, Any]:
+    def explained(*options: str) -> dict[str, Any]:
         found = still.shown("stack", "explain", *options, "still")
         return {each["Resource"]: (each["Why"], each["Reason"]) for each in found}
 
     marks = {"srv": ("unhealthy", "rack 7"), "grp/1": ("unhealthy", "rack 7")}
-    until(lambda: marks.items() <= told().items(), "the marks to be explained, in nested stacks, too")
-    assert "grp/1" not in told("-n", "0")
+    until(lambda: marks.items() <= explained().items(), "the marks to be explained, in nested stacks, too")
+    assert "grp/1" not in explained("-n", "0")
     assert server(still)["resource_status_reason"] == "rack 7"
     back = still.shown("stack", "mark", "unhealthy", "still", "--reset", "srv", "grp/1")
     assert {each["Status"] for each in back} == {"CHECK_COMPLETE"}
-    until(lambda: told() == {}, "nothing to be explained")
+    until(lambda: explained() == {}, "nothing to be explained")
 
 
-def test_what_is_wrong_is_said_in_the_words_of_the_service(still: OpenStack) -> None:
+def test_what_is_wrong_is_reported_in_the_words_of_the_service(still: OpenStack) -> None:
     said = still("stack", "mark", "unhealthy", "still", "srv", "no", code=1)
     assert "resources[1]: The Resource (no) could not be found in Stack still." in said
     assert "The Stack (nothing) could not be found." in still("stack", "converge", "nothing", code=1)
@@ -166,7 +166,7 @@ def test_stacks_are_locked_and_unlocked(still: OpenStack) -> None:
     assert "is not locked" in still("stack", "unlock", "still", code=1)
 
 
-def test_servers_are_protected_unless_told_otherwise(still: OpenStack, service: Running) -> None:
+def test_a_lock_protects_servers_by_default(still: OpenStack, service: Running) -> None:
     handle = server(still)["physical_resource_id"]
     still("stack", "lock", "--wait", "still")
     assert service.cloud.things("server")[handle]["locked"] is True

@@ -2,6 +2,7 @@
 
 import openstack
 import pytest
+import yaml
 from openstack import exceptions
 
 from tests.wire import templates
@@ -31,7 +32,9 @@ def test_a_stack_lives_and_dies(sdk: openstack.connection.Connection) -> None:
 def test_the_cloud_layer(sdk: openstack.connection.Connection) -> None:
     """What Ansible calls."""
     sdk.orchestration.create_stack(name="hello", template=templates.HELLO)
-    assert sdk.get_stack("hello").name == "hello"
+    stack = sdk.get_stack("hello")
+    assert stack is not None
+    assert stack.name == "hello"
     assert [each.name for each in sdk.list_stacks()] == ["hello"]
     assert sdk.delete_stack("hello", wait=True)
     assert sdk.get_stack("hello") is None
@@ -52,5 +55,6 @@ def test_errors(sdk: openstack.connection.Connection) -> None:
     with pytest.raises(exceptions.BadRequestException):
         sdk.orchestration.create_stack(name="bad", template="heat_template_version: 2018-08-31\nresources: []")
     with pytest.raises(exceptions.BadRequestException):
-        sdk.orchestration.validate_template(template="nonsense: 1")
-    assert sdk.orchestration.validate_template(template=templates.HELLO)["Description"].startswith("One thing")
+        sdk.orchestration.validate_template(template={"nonsense": 1})
+    hello = yaml.safe_load(templates.HELLO)
+    assert sdk.orchestration.validate_template(template=hello)["Description"].startswith("One thing")

@@ -124,12 +124,12 @@ def test_dry_runs_of_the_openstack_command(openstack: Command, tmp_path: Path) -
     options = ("--dry-run", "--show-nested", "-t", "hello.yaml", "--parameter", "word=new", "-f", "json")
     changed = openstack("stack", "update", *options, "hello")
     assert changed.returncode == 0, changed.stderr
-    told = json.loads(changed.stdout)
-    updated = json.loads(told["updated"]) if isinstance(told["updated"], str) else told["updated"]
+    reported = json.loads(changed.stdout)
+    updated = json.loads(reported["updated"]) if isinstance(reported["updated"], str) else reported["updated"]
     assert [each["resource_name"] for each in updated] == ["speaker"]
 
 
-def test_validation_tells_of_nested_templates(http: httpx.Client) -> None:
+def test_validation_lists_nested_templates(http: httpx.Client) -> None:
     asked = "parameters: {word: {type: string}, password: {type: string}}\n"
     leaf = f"heat_template_version: 2018-08-31\ndescription: the leaf\n{asked}"
     middle = (
@@ -145,15 +145,15 @@ def test_validation_tells_of_nested_templates(http: httpx.Client) -> None:
     )
     body = {"template": top, "files": {"middle.yaml": middle, "leaf.yaml": leaf}}
     answer = http.post("validate?show_nested=true", json=body)
-    told = answer.json()["NestedParameters"]
-    assert (told["middle"]["Type"], told["middle"]["Parameters"]["word"]["Value"]) == ("middle.yaml", "hello")
-    inner = told["middle"]["NestedParameters"]["leaf"]
+    reported = answer.json()["NestedParameters"]
+    assert (reported["middle"]["Type"], reported["middle"]["Parameters"]["word"]["Value"]) == ("middle.yaml", "hello")
+    inner = reported["middle"]["NestedParameters"]["leaf"]
     assert (inner["Type"], inner["Description"]) == ("leaf.yaml", "the leaf")
-    assert told["crowd"]["NestedParameters"]["0"]["Type"] == "leaf.yaml"
-    assert "swordfish" not in json.dumps(told), "the default is told where it is declared, and nowhere else"
-    told = http.post("validate", json=body).json()
-    assert "NestedParameters" not in told
-    assert told["Environment"] == {
+    assert reported["crowd"]["NestedParameters"]["0"]["Type"] == "leaf.yaml"
+    assert "swordfish" not in json.dumps(reported), "the default is told where it is declared, and nowhere else"
+    reported = http.post("validate", json=body).json()
+    assert "NestedParameters" not in reported
+    assert reported["Environment"] == {
         "event_sinks": [],
         "parameter_defaults": {},
         "parameters": {},

@@ -196,7 +196,7 @@ def test_what_is_not_known_yet_refuses_nothing(both: Both) -> None:
     assert outputs(settled(both.here, create(both.here, later), status="CREATE_COMPLETE"))["word"] == "known"
 
 
-def test_a_region_that_nobody_knows_is_refused_at_once(both: Both) -> None:
+def test_an_unknown_region_is_refused_at_once(both: Both) -> None:
     heat = client_of(both)
     refused = re.escape(
         f"{AT}.context.region_name: : region mars is not known here; the operator adds it with --region"
@@ -205,8 +205,8 @@ def test_a_region_that_nobody_knows_is_refused_at_once(both: Both) -> None:
         heat.stacks.create(stack_name="s", template=template("mars"))
     with pytest.raises(exc.HTTPBadRequest, match=refused):
         heat.stacks.validate(template=template("mars"))
-    inside = {"heat_template_version": "wallaby", "resources": {"group": {"type": "OS::Heat::ResourceGroup"}}}
-    inside["resources"]["group"]["properties"] = {"resource_def": template("mars")["resources"]["r"]}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": template("mars")["resources"]["r"]}}
+    inside = {"heat_template_version": "wallaby", "resources": {"group": group}}
     with pytest.raises(exc.HTTPBadRequest, match="region mars is not known here"):
         heat.stacks.create(stack_name="s", template=inside)
     assert list(heat.stacks.list()) == []
@@ -344,16 +344,16 @@ outputs: {id: {value: {get_resource: s}}}
         (made,) = stacks.create(KIND, [Creation("t", {"name": "n", "template": text})])
         assert isinstance(made, Observation)
 
-        def told() -> str:
+        def output_id() -> str:
             return str(stacks.observe(KIND, [made.handle])[0].properties["outputs"].get("id", ""))
 
         def healed() -> bool:
             return http.get(path).json()["output"]["output_value"] not in (first, None)
 
-        first = until(told, "the output")
+        first = until(output_id, "the output")
         path = f"{http.get(f'stacks/{made.handle}').headers['location']}/outputs/id"
         cloud.vanish(first)
         until(healed, "another server")
-        assert told() == first
+        assert output_id() == first
         now[0] += OUTPUTS_S
-        assert told() != first
+        assert output_id() != first

@@ -217,7 +217,7 @@ def test_bodies_that_are_no_objects(http: httpx.Client, content: bytes, content_
 
 
 @pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-def test_a_body_is_read_only_where_it_is_said_to_be_json(http: httpx.Client, kind: str | None) -> None:
+def test_a_body_is_read_only_where_its_type_is_json(http: httpx.Client, kind: str | None) -> None:
     """These are the kinds that a browser sends to other sites without asking them."""
     content = json.dumps({"stack_name": "plain", "template": HEAD})
     answer = http.post("stacks", content=content, headers={} if kind is None else {"content-type": kind})
@@ -394,7 +394,7 @@ def test_health(service: Running) -> None:
 
 def test_environment_files(http: httpx.Client) -> None:
     """Later files win over earlier ones; the environment beside them is not read."""
-    body = {
+    body: dict[str, Any] = {
         "stack_name": "merged",
         "template": templates.HELLO,
         "environment": {"parameters": {"nonsense": 1}},
@@ -409,13 +409,14 @@ def test_environment_files(http: httpx.Client) -> None:
     assert stack["parameters"]["word"] == "second"
     joined = {**body, "stack_name": "joined", "parameters": {"word": "and "}}
     joined["files"] = {
-        **joined["files"],
+        **body["files"],
         "two": "{parameters: {word: ' and'}, parameter_merge_strategies: {word: merge}}",
     }
     stack_id = http.post("stacks", json=joined).json()["stack"]["id"]
     assert settled(http, stack_id)["parameters"]["word"] == "first and", "a file beats what is given apart"
-    twice = {**body, "stack_name": "s", "files": {"one": "parameter_merge_strategies: {word: merge}"}}
-    twice["files"]["two"] = "parameter_merge_strategies: {word: deep_merge}"
+    strategies = {"one": "merge", "two": "deep_merge"}
+    files = {name: f"parameter_merge_strategies: {{word: {each}}}" for name, each in strategies.items()}
+    twice = {**body, "stack_name": "s", "files": files}
     assert_fault(http.post("stacks", json=twice), 400, "ConflictingMergeStrategyForParam", "'word' in file 'two'")
 
 

@@ -21,16 +21,16 @@ TEMPLATE: dict[str, Any] = {
 NEVER = 4_000
 
 
-def said(word: str, note: str, password: str) -> dict[str, Any]:
+def update_of(word: str, note: str, password: str) -> dict[str, Any]:
     return {"template": TEMPLATE, "parameters": {"word": word, "password": password}, "files": {"note": note}}
 
 
 @pytest.fixture
 def stack(heat: HeatClient, http: httpx.Client) -> str:
     """Address of a stack that has two revisions, below the project."""
-    stack_id = heat.stacks.create(stack_name="web", **said("one", "first", "swordfish"))["stack"]["id"]
+    stack_id = heat.stacks.create(stack_name="web", **update_of("one", "first", "swordfish"))["stack"]["id"]
     settled(http, stack_id, status="CREATE_COMPLETE")
-    heat.stacks.update(stack_id, **said("two", "second", "marlin"))
+    heat.stacks.update(stack_id, **update_of("two", "second", "marlin"))
     settled(http, stack_id, status="UPDATE_COMPLETE")
     return f"stacks/web/{stack_id}"
 
@@ -75,7 +75,7 @@ def test_going_back_to_one_wants_all_of_it_again(http: httpx.Client, stack: str)
     assert [each["number"] for each in http.get(f"{stack}/revisions").json()["revisions"]] == [3, 2, 1]
 
 
-def test_what_is_said_besides_comes_on_top(http: httpx.Client, stack: str) -> None:
+def test_parameters_of_the_request_come_on_top(http: httpx.Client, stack: str) -> None:
     assert http.patch(stack, json={"revision": 1, "parameters": {"word": "three"}}).status_code == 202
     settled(http, stack.rpartition("/")[2])
     assert outputs(http, stack) == {"said": "three", "note": "first"}

@@ -63,12 +63,12 @@ def outputs(heat: HeatClient, stack_id: str) -> dict[str, object]:
 def test_groups_and_ec2_in_a_hot_template(heat: HeatClient, http: httpx.Client) -> None:
     stack_id = heat.stacks.create(stack_name="web", template=TEMPLATE)["stack"]["id"]
     settled(http, stack_id, status="CREATE_COMPLETE")
-    told = outputs(heat, stack_id)
-    assert (told["values"], told["size"], told["second"]) == (["ready", "ready"], 2, "ready")
-    assert len(str(told["instances"]).split(",")) == 2
-    assert str(told["inside"]).startswith("10.")
-    assert str(told["outside"]).startswith("203.")
-    assert str(told["policy"]).endswith("/resources/up/signal")
+    reported = outputs(heat, stack_id)
+    assert (reported["values"], reported["size"], reported["second"]) == (["ready", "ready"], 2, "ready")
+    assert len(str(reported["instances"]).split(",")) == 2
+    assert str(reported["inside"]).startswith("10.")
+    assert str(reported["outside"]).startswith("203.")
+    assert str(reported["policy"]).endswith("/resources/up/signal")
     group = heat.resources.get(stack_id, "group")
     child = heat.stacks.template(group.physical_resource_id)
     assert [each["type"] for each in child["resources"].values()] == ["OS::Heat::TestResource"] * 2

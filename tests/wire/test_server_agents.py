@@ -150,15 +150,8 @@ def collected(section: dict[str, Any], directory: Path) -> Any:
     """What os-collect-config finds with these settings, once."""
     settings = "\n".join(f"{name} = {value}" for name, value in section.items())
     (directory / "agent.conf").write_text(f"[DEFAULT]\ncollectors = cfn\n[cfn]\n{settings}\n")
-    command = [
-        AGENT,
-        "--config-file",
-        directory / "agent.conf",
-        "--cachedir",
-        directory / "cache",
-        "--one-time",
-        "--print",
-    ]
+    places = ["--config-file", str(directory / "agent.conf"), "--cachedir", str(directory / "cache")]
+    command = [str(AGENT), *places, "--one-time", "--print"]
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr
@@ -173,8 +166,8 @@ def test_the_genuine_agent_collects_its_deployments_and_signals(site: Site, tmp_
     assert (config["group"], config["config"]) == ("script", "echo hi")
     inputs = {each["name"]: each["value"] for each in config["inputs"]}
     assert (inputs["deploy_signal_transport"], inputs["deploy_signal_verb"]) == ("CFN_SIGNAL", "POST")
-    told = {"said": "hi", "deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
-    answer = httpx.request(inputs["deploy_signal_verb"], inputs["deploy_signal_id"], json=told)
+    signal = {"said": "hi", "deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
+    answer = httpx.request(inputs["deploy_signal_verb"], inputs["deploy_signal_id"], json=signal)
     assert (answer.status_code, answer.text) == (200, "")
     assert settled(site.http, f"web/{site.stack_id}", status="CREATE_COMPLETE")
     assert site.output("said") == "hi"

@@ -91,7 +91,7 @@ def events(http: httpx.Client, address: str, depth: int = 0) -> list[str]:
     return [each["id"] for each in listed]
 
 
-def test_a_web_hook_is_told_of_the_life_of_a_stack(http: httpx.Client, ear: Ear) -> None:
+def test_a_web_hook_gets_the_events_of_a_stack(http: httpx.Client, ear: Ear) -> None:
     sink = {"type": "webhook", "url": f"http://127.0.0.1:{ear.server_port}/hook", "secret": SECRET}
     body = {"stack_name": "told", "template": TEMPLATE, "environment": {"event_sinks": [sink]}}
     created = http.post("stacks", json=body)
@@ -107,12 +107,12 @@ def test_a_web_hook_is_told_of_the_life_of_a_stack(http: httpx.Client, ear: Ear)
     settled(http, stack_id, status="DELETE_COMPLETE")
     all_of_it = events(http, address)
 
-    def told(stack: str | None = None) -> list[str]:
+    def delivered(stack: str | None = None) -> list[str]:
         return [each["id"] for each in ear.bodies if stack in (None, each["payload"]["stack_id"])]
 
-    until(lambda: told()[-1:] == all_of_it[-1:], "the end to be told")
-    assert told(stack_id) == all_of_it
-    assert told()[: len(made)] == made, "the nested stack is told of, too"
+    until(lambda: delivered()[-1:] == all_of_it[-1:], "the end to be told")
+    assert delivered(stack_id) == all_of_it
+    assert delivered()[: len(made)] == made, "the nested stack is told of, too"
     for signature, content in ear.heard:
         assert signature == "sha256=" + hmac.new(SECRET.encode(), content, hashlib.sha256).hexdigest()
 

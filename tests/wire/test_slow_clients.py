@@ -63,10 +63,10 @@ def test_slow_senders(url: str, beginning: bytes, answer: bytes) -> None:
             one.sendall(beginning)
         assert httpx.get(f"{url}/healthcheck", timeout=PATIENCE_S).text == "OK"
         for one in slow:
-            told = read_to_end(one)
-            assert told.startswith(b"HTTP/1.1 408 ")
-            assert answer in told
-            assert b"\r\nconnection: close" in told.lower()
+            reported = read_to_end(one)
+            assert reported.startswith(b"HTTP/1.1 408 ")
+            assert answer in reported
+            assert b"\r\nconnection: close" in reported.lower()
 
 
 def test_a_byte_now_and_then_gains_nothing(url: str) -> None:
@@ -76,8 +76,8 @@ def test_a_byte_now_and_then_gains_nothing(url: str) -> None:
         for _ in range(1000):
             try:
                 one.sendall(b"G")
-                told = one.recv(65536)
-                assert not told or told.startswith(b"HTTP/1.1 408 ")
+                reported = one.recv(65536)
+                assert not reported or reported.startswith(b"HTTP/1.1 408 ")
                 return
             except TimeoutError:
                 continue
@@ -109,10 +109,10 @@ def test_too_many_connections(url: str) -> None:
     """More than that are refused at once, as a fault that says when to come back."""
     with contextlib.ExitStack() as stack:
         several = [stack.enter_context(connected(url)) for _ in range(PATIENCE.connections_max + 1)]
-        told = read_to_end(several[-1])
-    assert told.startswith(b"HTTP/1.1 503 ")
-    assert b"\r\nretry-after: 5\r\n" in told.lower()
-    assert b'"type":"ServiceUnavailable"' in told
+        reported = read_to_end(several[-1])
+    assert reported.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nretry-after: 5\r\n" in reported.lower()
+    assert b'"type":"ServiceUnavailable"' in reported
 
 
 def test_streams_outlast_it(url: str) -> None:

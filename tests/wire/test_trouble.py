@@ -54,7 +54,7 @@ def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
         assert httpx.get(f"{url}/healthcheck").status_code == 200
 
 
-def test_told_to_stop(tmp_path: Path) -> None:
+def test_it_stops_in_order(tmp_path: Path) -> None:
     """The process ends by itself, soon and well."""
     with contextlib.closing(Database(sqlite_url(tmp_path / "h.db"), time.time)) as db:
         db.migrate()

@@ -12,12 +12,11 @@ from homeostat.api.access.auth import STACK_USER, Caller, with_implied
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.app import create_app
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.builtin import access_keys
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.store import schema
-from homeostat.store.builtin import records
+from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Record
 
 OWN, OTHER = "own", "other"
@@ -90,7 +89,7 @@ class Neighbours:
         self.client = TestClient(app, raise_server_exceptions=False, follow_redirects=False)
         self.things = {project: self._prepare(project) for project in (OWN, OTHER)}
 
-    def ask(self, method: str, path: str, caller: str, project: str, body: Any = None) -> Any:
+    def send(self, method: str, path: str, caller: str, project: str, body: Any = None) -> Any:
         """path — below the project. Gives the response."""
         return self.client.request(method, f"/v1/{project}{path}", headers={"x-caller": caller}, json=body)
 
@@ -109,13 +108,18 @@ class Neighbours:
         with service.db.write() as tx:
             handle = self._made_for(tx, stack_id, "handle", f"{project}-server")
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(user_project=users))
-            made = {"config_id": deployed.id, "server_id": handle, "action": "INIT", "status": "COMPLETE"}
+            made: dict[str, Any] = {
+                "config_id": deployed.id,
+                "server_id": handle,
+                "action": "INIT",
+                "status": "COMPLETE",
+            }
             made |= {"name": "", "input_values": {}, "output_values": {}, "status_reason": ""}
             deployment = Record(f"{project}-deployment", DEPLOYMENT, project, f"{project}-d", made, handle)
             records.add(service.db, tx, [config, deployed, deployment])
-        events = self.ask("GET", f"/stacks/web/{stack_id}/resources/handle/events", f"reader@{project}", project)
+        events = self.send("GET", f"/stacks/web/{stack_id}/resources/handle/events", f"reader@{project}", project)
         event_id = events.json()["events"][0]["id"]
-        taken = self.ask("POST", f"/stacks/web/{stack_id}/snapshots", f"member@{project}", project, {"name": "first"})
+        taken = self.send("POST", f"/stacks/web/{stack_id}/snapshots", f"member@{project}", project, {"name": "first"})
         service.work()
         return Things(project, users, stack_id, handle, config.id, deployment.id, event_id, taken.json()["id"])
 
@@ -124,6 +128,6 @@ class Neighbours:
         table = schema.resource
         chosen = select(table.c.token, table.c.handle).where(table.c.stack_id == stack_id, table.c.name == name)
         token, handle = tx.execute(chosen).one()
-        user = Record(f"record-of-{user_id}", access_keys.STACK_USER, OWN, token, {}, user_id)
+        user = Record(f"record-of-{user_id}", stack_users.STACK_USER, OWN, token, {}, user_id)
         records.add(self.service.db, tx, [user])
         return str(handle)

@@ -49,8 +49,8 @@ def test_who_may_act(both: Neighbours, action: str) -> None:
     """A user without permission learns nothing of what is there; a user with it gets an answer to the rest."""
     allowed = {MEMBER, READER} if action not in CHANGING else {MEMBER}
     for caller in (MEMBER, READER, f"visitor@{OWN}"):
-        code, told = act(both, caller, action, StackName="none", TemplateBody=TEMPLATE * (action != "CreateStack"))
-        assert (told == "AccessDenied") == (caller not in allowed), (caller, code, told)
+        code, fault = act(both, caller, action, StackName="none", TemplateBody=TEMPLATE * (action != "CreateStack"))
+        assert (fault == "AccessDenied") == (caller not in allowed), (caller, code, fault)
 
 
 def test_stacks_of_others_are_not_there(both: Neighbours) -> None:

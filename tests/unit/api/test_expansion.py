@@ -132,7 +132,7 @@ def test_functions_of_all_nested_templates_share_one_allowance(monkeypatch: pyte
         checked(Desired("template", outer, files={"in.yaml": str(inner)}))
 
 
-def test_work_stops_when_nobody_waits_for_it() -> None:
+def test_work_stops_when_no_one_waits_for_it() -> None:
     class Gone(Exception):
         pass
 

@@ -55,7 +55,7 @@ async def settled() -> None:
 
 
 def run(story: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(story(), 60))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(story(), 60))
 
 
 def test_one_project_leaves_places_for_the_others() -> None:
@@ -127,7 +127,7 @@ def test_waiting_projects_take_turns() -> None:
     run(story)
 
 
-def test_too_many_that_wait_are_refused_and_told_when_to_come_again() -> None:
+def test_too_many_that_wait_are_refused_and_learn_when_to_come_again() -> None:
     async def story() -> None:
         places = HeavyRequests(1, waiting_max=2)
         there = [Client(places, "a") for _ in range(3)]
@@ -141,7 +141,7 @@ def test_too_many_that_wait_are_refused_and_told_when_to_come_again() -> None:
     run(story)
 
 
-def test_who_waits_too_long_is_told_so_and_takes_no_place() -> None:
+def test_a_request_that_waits_too_long_is_refused_and_takes_no_place() -> None:
     async def story() -> None:
         places = HeavyRequests(1, patience_s=0.01)
         first = Client(places, "a")
@@ -174,7 +174,7 @@ def test_who_hangs_up_stops_waiting() -> None:
     run(story)
 
 
-def test_work_for_one_who_hangs_up_is_told_so() -> None:
+def test_work_for_a_client_that_hangs_up_is_cancelled() -> None:
     async def story() -> None:
         client = Client(HeavyRequests(1), "a")
         await settled()

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -63,9 +63,10 @@ def test_a_process_of_another_user(listening: socket.socket) -> None:
 
 
 @pytest.mark.usefixtures("way")
-def test_one_who_has_gone_is_nobody(listening: socket.socket) -> None:
+def test_a_peer_that_has_gone_has_no_user(listening: socket.socket) -> None:
     """The kernel says of a socket that nobody has any more that it is root's."""
-    for leave in (lambda there: there.close(), lambda there: there.shutdown(socket.SHUT_WR)):
+    leaves: list[Callable[[socket.socket], None]] = [socket.socket.close, lambda there: there.shutdown(socket.SHUT_WR)]
+    for leave in leaves:
         with ExitStack() as keep:
             here, there = connected(listening, keep)
             there.send(b"GET / HTTP/1.1\r\n")
@@ -73,7 +74,7 @@ def test_one_who_has_gone_is_nobody(listening: socket.socket) -> None:
             assert uid_of_peer(here) is None
 
 
-def test_who_cannot_be_told_is_nobody() -> None:
+def test_an_unknown_peer_has_no_user() -> None:
     here, there = socket.socketpair()
     with here, there:
         assert uid_of_peer(here) is None

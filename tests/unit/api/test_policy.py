@@ -36,7 +36,7 @@ def test_every_route_names_a_rule_that_there_is() -> None:
     assert not unknown, f"these rules need a default in api/access/rules.py: {sorted(unknown)}"
 
 
-def test_every_rule_tells_which_requests_it_guards() -> None:
+def test_every_rule_lists_the_requests_that_it_guards() -> None:
     without = {each.name for each in list_rules() if ":" in each.name and not getattr(each, "operations", None)}
     without = {each for each in without if not each.startswith((rules.RESOURCE_TYPES, "cloudformation:"))}
     assert without == {"stacks:update_no_change"}, "a rule that no route names guards nothing"

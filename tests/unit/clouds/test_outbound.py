@@ -133,7 +133,7 @@ def test_what_must_not_be_fetched(url: str, problem: str) -> None:
     assert caught.value.fault == "HTTPBadRequest"
 
 
-def test_a_name_that_does_not_resolve_is_told() -> None:
+def test_a_name_that_does_not_resolve_is_reported() -> None:
     def resolve(host: str, port: int) -> list[str]:
         raise socket.gaierror(-2, "Name or service not known")
 

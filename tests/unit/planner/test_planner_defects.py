@@ -274,7 +274,7 @@ def test_what_an_unanswered_creation_has_made_is_found_though_the_stack_has_fail
         row("a", revision=3, replaced_by="a2"),
         unanswered("a", key="a2", replaces="a1", born=2, updated_at=LONG_AGO),
     ]
-    halted = {"revision": 3, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
+    halted: dict[str, Any] = {"revision": 3, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
     assert first_steps(world([wanted("a")], rows, **halted)) == {"a2": "find"}
 
 
@@ -325,8 +325,9 @@ def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_i
 
 def test_a_snapshot_of_its_stack_does_not_forget_what_is_still_to_be_taken_over() -> None:
     mine = row("a", VOLUME, "ADOPT_FAILED", intent=AdoptionIntent({"data": {}}))
-    taking = {"action": "SNAPSHOT", "revision": 2, "settled_revision": 1, "snapshot": {"id": "s", "place": ""}}
-    assert first_steps(world([wanted("a", VOLUME)], [mine], **taking)) == {}
+    snapshot = {"id": "s", "place": ""}
+    taking = world([wanted("a", VOLUME)], [mine], action="SNAPSHOT", revision=2, settled_revision=1, snapshot=snapshot)
+    assert first_steps(taking) == {}
     assert adoption_of(mine.intent) is not None
 
 
@@ -401,7 +402,7 @@ def test_what_was_missed_when_it_was_to_be_changed_is_changed(
 
 @pytest.mark.parametrize("remedy", [Remedy.RECREATE, Remedy.REPLACE])
 def test_what_may_not_be_replaced_is_left_alone_whichever_goes_first(remedy: Remedy) -> None:
-    definition = replace(wanted("a"), restricted=frozenset({"replace"}))
+    definition = replace(wanted("a"), restricted=("replace",))
     assert at_rest._forbidden(definition, Verdict(Condition.BROKEN, "it broke", remedy))
     assert not at_rest._forbidden(definition, Verdict(Condition.ABSENT, "it is gone", remedy))
 

@@ -262,7 +262,7 @@ def test_every_reason_can_be_met_and_has_a_release() -> None:
 
 
 @pytest.mark.parametrize("settled", [0, 1])
-def test_nothing_is_said_of_what_is_at_rest(settled: int) -> None:
+def test_what_is_at_rest_is_not_explained(settled: int) -> None:
     assert explain(world([wanted("a")], [row("a")], settled_revision=settled), DUE, NOW) == []
 
 
@@ -301,13 +301,13 @@ def test_what_is_leaving_blocks_its_successor() -> None:
     assert not found["a"].leftover
 
 
-def test_what_would_be_made_instead_is_not_told_of() -> None:
+def test_what_would_be_made_instead_is_not_explained() -> None:
     """Asking what a replacement waits for must not invent the leftover that it would make."""
     found = explain(world([wanted("a", key_name="k")], [row("a")], **REVISED), DUE, NOW)
     assert [(each.node, each.why, each.next, each.status) for each in found] == [("a", Why.TURN, "create", "COMPLETE")]
 
 
-def test_a_check_that_is_to_be_told_waits_for_its_turn() -> None:
+def test_a_check_that_is_to_be_recorded_waits_for_its_turn() -> None:
     checked = world([wanted("a")], [row("a")], action="CHECK", revision=2, settled_revision=1)
     assert [(each.why, each.next) for each in explain(checked, DUE, NOW)] == [(Why.TURN, "record")]
 

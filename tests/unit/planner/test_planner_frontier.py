@@ -178,7 +178,7 @@ def test_a_broken_one_goes_before_the_new_one_is_made() -> None:
     assert story == ["delete a1", "gone a1", "create new1"]
 
 
-def test_a_vanished_one_is_made_anew_and_its_dependants_are_told() -> None:
+def test_a_vanished_one_is_made_anew_and_its_dependants_are_woken() -> None:
     of = world(
         [wanted("a"), wanted("b", TEST, "a")],
         [row("a"), row("b", TEST, requires=["a1"])],

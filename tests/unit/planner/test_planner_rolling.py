@@ -141,7 +141,7 @@ def test_failed_members_are_mended_first_and_with_the_new_definition() -> None:
     assert rolled(group(3), group(3, NEW), policy(1), failed={"1"}) == ["ono", "onn", "nnn"]
 
 
-def test_failed_members_that_nobody_wants_are_not_mended() -> None:
+def test_failed_members_that_are_not_wanted_are_not_mended() -> None:
     assert rolled(group(5), group(3, NEW), policy(1), failed={"4"}) == ["oooo", "oon", "onn", "nnn"]
     assert rolled(group(4), group(3, NEW), policy(1), failed={"3"})[0] == "ooo"
 

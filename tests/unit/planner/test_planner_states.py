@@ -40,8 +40,9 @@ def _writes(source: str) -> Iterator[str]:
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef):
             for node in ast.walk(function):
-                written = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-                if written and node.attr in ("action", "status"):
+                if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
+                    continue
+                if node.attr in ("action", "status"):
                     yield f"{function.name}:{node.attr}"
 
 

@@ -6,8 +6,9 @@ import pytest
 from tests.unit.planner.worlds import row, world
 
 from homeostat.planner.current import current_row
-from homeostat.planner.lifecycle.names import NAME_LIMIT, physical_name, token
+from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.retry.policy import RETRY
+from homeostat.resources.base import NAME_LIMIT
 
 CURRENT: dict[str, Any] = {
     "nothing is there": ([], {}, None),
@@ -80,7 +81,7 @@ def test_physical_names() -> None:
     assert physical_name("web", "srv", "abcdefghijkl") == "web-srv-abcdefghijkl"
 
 
-def test_a_long_physical_name_keeps_its_beginning_and_the_end_that_tells_it_apart() -> None:
+def test_a_long_physical_name_keeps_its_beginning_and_its_unique_end() -> None:
     name = physical_name("stack" * 10, "resource" * 10, "abcdefghijkl")
     assert len(name) == NAME_LIMIT
     assert name.startswith("st-")

@@ -1,6 +1,6 @@
 """A type with handlers, and the other side that it speaks to: lamps in a shop, which remembers every call."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,7 +85,7 @@ class Lamp(resource.Resource):
         lamp["polls"] -= 1
         return bool(lamp["polls"] < 0)
 
-    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: dict[str, Any]) -> None:
+    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: Mapping[str, Any]) -> None:
         SHOP.called(f"handle_update {prop_diff}")
         assert tmpl_diff.properties_changed()
         if prop_diff.get(self.COLOUR) == "blue":
@@ -129,7 +129,10 @@ def resource_mapping() -> dict[str, type[resource.Resource]]:
 @contextmanager
 def known(**types: type[resource.Resource]) -> Iterator[None]:
     """These types are in the register."""
-    wanted = {TYPE: Lamp, **{f"Example::{name}": each for name, each in types.items()}}
+    wanted: dict[str, type[resource.Resource]] = {
+        TYPE: Lamp,
+        **{f"Example::{name}": each for name, each in types.items()},
+    }
     registry.add([Offer("tests", [plugin_type(name, each) for name, each in wanted.items()])])
     try:
         yield

@@ -113,7 +113,7 @@ def test_a_mistake_is_named(
         check_conforms(kind, Example({"name": "n", **example}), cloud=of(cloud), case=case)
 
 
-def test_what_is_said_to_change_in_place_and_does_not_is_named() -> None:
+def test_a_property_that_should_change_in_place_and_does_not_is_named() -> None:
     with pytest.raises(AssertionError, match="the example has it changed in place"):
         check_conforms(Plain, Example({"zone": "a"}, change={"zone": "b"}), cloud=simulated, case="pure")
     with pytest.raises(AssertionError, match="was changed in place"):

@@ -114,7 +114,7 @@ def test_a_deletion_that_is_interrupted_leaves_nothing(mortal: Mortal, point: in
     assert mortal.records == 0
 
 
-def test_what_was_interrupted_is_looked_for_until_nobody_can_make_it_any_more(mortal: Mortal) -> None:
+def test_what_was_interrupted_is_looked_for_until_it_cannot_be_made_any_more(mortal: Mortal) -> None:
     """The worker that had begun it may have been frozen only, and die when it has made it."""
     stack_id = mortal.there.begin({"lamp": lamp()})
     mortal.dying(1, mortal.there.work)

@@ -1,6 +1,6 @@
 """Types with handlers in a whole service on virtual time: what their methods return and raise is what happens."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +9,6 @@ from tests.component.running import Service
 from tests.unit.plugins import lamps
 from tests.unit.plugins.lamps import SHOP, Shop, known, lamp, service
 
-from homeostat.api.services.actions import StackActions
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.plugins import exception, resource
@@ -37,7 +36,7 @@ def attributes(there: Service, stack_id: str, name: str = "lamp") -> Any:
     return seen[key].observation.properties
 
 
-def test_it_is_made_asked_and_deleted(there: Service, shop: Shop) -> None:
+def test_it_is_made_observed_and_deleted(there: Service, shop: Shop) -> None:
     stack_id = there.create({"lamp": lamp(colour="red")})
     assert there.state(stack_id) == "CREATE_COMPLETE"
     assert shop.calls == ["handle_create", "after the id", "check_create_complete"]
@@ -166,7 +165,7 @@ def test_what_changes_or_vanishes_outside_is_brought_back(there: Service, shop: 
     assert there.row(stack_id, "lamp").handle == "lamp-2"
 
 
-def test_a_failed_check_is_told_and_not_mended(there: Service, shop: Shop) -> None:
+def test_a_failed_check_is_reported_and_not_mended(there: Service, shop: Shop) -> None:
     stack_id = there.create({"lamp": lamp()})
     shop.lamps["lamp-1"]["broken"] = True
     there.live(120)
@@ -191,8 +190,8 @@ def test_signals_are_handed_over_once_it_is_at_rest_each_one_once(there: Service
     taken = [call for call in shop.calls if call.startswith("handle_signal")]
     assert taken == ["handle_signal {'times': 2}", "handle_signal {'nothing': True}", "handle_signal {'times': 3}"]
     with there.db.read() as tx:
-        told = tx.execute(select(schema.event.c.reason).where(schema.event.c.action == "SIGNAL")).scalars().all()
-    assert told == ["Signal: blinks 2 times", "failed: ValueError: dark"]
+        reasons = tx.execute(select(schema.event.c.reason).where(schema.event.c.action == "SIGNAL")).scalars().all()
+    assert reasons == ["Signal: blinks 2 times", "failed: ValueError: dark"]
 
 
 def test_handlers_suspend_resume_lock_and_unlock(shop: Shop) -> None:
@@ -223,13 +222,12 @@ def test_handlers_suspend_resume_lock_and_unlock(shop: Shop) -> None:
         stack_id = there.create({"safe": {"type": "Example::Safe", "properties": {"watts": 1}}, "lamp": lamp()})
         there.rest()
         shop.calls.clear()
-        asks = StackActions(there.db, 3600.0)
         lock = {"level": "all", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
-        acts = {
-            "SUSPEND": lambda: asks.begin(stack_id, Action.SUSPEND),
-            "RESUME": lambda: asks.begin(stack_id, Action.RESUME),
-            "LOCK": lambda: asks.lock(stack_id, lock, lambda _: True),
-            "UNLOCK": lambda: asks.unlock(stack_id, lambda _: True),
+        acts: dict[str, Callable[[], object]] = {
+            "SUSPEND": lambda: there.actions.begin(stack_id, Action.SUSPEND),
+            "RESUME": lambda: there.actions.begin(stack_id, Action.RESUME),
+            "LOCK": lambda: there.actions.lock(stack_id, lock, lambda _: True),
+            "UNLOCK": lambda: there.actions.unlock(stack_id, lambda _: True),
         }
         for action, act in acts.items():
             act()
@@ -244,19 +242,18 @@ def test_handlers_suspend_resume_lock_and_unlock(shop: Shop) -> None:
 def test_signals_are_ignored_in_a_locked_stack_and_refused_in_a_suspended_one(there: Service, shop: Shop) -> None:
     stack_id = there.create({"lamp": lamp()})
     there.rest()
-    asks = StackActions(there.db, 3600.0)
     lock = {"level": "stacks", "owner": "ann", "owner_id": None, "reason": "disks", "at": 0.0, "expires_at": None}
-    asks.lock(stack_id, lock, lambda _: True)
+    there.actions.lock(stack_id, lock, lambda _: True)
     there.rest()
     there.signal(stack_id, "lamp", {"times": 2})
     there.live(5)
     assert not any(call.startswith("handle_signal") for call in shop.calls)
     with there.db.read() as tx:
-        told = tx.execute(select(schema.event.c.reason).where(schema.event.c.action == "SIGNAL")).scalars().all()
-    assert told == ["Signal ignored: the stack is locked by ann (disks)"]
-    asks.unlock(stack_id, lambda _: True)
+        reasons = tx.execute(select(schema.event.c.reason).where(schema.event.c.action == "SIGNAL")).scalars().all()
+    assert reasons == ["Signal ignored: the stack is locked by ann (disks)"]
+    there.actions.unlock(stack_id, lambda _: True)
     there.rest()
-    asks.begin(stack_id, Action.SUSPEND)
+    there.actions.begin(stack_id, Action.SUSPEND)
     there.rest()
     with pytest.raises(Rejected, match="Signal resource during SUSPEND is not supported"):
         there.signal(stack_id, "lamp", {"times": 2})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from homeostat.model.errors import Rejected
 from homeostat.plugins import constraints, imports, loading
 from homeostat.resources import registry
 from homeostat.resources.discovery import BUILT_IN
@@ -89,8 +90,8 @@ def test_modules_of_directories_are_read_and_the_broken_ones_named(tmp_path: Pat
     names = registry.types()
     assert [f"Example::{each}" in names for each in ("One", "Two", "Three")] == [True, True, True]
     assert registry.register().origins["Example::Two"] == str(second / "lamps.py")
-    told = {(Path(each.origin).name, each.reason.partition(":")[0]) for each in found.problems}
-    assert told == {
+    reported = {(Path(each.origin).name, each.reason.partition(":")[0]) for each in found.problems}
+    assert reported == {
         ("broken.py", "it cannot be loaded"),
         ("ends.py", "it cannot be loaded"),
         ("empty.py", "it has neither resource_mapping() nor constraint_mapping()"),
@@ -124,7 +125,7 @@ def test_schemas_are_those_of_the_class(tmp_path: Path) -> None:
         ({"old": "x"}, "not implemented"),
         ({"steps": 4}, "not a multiple"),
     ):
-        with pytest.raises(registry.Rejected, match=message):
+        with pytest.raises(Rejected, match=message):
             lamp.check(given)
 
 
@@ -160,8 +161,8 @@ def test_a_package_without_types_is_looked_into_but_for_its_tests(tmp_path: Path
     (package / "resources" / "tests" / "test_lamps.py").write_text("raise SystemExit(1)")
     found = loading.install([tmp_path])
     assert registry.register().origins["Example::One"] == str(package / "resources" / "lamps.py")
-    told = {(Path(each.origin).name, each.reason.partition(":")[0]) for each in found.problems}
-    assert told == {("broken.py", "it cannot be loaded"), ("lamps.py", "Example")}
+    reported = {(Path(each.origin).name, each.reason.partition(":")[0]) for each in found.problems}
+    assert reported == {("broken.py", "it cannot be loaded"), ("lamps.py", "Example")}
 
 
 def test_a_type_that_needs_more_is_left_out_and_its_neighbours_are_there(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_attributes_may_ask_for_one_another() -> None:
     assert there.state(stack_id) == "DELETE_COMPLETE", "the client is not asked for: there is nothing of it"
 
 
-def test_properties_tell_what_their_schema_says() -> None:
+def test_properties_have_what_their_schema_says() -> None:
     with pytest.raises(Rejected) as caught:
         service().create({"s": {"type": "Example::Strict", "properties": {"size": 1, "colour": "tell"}}})
     expected = {"size": ("Integer", True, True, False, None), "colour": ("String", False, False, True, "red")}

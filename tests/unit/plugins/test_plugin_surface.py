@@ -1,8 +1,9 @@
 """What plug-ins written for Heat use besides the base class: other resources, tasks, schemas that are maps,
 errors to let pass, answers that change."""
 
-from collections.abc import Iterator
-from typing import Any
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import pytest
 from sqlalchemy import select
@@ -82,7 +83,7 @@ class Letter(resource.Resource):
     """Its properties are described by maps; it finds the desk that it lies on among the stack's resources."""
 
     default_client_name = "office"
-    properties_schema = {
+    properties_schema: ClassVar[Any] = {
         "desk": {"Type": "String", "Required": True, "Description": "Where it lies."},
         "weight": {"Type": "Integer", "MinValue": "1", "MaxValue": 20, "Default": 2, "UpdateAllowed": True},
         "lines": {"Type": "List", "Schema": {"Type": "Map", "Schema": {"text": {"Type": "String", "MaxLength": 9}}}},
@@ -101,14 +102,14 @@ class Letter(resource.Resource):
 
     def handle_create(self) -> list[str]:
         desk = self.stack.resource_by_refid(self.properties["desk"])
-        self.resource_id_set(self.client().make(place=desk.door() if desk is not None else "floor"))
+        self.resource_id_set(self.client().make(place=desk.door() if isinstance(desk, Desk) else "floor"))
         return ["to be stamped", "to be sealed"]
 
     def check_create_complete(self, steps: list[str]) -> bool:
         steps.pop()
         return not steps
 
-    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: dict[str, Any]) -> None:
+    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: Mapping[str, Any]) -> None:
         self.client().look(self.resource_id).update(prop_diff)
 
     def handle_delete(self) -> scheduler.TaskRunner | None:
@@ -148,7 +149,7 @@ def types(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def told(there: Service, stack_id: str) -> dict[str, Any]:
+def outputs_of(there: Service, stack_id: str) -> dict[str, Any]:
     """Outputs of a stack by name: a value, or the error in its place."""
     with there.db.read() as tx:
         row = stacks.get(tx, stack_id)
@@ -173,10 +174,10 @@ def test_a_resource_asks_another_one_of_its_stack() -> None:
     stack_id = create(there, {"desk": DESK, "letter": LETTER}, place={"get_attr": ["letter", "place"]})
     there.rest()
     assert there.state(stack_id) == "CREATE_COMPLETE", there.states(stack_id)
-    assert told(there, stack_id) == {"place": "hall/desk"}
+    assert outputs_of(there, stack_id) == {"place": "hall/desk"}
 
 
-def test_another_one_is_asked_only() -> None:
+def test_other_resources_can_be_read_only() -> None:
     class Thief(Desk):
         def handle_create(self) -> None:
             assert sorted(self.stack) == ["desk"]
@@ -251,7 +252,7 @@ def test_a_required_property_with_a_default_may_be_left_out() -> None:
     assert there.state(stack_id) == "CREATE_COMPLETE"
 
 
-def test_an_attribute_that_cannot_be_told_is_an_error_of_that_attribute() -> None:
+def test_an_attribute_that_cannot_be_read_is_an_error_of_that_attribute() -> None:
     OFFICE.broken = ValueError("ink everywhere")
     there = service()
     stack_id = create(
@@ -264,7 +265,7 @@ def test_an_attribute_that_cannot_be_told_is_an_error_of_that_attribute() -> Non
     there.rest()
     assert there.state(stack_id) == "CREATE_COMPLETE", "the resource is well"
     fault = "resources.letter.attributes.smudged: ValueError: ink everywhere"
-    assert told(there, stack_id) == {"place": "hall/desk", "smudged": fault, "all": fault}
+    assert outputs_of(there, stack_id) == {"place": "hall/desk", "smudged": fault, "all": fault}
 
 
 def test_who_needs_that_attribute_fails_with_the_place() -> None:
@@ -291,7 +292,7 @@ def there_template(resources: dict[str, Any]) -> dict[str, Any]:
     return {"heat_template_version": "wallaby", "resources": resources}
 
 
-def test_an_attribute_that_breaks_later_keeps_its_value_and_an_event_tells_once() -> None:
+def test_an_attribute_that_breaks_later_keeps_its_value_and_makes_one_event() -> None:
     there = service()
     reader = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["letter", "smudged"]}}}
     stack_id = create(
@@ -300,7 +301,7 @@ def test_an_attribute_that_breaks_later_keeps_its_value_and_an_event_tells_once(
     there.rest()
     OFFICE.broken = ValueError("ink everywhere")
     there.live(120)
-    assert told(there, stack_id) == {"smudged": "hall/desk"}
+    assert outputs_of(there, stack_id) == {"smudged": "hall/desk"}
     assert there.state(stack_id) == "CREATE_COMPLETE"
     with there.db.read() as tx:
         found = tx.execute(select(schema.event).where(schema.event.c.reason.contains("ink"))).all()
@@ -349,7 +350,7 @@ def test_a_thing_of_neutron() -> None:
     )
     assert Wire.validate_properties(given) is None
     one = Wire("w", resource.ResourceDefinition("w", "Example::Wire", properties=given), resource.Stack())
-    diff = {"name": None, "value_specs": {"colour": "red", "end": "b"}}
+    diff: dict[str, Any] = {"name": None, "value_specs": {"colour": "red", "end": "b"}}
     one.prepare_update_properties(diff)
     assert diff == {"name": "w", "end": "b"}
     assert [Wire.is_built({"status": each}) for each in ("BUILD", "ACTIVE", "DOWN")] == [False, True, True]
@@ -377,7 +378,7 @@ def test_a_task_is_run_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     one.start()
     assert [one.step(), one.step(), one.step()] == [False, True, True]
     assert steps == [0, 1]
-    monkeypatch.setattr(scheduler.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     scheduler.TaskRunner(twice)()
     assert steps == [0, 1, 0, 0, 1]
     scheduler.TaskRunner(lambda: 7)()

@@ -95,7 +95,7 @@ def status(cloud: PluginCloud, handle: str) -> Any:
     return look.properties.get("status") if look.present else look.presence
 
 
-def test_a_call_does_not_wait_and_a_later_look_tells(cloud: PluginCloud) -> None:
+def test_a_call_does_not_wait_and_a_later_look_has_its_result(cloud: PluginCloud) -> None:
     handle = create(cloud).handle
     assert status(cloud, handle) == "working"
     (refused,) = cloud.update(KIND, [Change(handle, {"properties": {}})])
@@ -168,7 +168,7 @@ def test_what_a_hanging_creation_makes_after_its_deletion_is_deleted(cloud: Plug
     until(deleted)
 
 
-def test_what_is_made_when_nobody_looks_for_it_any_more_is_deleted_by_its_maker(
+def test_what_is_made_when_it_is_not_looked_for_any_more_is_deleted_by_its_maker(
     cloud: PluginCloud, clock: Clock
 ) -> None:
     buried(cloud, clock)

@@ -1,7 +1,18 @@
 """What holds for each type there is. `tests/component/test_type_lives.py` has the life of a resource of each."""
 
 import pytest
-from tests.unit.resources.type_values import CHANGED, LEFT, LIVING, OUTSIDE, RETIRED, changed, fits, given, other, shown
+from tests.unit.resources.type_values import (
+    CHANGED,
+    LEFT,
+    LIVING,
+    OUTSIDE,
+    RETIRED,
+    changed,
+    example,
+    fits,
+    other,
+    shown,
+)
 
 from docs import type_pages
 from homeostat.model.errors import Rejected
@@ -13,7 +24,7 @@ from homeostat.resources.schema import UNKNOWN
 
 @pytest.mark.parametrize("name", LIVING)
 def test_each_property_alone_changes_as_the_schema_says(name: str) -> None:
-    kind, values = types()[name], given(name)
+    kind, values = types()[name], example(name)
     old = kind.complete(kind.check(values))
     all_changed = changed(name)
     for key, prop in shown(kind):
@@ -37,11 +48,11 @@ def test_nothing_drifts_from_what_was_asked_for(name: str) -> None:
 @pytest.mark.parametrize("name", LIVING)
 def test_what_is_not_known_yet_is_no_error(name: str) -> None:
     kind = types()[name]
-    kind.check(dict.fromkeys(given(name), UNKNOWN))
+    kind.check(dict.fromkeys(example(name), UNKNOWN))
 
 
 @pytest.mark.parametrize("name", LIVING)
-def test_what_it_is_referred_by_is_told(name: str) -> None:
+def test_the_reference_says_what_each_type_is_referred_by(name: str) -> None:
     """The reference documentation says it in the words of the method's docstring."""
     assert type_pages.referred(types()[name])
 

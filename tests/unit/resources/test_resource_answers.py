@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from resource_cases import ID_A, MINIMAL, thing
+from tests.unit.resources.resource_cases import ID_A, MINIMAL, thing
 
 from homeostat.resources.base import Thing
 from homeostat.resources.families.heat import CHARACTERS

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from resource_cases import ID_A, ID_B
+from tests.unit.resources.resource_cases import ID_A, ID_B
 
 from homeostat.resources import comparison, constraints
 from homeostat.resources.schema import Constraint

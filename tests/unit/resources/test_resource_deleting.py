@@ -1,7 +1,7 @@
 """A thing on its way out is waited for, whatever its kind: the cloud port says so of every deletion."""
 
 import pytest
-from resource_cases import MINIMAL, thing
+from tests.unit.resources.resource_cases import MINIMAL, thing
 
 from homeostat.model.observed import Condition
 from homeostat.resources.registry import resource_type

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from resource_cases import ID_A, ID_B, MINIMAL, thing
+from tests.unit.resources.resource_cases import ID_A, ID_B, MINIMAL, thing
 
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Condition, Observation, Presence, Remedy
@@ -267,11 +267,11 @@ def test_drift(type_name: str, given: dict[str, Any], seen: dict[str, Any], drif
         assert verdict.condition is READY
 
 
-WAITS = {"OS::Heat::WaitCondition", "OS::Heat::SwiftSignal", "AWS::CloudFormation::WaitCondition"}
+WAITING = {"OS::Heat::WaitCondition", "OS::Heat::SwiftSignal", "AWS::CloudFormation::WaitCondition"}
 """They are ready by what is told to their handles, see `test_resource_signals`."""
 
 
-@pytest.mark.parametrize("type_name", sorted(MINIMAL.keys() - WAITS))
+@pytest.mark.parametrize("type_name", sorted(MINIMAL.keys() - WAITING))
 def test_what_was_asked_for_is_no_drift(type_name: str) -> None:
     assert resource_type(type_name).judge(thing(type_name), 200.0).condition is READY
 

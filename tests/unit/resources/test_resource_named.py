@@ -100,6 +100,6 @@ def test_what_says_nothing_names_nothing(nothing: object) -> None:
     assert list(mentions(SCHEMA, {"image": nothing, "networks": nothing}, ())) == []
 
 
-def test_what_is_missing_is_told_in_the_words_that_clients_know() -> None:
+def test_what_is_missing_is_reported_in_the_words_that_clients_know() -> None:
     assert KINDS["glance.image"].missing("x") == "The Image (x) could not be found."
     assert KINDS["neutron.network"].missing("x") == "Unable to find network with name or id 'x'"

@@ -66,7 +66,7 @@ def test_types_are_listed_by_how_far_they_are_supported(
     assert listed(version="10.0.0") == ["OS::Test::Old"]
 
 
-def test_support_is_told_with_what_held_before() -> None:
+def test_support_status_includes_what_held_before() -> None:
     before = {"status": "DEPRECATED", "message": None, "version": "10.0.0", "previous_status": None}
     assert Retired.support.wire() == {
         "status": "HIDDEN",

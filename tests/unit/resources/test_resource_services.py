@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from resource_cases import MINIMAL, thing
+from tests.unit.resources.resource_cases import MINIMAL, thing
 
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import READY, Condition, Remedy

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from resource_cases import MINIMAL
+from tests.unit.resources.resource_cases import MINIMAL
 
 from homeostat.model.errors import Rejected
 from homeostat.resources.registry import resource_type

@@ -2,6 +2,7 @@
 
 import json
 from email import message_from_string
+from email.message import Message
 from typing import Any
 
 import pytest
@@ -20,9 +21,13 @@ def parts(form: str, given: str, metadata: dict[str, Any] | None = None) -> dict
     assert whole.get_content_type() == "multipart/mixed"
     found = [part for part in whole.walk() if not part.is_multipart()]
     assert all(part.get_content_maintype() == "text" for part in found)
-    return {
-        str(part.get_filename()): (part.get_content_subtype(), part.get_payload(decode=True).decode()) for part in found
-    }
+    return {str(part.get_filename()): (part.get_content_subtype(), text_of(part)) for part in found}
+
+
+def text_of(part: Message) -> str:
+    payload = part.get_payload(decode=True)
+    assert isinstance(payload, bytes)
+    return payload.decode()
 
 
 def test_raw_is_as_given() -> None:
@@ -56,7 +61,7 @@ def test_the_handler_writes_the_parts_of_its_kind(tmp_path: Any) -> None:
     assert json.loads((tmp_path / "cfn-init-data").read_text()) == {"a": 1}
 
 
-def test_nothing_is_sent_where_there_is_nothing_to_tell() -> None:
+def test_nothing_is_sent_where_there_is_nothing_to_send() -> None:
     assert user_data.document(CFNTOOLS, "", {}, API) == ""
 
 

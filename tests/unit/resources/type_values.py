@@ -118,7 +118,7 @@ def other(prop: Property, name: str, now: Any) -> Any:
             return fresh if fresh != now else f"{fresh}-2"
 
 
-def given(name: str) -> dict[str, Any]:
+def example(name: str) -> dict[str, Any]:
     return examples.properties(types()[name])
 
 
@@ -146,7 +146,7 @@ def fits(kind: ResourceType, values: Mapping[str, Any]) -> bool:
 
 def changed(name: str) -> dict[str, Any]:
     """Its properties with another value for each that may change in place."""
-    kind, values = types()[name], given(name)
+    kind, values = types()[name], example(name)
     defaults = kind.complete(kind.check(values))
     for key, prop in shown(kind):
         if prop.update:
@@ -164,7 +164,7 @@ def fixed(name: str) -> list[str]:
 
 def refixed(name: str) -> dict[str, Any]:
     """Its properties with another value for one that cannot change in place."""
-    kind, values = types()[name], given(name)
+    kind, values = types()[name], example(name)
     defaults = kind.complete(kind.check(values))
     for key in [FIXED[name]] if name in FIXED else fixed(name):
         attempt = {**values, key: other(kind.properties[key], key, defaults.get(key))}

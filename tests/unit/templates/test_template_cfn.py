@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from template_cases import IDENTITY, Built, compiled
+from tests.unit.templates.template_cases import IDENTITY, Built, compiled
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import compile_template, declared_in, evaluate, validate_shape
@@ -277,7 +277,7 @@ def test_broken_templates(sections: dict[str, Any], message: str, reason: str) -
     assert message in str(caught.value)
 
 
-def test_places_are_told_in_the_words_of_the_template() -> None:
+def test_places_are_in_the_words_of_the_template() -> None:
     bad = {"Type": TYPE, "Properties": {"value": {"Fn::Join": "x"}}}
     with pytest.raises(Rejected, match=r"^Resources\.r\.Properties\.value\.Fn::Join: "):
         compiled({**AWS, "Resources": {"r": bad}})
@@ -290,6 +290,6 @@ def test_conditions_are_of_the_other_key_alone() -> None:
     assert list(found.definitions) == ["r"]
 
 
-def test_a_wrong_value_is_told_in_the_words_of_the_author() -> None:
+def test_a_wrong_value_is_reported_in_the_words_of_the_author() -> None:
     with pytest.raises(Rejected, match="Parameter 'Zone' is invalid: only a or b"):
         compiled(WHOLE, parameters={"Zone": "c"})

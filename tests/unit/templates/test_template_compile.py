@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from template_cases import Built, compiled, resource, template
+from tests.unit.templates.template_cases import Built, compiled, resource, template
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
@@ -40,7 +40,7 @@ def test_there_are_samples_of_every_kind() -> None:
         assert word in text
 
 
-def test_a_definition_has_all_that_was_said() -> None:
+def test_a_definition_has_all_of_its_template() -> None:
     found = compiled(
         template(
             description="About it",
@@ -210,10 +210,10 @@ def test_errors_come_in_the_order_clients_know() -> None:
             wrong[section] = right[section]
         if section != "outputs":
             with pytest.raises(Rejected) as caught:
-                compiled(template(**wrong))
+                compiled({**template(), **wrong})
             messages.append(caught.value.detail.split()[0])
     assert messages == ["Invalid", "The", "The", "Invalid", "Each"]
-    compiled(template(**wrong))
+    compiled({**template(), **wrong})
 
 
 def test_cycles_are_named() -> None:

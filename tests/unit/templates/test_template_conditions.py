@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from template_cases import LATEST, compiled, resource, template
+from tests.unit.templates.template_cases import LATEST, compiled, resource, template
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import UNKNOWN
@@ -124,7 +124,7 @@ def test_what_depends_on_conditions() -> None:
 def test_unknown_condition(section: str) -> None:
     entry = resource(condition="nobody") if section == "resources" else {"value": 1, "condition": "nobody"}
     with pytest.raises(Rejected) as caught:
-        compiled(template(**{section: {"x": entry}}))
+        compiled({**template(), section: {"x": entry}})
     assert str(caught.value) == f'{section}.x.condition: Invalid condition "nobody"'
 
 

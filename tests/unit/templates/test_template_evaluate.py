@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from template_cases import Built, compiled, resource, template
+from tests.unit.templates.template_cases import Built, compiled, resource, template
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import UNKNOWN, Function, evaluate, is_dynamic, nodes, requires, traverse

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from template_cases import value_of
+from tests.unit.templates.template_cases import value_of
 
 from homeostat.model.errors import Rejected
 from homeostat.templates.functions import condition_functions, ordinary_functions

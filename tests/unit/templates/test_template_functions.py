@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from template_cases import LATEST, Built, compiled, resource, template, value_of
+from tests.unit.templates.template_cases import LATEST, Built, compiled, resource, template, value_of
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import evaluate
@@ -170,7 +170,7 @@ def test_all_attributes() -> None:
     assert value_of({"get_attr": ["other"]}, scope=Built({"a": 1, "b": 2})) == {"a": 1, "b": 2}
 
 
-def test_the_oldest_version_does_not_tell_the_resource_the_path() -> None:
+def test_the_oldest_version_does_not_give_the_resource_the_path() -> None:
     old, new = Built({"nets": {"lan": 1}}), Built({"nets": {"lan": 1}})
     snippet = {"get_attr": ["other", "nets", "lan"]}
     assert value_of(snippet, "2013-05-23", old) == value_of(snippet, "2014-10-16", new) == 1
@@ -307,7 +307,7 @@ MULTIPLIERS = [
 
 @pytest.mark.parametrize(("snippet", "reason"), MULTIPLIERS, ids=[case[1] for case in MULTIPLIERS])
 def test_results_are_bounded(snippet: Any, reason: str) -> None:
-    document = {
+    document: dict[str, Any] = {
         "parameters": {"big": {"type": "string", "default": "a" * 50_000}},
         "outputs": {"it": {"value": snippet}},
     }
@@ -332,7 +332,7 @@ def test_any_arguments_give_a_value_or_are_rejected(snippet: Any, attribute: Any
         value_of(snippet, scope=Built({"a": attribute}))
 
 
-WELL_TYPED = st.deferred(
+WELL_TYPED: st.SearchStrategy[Any] = st.deferred(
     lambda: (
         TEXTS
         | st.builds(lambda a, b: {"list_join": ["-", [a, b]]}, WELL_TYPED, WELL_TYPED)

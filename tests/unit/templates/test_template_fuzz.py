@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from template_cases import IDENTITY, Built
+from tests.unit.templates.template_cases import IDENTITY, Built
 
 from homeostat.api.services.pipeline.checking import check
 from homeostat.model.errors import Rejected
@@ -37,7 +37,7 @@ VALUES = st.recursive(
     SCALARS, lambda each: st.lists(each, max_size=3) | st.dictionaries(TEXTS, each, max_size=3), max_leaves=5
 )
 EXPRESSIONS = st.sampled_from(["$.data", "$.data.a", "$.data.len()", "$.data.select($)", "dict($.data)", "1 +", "'a'"])
-SHAPES: dict[str, Any] = {
+SHAPES: dict[str, Callable[[st.SearchStrategy[Any]], st.SearchStrategy[Any]]] = {
     "repeat": lambda each: st.fixed_dictionaries(
         {"template": each, "for_each": st.dictionaries(NAMES, each, max_size=2)}, optional={"permutations": each}
     ),
@@ -60,8 +60,8 @@ def snippets(version: Version) -> st.SearchStrategy[Any]:
 
     def calls(each: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         def call(name: str) -> st.SearchStrategy[Any]:
-            usual = SHAPES.get(name, lambda inner: NAMES | st.lists(inner, min_size=1, max_size=3))
-            return (usual(each) | each).map(lambda arguments: {name: arguments})
+            usual = SHAPES[name](each) if name in SHAPES else NAMES | st.lists(each, min_size=1, max_size=3)
+            return (usual | each).map(lambda arguments: {name: arguments})
 
         return st.sampled_from(names).flatmap(call)
 
@@ -180,7 +180,7 @@ def refusable(act: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
 @SLOW
 @given(documents(), GIVEN, st.booleans(), VALUES)
 def test_any_template_is_compiled_and_evaluated_or_refused(
-    document: dict[str, Any], given: dict[str, Any], strict: bool, told: Any
+    document: dict[str, Any], given: dict[str, Any], strict: bool, attribute: Any
 ) -> None:
     found = compiled(document, given, strict)
     if found is None:
@@ -192,7 +192,9 @@ def test_any_template_is_compiled_and_evaluated_or_refused(
         *(each.value for each in found.outputs.values()),
     ]:
         assert requires(tree) <= set(found.definitions)
-        json.dumps(refusable(evaluate, tree, Built({"a": told, "b": [told, None], "c": None})), default=hidden)
+        json.dumps(
+            refusable(evaluate, tree, Built({"a": attribute, "b": [attribute, None], "c": None})), default=hidden
+        )
 
 
 def hidden(value: Any) -> str:

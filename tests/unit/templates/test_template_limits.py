@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from template_cases import LATEST, Built, compiled, template, value_of
+from tests.unit.templates.template_cases import LATEST, Built, compiled, template, value_of
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import evaluate, parse_environment, parse_template, tree

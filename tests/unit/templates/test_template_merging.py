@@ -80,7 +80,7 @@ def test_the_other_sections() -> None:
     assert found["encrypted_param_names"] == ["p", "q"]
 
 
-def test_a_strategy_holds_from_where_it_is_first_said() -> None:
+def test_a_strategy_holds_from_its_first_mention() -> None:
     first = {"parameters": {"text": "a"}, "parameter_merge_strategies": {"text": "merge"}}
     default = {"parameters": {"text": "b"}, "parameter_merge_strategies": {"default": "overwrite"}}
     assert merge(first, default)["parameters"] == {"text": "ab"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from template_cases import LATEST, compiled, template
+from tests.unit.templates.template_cases import LATEST, compiled, template
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import UNKNOWN, Parameter, check_immutable, validate_shape
@@ -199,18 +199,18 @@ def test_missing_and_undeclared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "reported"),
     [
         ([], "which declares none."),
         (["size", "word"], "which declares size, word."),
         ([f"p{n}" for n in range(22)], "p18, p19 and 2 more."),
     ],
 )
-def test_the_error_of_an_undeclared_one_lists_those_that_exist(names: list[str], told: str) -> None:
+def test_the_error_of_an_undeclared_one_lists_those_that_exist(names: list[str], reported: str) -> None:
     declared = {name: {"type": "string", "default": ""} for name in names}
     with pytest.raises(Rejected, match=r"The Parameter \(wurd\) was not defined in template\. ") as caught:
         compiled(template(parameters=declared), parameters={"wurd": "x"})
-    assert str(caught.value).endswith(told)
+    assert str(caught.value).endswith(reported)
 
 
 def test_a_missing_value_is_unknown_where_it_need_not_be_there() -> None:
@@ -291,7 +291,7 @@ def test_hidden_values_are_not_shown() -> None:
         pytest.param({"type": "number"}, "s3cret", "is not of type number", id="type"),
     ],
 )
-def test_what_is_wrong_with_a_hidden_value_is_said_without_it(entry: Any, value: str, words: str) -> None:
+def test_what_is_wrong_with_a_hidden_value_is_reported_without_it(entry: Any, value: str, words: str) -> None:
     with pytest.raises(Rejected, match=words) as caught:
         parameter({**entry, "hidden": True}, value)
     assert "s3cret" not in str(caught.value)

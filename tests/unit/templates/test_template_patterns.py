@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from template_cases import compiled, template
+from tests.unit.templates.template_cases import compiled, template
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import patterns

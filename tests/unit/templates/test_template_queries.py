@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from template_cases import LATEST, Built, compiled, template, value_of
+from tests.unit.templates.template_cases import LATEST, Built, compiled, template, value_of
 
 from homeostat.model.errors import Rejected
 from homeostat.templates import tree, yaql_engine
@@ -194,7 +194,7 @@ def test_no_expression_takes_long_with_few_steps(expression: str, reason: str) -
     assert time.thread_time() - began < 8
 
 
-def test_what_queries_take_once_resources_tell_their_attributes_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_queries_take_once_resources_have_attributes_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all queries of the template together, and each counts once, however often it is evaluated."""
     call = {"yaql": {"expression": "range($.data).select($ + 1).len()", "data": {"get_attr": ["other", "size"]}}}
     resources = {"other": {"type": "OS::Heat::TestResource"}}

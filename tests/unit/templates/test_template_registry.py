@@ -50,7 +50,7 @@ def test_what_a_type_stands_for(entries: dict[str, Any], asked: str, found: str)
     assert registry(entries).resolve(asked, "web").type == found
 
 
-def test_entries_of_the_user_go_before_those_for_everybody() -> None:
+def test_entries_of_the_user_go_before_those_for_all() -> None:
     both = registry({"OS::Nova::Server": "mine.yaml"}, {"OS::Nova::Server": "theirs.yaml"})
     assert both.resolve("OS::Nova::Server", "web").type == "mine.yaml"
     assert registry({}, {"OS::Nova::Server": "theirs.yaml"}).resolve("OS::Nova::Server", "web").type == "theirs.yaml"

@@ -13,7 +13,7 @@ import select
 import stat
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, text
@@ -195,7 +195,7 @@ class Pipes:
         finally:
             os.close(pipe)
 
-    def receive(self, stopped: Callable[[], bool], open_: Callable[[], None]) -> Iterator[None]:
+    def receive(self, stopped: Callable[[], bool], open_: Callable[[], None]) -> Generator[None, None, None]:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
         name = uuid.uuid4().hex  # process ids are not unique where several containers share the directory
         hidden, path = f"{self._directory}/.{name}", f"{self._directory}/{name}"
