@@ -95,7 +95,8 @@ def _is_open(row: Any) -> bool:
 
 def _is_marked(row: Any) -> bool:
     """Does it wait, perhaps for consent, since a user has marked it? Others may wait for it."""
-    return row.action == Action.CHECK and row.status == Status.FAILED and "unhealthy" in (row.marks or {})
+    marked = row.marks is not None and row.marks.unhealthy is not None
+    return marked and row.action == Action.CHECK and row.status == Status.FAILED
 
 
 class Healed(NamedTuple):

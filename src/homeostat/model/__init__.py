@@ -6,7 +6,7 @@
 - `observed`: observations and verdicts
 - `world`: everything that deciding needs
 - `plan`: decisions
-- `intent`, `hooks`: what a row stores of an act, and of its hooks
+- `intent`, `hooks`, `marks`: what a row stores of an act, of its hooks, and besides
 - `retry`: retry policies
 - `waiting`: reasons not to act yet
 """

@@ -9,6 +9,7 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import Intent
+from homeostat.model.marks import Marks
 from homeostat.model.observed import Observation
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import RESOURCE_TRANSITIONS, Action, Status, check_transition
@@ -47,7 +48,7 @@ class Resource:
         external_id: Id of an existing thing that the resource stands for and that is not managed here (`external_id` of
             the template); else None.
         hooks: Progress through hooks, see `model.hooks`.
-        marks: Marks of users, locks, suspension, healing and restoring, by name.
+        marks: Marks of users, locks, suspension, healing and restoring, see `model.marks`.
     """
 
     key: str
@@ -83,7 +84,7 @@ class Resource:
     called: str | None = None
     external_id: str | None = None
     hooks: HookProgress | None = None
-    marks: dict[str, Any] | None = None
+    marks: Marks | None = None
 
     @property
     def shown_type(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import ResourceActionRestricted
+from homeostat.model.marks import RestoredMark
 from homeostat.model.observed import Verdict
 from homeostat.model.plan import Decision, Step
 from homeostat.model.waiting import Waiting, Why
@@ -36,7 +37,7 @@ class ResolvedResource:
     values: dict[str, Any]
     metadata: Any
     requires: list[str]
-    mark: Mapping[str, Any] | None = None
+    mark: RestoredMark | None = None
     renewed: frozenset[str] = frozenset()
 
 

@@ -13,7 +13,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.retry.policy import RETRY
-from homeostat.planner.scope import HEALING, thing_of
+from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
 
@@ -156,15 +156,15 @@ def complete(world: World, row: Resource, now: float) -> StepOutcome:
 
 def no_longer_healed(row: Resource) -> bool:
     """Take the mark of healing off a row, well or not; return whether it had one."""
-    if row.marks is None or HEALING not in row.marks:
+    if row.marks is None or not row.marks.healing:
         return False
-    row.marks = {name: mark for name, mark in row.marks.items() if name != HEALING} or None
+    row.marks = replace(row.marks, healing=False) or None
     return True
 
 
 def is_being_healed(row: Resource) -> bool:
     """Return whether a row is being healed, or made in the place of one that is."""
-    marked = row.marks is not None and HEALING in row.marks
+    marked = row.marks is not None and row.marks.healing
     return marked and not row.deleting and (row.busy or row.action == Action.INIT)
 
 

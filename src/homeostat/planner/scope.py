@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.model.errors import invalid
+from homeostat.model.marks import Marks
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.stack_actions import STACK_ACTIONS
 from homeostat.model.status import Action
@@ -14,8 +15,6 @@ from homeostat.resources.registry import type_of
 
 UNREADABLE = "untold"
 """Property of an observation of a nested stack: why its attributes cannot be read."""
-HEALING = "healing"
-"""Mark on a row that is being healed, or made in the place of one that is; these rows count against the brake."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
 
 
@@ -33,17 +32,16 @@ def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> T
         row.acted_at or 0.0,
         row.action,
         row.metadata or {},
-        _treated(world, row) if row.marks else (),
+        _treated(world, row.marks) if row.marks is not None else (),
     )
 
 
-def _treated(world: World, row: Resource) -> tuple[str, ...]:
-    """Return the actions whose marks the row carries.
+def _treated(world: World, marks: Marks) -> tuple[str, ...]:
+    """Return the actions whose marks a row carries.
 
     A thing that was not resumed although its stack was has no SUSPEND here: that it is suspended is not desired.
     """
-    marks = row.marks or {}
-    marked = [(action, rules) for action, rules in STACK_ACTIONS.items() if rules.mark in marks]
+    marked = [(action, rules) for action, rules in STACK_ACTIONS.items() if rules.mark in marks.maintained]
     return tuple(action for action, rules in marked if not rules.suspends or world.stack.suspended)
 
 

@@ -25,6 +25,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.intent import AdoptionIntent, ChangeIntent, OperationIntent, adoption_of
+from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.world import World
@@ -280,7 +281,7 @@ def test_what_an_unanswered_creation_has_made_is_found_though_the_stack_has_fail
 
 def test_what_was_replaced_does_not_come_back_when_the_mark_of_its_successor_is_over() -> None:
     """Its stack never was complete: what is judged anew falls back to revision 0, the old one is of the newest (MU)."""
-    old = row("a", state="CHECK_FAILED", replaced_by="a2", marks={"unhealthy": {"reason": "by hand", "since": NOW}})
+    old = row("a", state="CHECK_FAILED", replaced_by="a2", marks=Marks(UnhealthyMark("by hand", NOW)))
     new = row("a", state="CHECK_COMPLETE", key="a2", replaces="a1", revision=0, judged=0, born=1)
     of = world([wanted("a")], [old, new], status="FAILED")
     assert Frontier(of, keys()).current["a"] is new
@@ -376,7 +377,7 @@ def test_what_is_marked_is_not_replaced_once_more_when_its_successor_could_not_b
 
 def test_a_nested_stack_that_is_asked_again_before_it_has_heard_begins_once() -> None:
     """Its stack was asked to resume, and then to converge, which is the same asked again."""
-    asked = row("a", GROUP, "RESUME_IN_PROGRESS", acted_at=None, marks={"suspend": {}})
+    asked = row("a", GROUP, "RESUME_IN_PROGRESS", acted_at=None, marks=Marks(maintained={"suspended": NOW}))
     of = world([wanted("a", TEST)], [asked], revision=2, action="RESUME", status="IN_PROGRESS", settled_revision=1)
     step = pass_on(of, asked, "resume", NOW)
     assert (described(step), step.events) == ("operate resume", [])

@@ -23,6 +23,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import OperationIntent
+from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.waiting import REASONS, Why
 from homeostat.model.world import Brake, World
 from homeostat.planner.policies.healing import ALL_GONE, CONSENT
@@ -40,8 +41,8 @@ NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revisi
 KEPT = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", changed=1, updated_at=NOW - 9,
            intent=OperationIntent("snapshot", token="t"))  # fmt: skip
 FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
-MARK = {"reason": "it smells", "since": NOW - 30, "expires_at": NOW + 30}
-MARKED = row("a", state="CHECK_FAILED", reason="it smells", marks={"unhealthy": MARK})
+MARK = UnhealthyMark("it smells", NOW - 30, expires_at=NOW + 30)
+MARKED = row("a", state="CHECK_FAILED", reason="it smells", marks=Marks(MARK))
 AT_HOOK = HookProgress(1, "pre-create", NOW - 7)
 LOCKED: dict[str, Any] = {
     "action": "LOCK", "status": "COMPLETE", "settled_revision": 1,

@@ -15,12 +15,13 @@ from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
+from homeostat.model.marks import UnhealthyMark
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, World
 from homeostat.planner.actions.check import left_alone
 from homeostat.planner.current import current_row
-from homeostat.planner.policies.unhealthy import Mark, mark_of
+from homeostat.planner.policies.unhealthy import mark_of
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import STACK
@@ -240,7 +241,7 @@ def _shown(definition: Definition | None) -> str:
     return "" if definition is None else definition.called or definition.type
 
 
-def _mark(mark: Mark) -> Wire:
+def _mark(mark: UnhealthyMark) -> Wire:
     return {
         "reason": mark.reason,
         "reported_by": mark.by,

@@ -15,13 +15,13 @@ from homeostat.desired.graphs import compile_graph
 from homeostat.desired.members import shard_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.model.marks import UnhealthyMark
 from homeostat.model.plan import Event
 from homeostat.model.stack_actions import STACK_ACTIONS
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, StackFacts
 from homeostat.planner.current import current_row
 from homeostat.planner.policies import unhealthy
-from homeostat.planner.policies.unhealthy import Mark
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
@@ -43,8 +43,8 @@ class MarkRequest:
 
     Attributes:
         unhealthy: True to mark, False to remove the mark.
-        by: See `planner.policies.unhealthy.Mark`.
-        reporter: See `planner.policies.unhealthy.Mark`.
+        by: See `model.marks.UnhealthyMark`.
+        reporter: See `model.marks.UnhealthyMark`.
         lasts_s: Seconds until the mark expires; None for never.
     """
 
@@ -181,7 +181,8 @@ def _change(tx: Connection, row: Resource, request: MarkRequest, now: float) -> 
     reason = request.reason or DEFAULT_REASON
     if request.unhealthy:
         until = None if request.lasts_s is None else now + request.lasts_s
-        return None if row.deleting else [unhealthy.marked(row, Mark(reason, now, request.by, request.reporter, until))]
+        mark = UnhealthyMark(reason, now, request.by, request.reporter, until)
+        return None if row.deleting else [unhealthy.marked(row, mark)]
     if (row.action, row.status) == (Action.CHECK, Status.FAILED) and (row.handle or unhealthy.mark_of(row)):
         shard = shards.get(tx, row.stack_id, row.shard)
         return [unhealthy.unmarked(row, reason, shard.settled_revision if shard is not None else 0, now)]

@@ -43,8 +43,8 @@ def required_action(stack: StackFacts, row: Resource) -> str:
         action = Action.UNLOCK
     if action == Action.UNLOCK:
         # Only what was locked for the stack is unlocked: a thing that others had locked stays so (LK5).
-        locked = LOCKED in (row.marks or {}) or row.action == Action.LOCK or (row.action == action and row.failed)
-        return action if locked else ""
+        failed = row.failed and row.action == action
+        return action if failed or row.action == Action.LOCK or maintenance_state.has_mark(row, LOCKED) else ""
     return action
 
 
@@ -89,7 +89,7 @@ def _apply(context: Context, row: Resource, action: str, method: MaintenanceMeth
         return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
     cleared = STACK_ACTIONS[action].clears
     # Without a mark nothing was done to the thing on behalf of the stack, so there is nothing to undo.
-    if cleared and cleared not in (row.marks or {}):
+    if cleared and not maintenance_state.has_mark(row, cleared):
         return _record_done(context, row, action, now)
     # After a failure the field proves nothing for a gradual method: a stack in another region shows the action
     # SUSPEND also when that has failed. So it is requested again.

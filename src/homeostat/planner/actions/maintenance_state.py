@@ -1,8 +1,9 @@
 """Signs that a thing is suspended, resumed, locked or unlocked for its stack, and the marks that record it. Pure."""
 
-from typing import Any
+from dataclasses import replace
 
 from homeostat.model.intent import operation_of
+from homeostat.model.marks import NO_MARKS, Marks
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS, SUSPENDED
 from homeostat.model.status import Action
@@ -57,15 +58,21 @@ def method_of(world: World, row: Resource, action: str) -> MaintenanceMethod | N
     return kind.maintenance_method(thing_of(world, row, kind), action)
 
 
-def with_mark(row: Resource, action: str, now: float) -> dict[str, Any] | None:
+def has_mark(row: Resource, mark: str) -> bool:
+    """Return whether a row carries the mark that an action leaves."""
+    return row.marks is not None and mark in row.marks.maintained
+
+
+def with_mark(row: Resource, action: str, now: float) -> Marks:
     """Return the marks of a row on which the action begins."""
-    return {**(row.marks or {}), STACK_ACTIONS[action].mark: {"at": now}}
+    marks = row.marks or NO_MARKS
+    return replace(marks, maintained={**marks.maintained, STACK_ACTIONS[action].mark: now})
 
 
-def without_mark(row: Resource, action: str) -> dict[str, Any] | None:
+def without_mark(row: Resource, action: str) -> Marks | None:
     """Return the marks of a row on which the action is done: without the mark that it undoes, if any."""
-    cleared = STACK_ACTIONS[action].clears
-    return {name: mark for name, mark in (row.marks or {}).items() if name != cleared} or None
+    marks, cleared = row.marks or NO_MARKS, STACK_ACTIONS[action].clears
+    return replace(marks, maintained={name: at for name, at in marks.maintained.items() if name != cleared}) or None
 
 
 def unlocking(row: Resource) -> bool:
@@ -89,5 +96,4 @@ def sleeps_on(world: World, row: Resource) -> bool:
 
 def unresumed(world: World, row: Resource) -> bool:
     """Return whether it was suspended with its stack, and not resumed with it."""
-    marked = row.marks is not None and SUSPENDED in row.marks and not world.stack.suspended
-    return marked or sleeps_on(world, row)
+    return (has_mark(row, SUSPENDED) and not world.stack.suspended) or sleeps_on(world, row)

@@ -4,16 +4,13 @@ The template is unchanged. A mark on the row has the values of the template that
 as the template has these values, what was restored stays (ADR 0033).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeostat.model.marks import RestoredMark
 from homeostat.model.world import Resource, World
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import kind_of
-
-RESTORED = "restored"
-"""Mark of a row: `{"run", "said": {property: value in the template}}`; for `run` see `store.schema.stack`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +18,12 @@ class Restoration:
     """Desired properties of a resource, with what is restored in its place.
 
     Attributes:
-        mark: Mark to put on the row; None for none.
+        mark: Mark of this on the row; None for none.
         renewed: Properties that are requested even where they are the same already.
     """
 
     values: dict[str, Any]
-    mark: Mapping[str, Any] | None = None
+    mark: RestoredMark | None = None
     renewed: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -39,29 +36,22 @@ def restoration(
         template_values: Properties as the template has them.
         row: The row that should have them; None for a new one.
     """
-    mark = (row.marks or {}).get(RESTORED) if row is not None else None
+    mark = row.marks.restored if row is not None and row.marks is not None else None
     snapshot = world.restored.get(name)
     place = kind.snapshot_property(kind.complete(template_values)) if snapshot is not None else ""
     if snapshot is not None and place:
         run = (world.stack.snapshot or {}).get("run")
         # Each request to go back has a run of its own, in which the data is restored once, though the value stays the
         # same.
-        known = mark is not None and mark["run"] == run
+        known = mark is not None and mark.run == run
         values = {**template_values, place: snapshot}
-        return Restoration(
-            values, {"run": run, "said": {place: template_values.get(place)}}, frozenset(() if known else (place,))
-        )
+        restored = RestoredMark(run, {place: template_values.get(place)})
+        return Restoration(values, restored, frozenset(() if known else (place,)))
     # The template has other values by now, and they count.
-    if row is None or mark is None or any(template_values.get(each) != value for each, value in mark["said"].items()):
+    if row is None or mark is None or any(template_values.get(each) != value for each, value in mark.said.items()):
         return Restoration(template_values)
-    stays = {each: row.properties[each] for each in mark["said"] if each in row.properties}
+    stays = {each: row.properties[each] for each in mark.said if each in row.properties}
     return Restoration({**template_values, **stays}, mark)
-
-
-def marked(row: Resource, mark: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the marks of a row with this one, or without it where it is None."""
-    others = {name: each for name, each in (row.marks or {}).items() if name != RESTORED}
-    return {**others, RESTORED: dict(mark)} if mark is not None else others or None
 
 
 def goes_down(world: World, row: Resource) -> bool:

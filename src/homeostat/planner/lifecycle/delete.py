@@ -118,7 +118,7 @@ def _policy_of(context: Context, row: Resource) -> str:
 
 def _begin(context: Context, row: Resource, now: float) -> Step:
     """Begin, or begin again, what the deletion policy says; what the stack has locked is unlocked before that."""
-    if LOCKED in (row.marks or {}) and may_exist(row) and is_known(row.type):
+    if maintenance_state.has_mark(row, LOCKED) and may_exist(row) and is_known(row.type):
         return _unlock(context, row, now)
     if _is_retained(row):
         return _retain(context, row)

@@ -1,20 +1,20 @@
 """Rows and their intents: how a decision is stored before anything acts on it (invariant 3, CONTRIBUTING.md). Pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.intent import ChangeIntent
+from homeostat.model.marks import NO_MARKS, Marks
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
-from homeostat.planner.actions.restore import marked
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.lifecycle import hooks
 from homeostat.planner.lifecycle.names import physical_name
 from homeostat.planner.retry.policy import RETRY
-from homeostat.planner.scope import HEALING
 from homeostat.resources.base import MaintenanceMethod, ResourceType
 from homeostat.resources.registry import type_of
 
@@ -48,8 +48,8 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
 def _inherit_healing(context: Context, row: Resource, replaces: Resource) -> None:
     """Pass the mark of healing on to a replacement, which is healed in the place of its predecessor."""
     if outcome.is_being_healed(replaces):
-        row.marks = {HEALING: (replaces.marks or {})[HEALING]}
-        replaces.marks = {name: mark for name, mark in (replaces.marks or {}).items() if name != HEALING} or None
+        outcome.no_longer_healed(replaces)
+        row.marks = Marks(healing=True)
         context.healing.discard(replaces.key)
         context.healing.add(row.key)
 
@@ -63,7 +63,7 @@ def intend(context: Context, step: Step, want: ResolvedResource, action: Action,
     row.properties, row.metadata, row.requires = want.values, want.metadata, want.requires
     row.deletion_policy, row.called = want.definition.deletion_policy, want.definition.called or None
     if want.mark is not None or row.marks is not None:
-        row.marks = marked(row, want.mark)
+        row.marks = replace(row.marks or NO_MARKS, restored=want.mark) or None
     row.acted_at = row.due_at = row.asked_at = None
     row.retries = 0
     row.intent = ChangeIntent(step.changed, context.world.next_stamp())

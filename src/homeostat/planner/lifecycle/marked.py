@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from homeostat.model.desired import Definition
+from homeostat.model.marks import UnhealthyMark
 from homeostat.model.plan import Decision
 from homeostat.model.status import Status
 from homeostat.model.waiting import Waiting, Why
@@ -10,10 +11,9 @@ from homeostat.model.world import Resource
 from homeostat.planner.actions import check
 from homeostat.planner.context import Context
 from homeostat.planner.policies import unhealthy
-from homeostat.planner.policies.unhealthy import Mark
 
 
-def decide(context: Context, definition: Definition, row: Resource, mark: Mark, now: float) -> Decision:
+def decide(context: Context, definition: Definition, row: Resource, mark: UnhealthyMark, now: float) -> Decision:
     """Decide about a resource that is marked unhealthy: replace it, or wait for an update that does (MU2, MU7)."""
     if mark.is_over(now):
         return unhealthy.expire(context.world, row, now)
@@ -23,7 +23,7 @@ def decide(context: Context, definition: Definition, row: Resource, mark: Mark, 
     return decision
 
 
-def _replace(context: Context, definition: Definition, row: Resource, mark: Mark, now: float) -> Decision:
+def _replace(context: Context, definition: Definition, row: Resource, mark: UnhealthyMark, now: float) -> Decision:
     stack = context.world.stack
     # Only healing is subject to switches and to the healing policy; an update replaces what is marked in any case.
     updated = stack.status == Status.IN_PROGRESS or context.is_newer(row)

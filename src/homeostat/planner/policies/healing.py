@@ -10,9 +10,10 @@ thing once more, a moment later, in the same pass. While a replacement is under 
 is removed, a thing that has come back stays (ADR 0045).
 """
 
-from typing import Any
+from dataclasses import replace
 
 from homeostat.model.desired import Definition
+from homeostat.model.marks import NO_MARKS
 from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import Action, Status
@@ -21,7 +22,7 @@ from homeostat.model.world import ASK, Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context
 from homeostat.planner.policies import healing_policy
-from homeostat.planner.scope import HEALING, thing_of
+from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import kind_of, type_of
 
 MISSED = "it was not found, and is looked for once more before another one is made"
@@ -35,8 +36,6 @@ Things that are seen again are judged at once in any case.
 """
 BLIND_PART = 0.25
 """The interval as a part of the time for which a thing has been missed."""
-LOST = "lost"
-"""Mark of a row whose thing was absent, so that another one was made: `{"at": time}`."""
 BRAKE_S = 2.0
 """Seconds between two examinations of how many things are being healed in other shards."""
 
@@ -52,7 +51,7 @@ def held_back(
     """
     # A user's request for this one resource overrides all limits; what is being healed has its place under the
     # brake; and to retry a creation is not healing.
-    if row.asked_at is not None or HEALING in (row.marks or {}) or was_never_well(row):
+    if row.asked_at is not None or (row.marks is not None and row.marks.healing) or was_never_well(row):
         return None
     if gone and kind_of(row.type) in context.world.brake.blind and not _is_agreed(context):
         text = f"{reason}; {ALL_GONE}"
@@ -96,8 +95,7 @@ def begin_healing(context: Context, step: Step) -> None:
     # The step has failed before it began: nothing is being healed.
     if not (row.busy or row.action == Action.INIT):
         return
-    if HEALING not in (row.marks or {}):
-        row.marks = {**(row.marks or {}), HEALING: {}}
+    row.marks = replace(row.marks or NO_MARKS, healing=True)
     context.healing.add(row.key)
 
 
@@ -147,7 +145,7 @@ def look_once_more(context: Context, row: Resource, now: float) -> Step | Waitin
 def replaced_for_absence(row: Resource, now: float) -> None:
     """Mark the old row: another thing is made since its own is absent."""
     if outcome.is_looked_for(row):
-        row.marks = with_lost(row, now)
+        row.marks = replace(row.marks or NO_MARKS, lost_at=now)
 
 
 def came_back(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | None:
@@ -165,7 +163,7 @@ def came_back(context: Context, definition: Definition, row: Resource | None, no
         return None
     # With this `current_row` chooses the old one, also in the next pass: see `current.gave_way`.
     row.replaced_by, old.replaced_by = old.key, None
-    old.marks = without_lost(old)
+    old.marks = replace(old.marks or NO_MARKS, lost_at=None) or None
     old.judged = outcome.UNJUDGED
     # Its revision may be one at which it was merely absent; set back, it is compared with that.
     old.revision = min(old.revision, context.world.settled_revision)
@@ -196,12 +194,4 @@ def was_never_well(row: Resource) -> bool:
 
 def is_lost(row: Resource) -> bool:
     """Return whether another thing was made in the row's place since its own was absent."""
-    return row.marks is not None and LOST in row.marks
-
-
-def with_lost(row: Resource, now: float) -> dict[str, Any]:
-    return {**(row.marks or {}), LOST: {"at": now}}
-
-
-def without_lost(row: Resource) -> dict[str, Any] | None:
-    return {name: mark for name, mark in (row.marks or {}).items() if name != LOST} or None
+    return row.marks is not None and row.marks.lost_at is not None

@@ -1,54 +1,25 @@
 """Marks of users and their programs that a resource is unhealthy, whatever is seen of it (MU1 to MU8). Pure.
 
-A row keeps its mark under the key `unhealthy` of `marks`, with the fields of `Mark`. The mark holds until the resource
-is replaced, the mark is taken away, or its time is over.
+The mark holds until the resource is replaced, the mark is taken away, or its time is over.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
+from homeostat.model.marks import NO_MARKS, UnhealthyMark
 from homeostat.model.plan import Event, Step, Verb
 from homeostat.model.status import UNBEGUN, Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 
-UNHEALTHY = "unhealthy"
-"""Key of the mark."""
 EXPIRED = "the time of its mark is over"
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A mark on a row; times are in seconds since the epoch.
-
-    Attributes:
-        reason: Why the resource is unhealthy.
-        since: When it was marked.
-        by: User who made the request, None if not known.
-        reporter: Name that the caller gives itself, if any.
-        expires_at: When the mark ends; None for no end.
-        before: Action that had failed when the mark came, and its reason. The resource fails with that again when the
-            mark expires, or, if nothing was ever made, when it is taken away. None if nothing had failed.
-    """
-
-    reason: str
-    since: float
-    by: str | None = None
-    reporter: str | None = None
-    expires_at: float | None = None
-    before: Sequence[str] | None = None
-
-    def is_over(self, now: float) -> bool:
-        return self.expires_at is not None and self.expires_at <= now
-
-
-def mark_of(row: Resource) -> Mark | None:
+def mark_of(row: Resource) -> UnhealthyMark | None:
     """Return the mark that a row carries."""
-    found: Mapping[str, object] | None = (row.marks or {}).get(UNHEALTHY)
-    return None if found is None else Mark(**found)  # type: ignore[arg-type]
+    return None if row.marks is None else row.marks.unhealthy
 
 
-def marked(row: Resource, mark: Mark) -> Event:
+def marked(row: Resource, mark: UnhealthyMark) -> Event:
     """Put a mark on a row; return the event."""
     earlier = mark_of(row)
     if earlier is not None:
@@ -56,7 +27,7 @@ def marked(row: Resource, mark: Mark) -> Event:
         mark = replace(mark, before=earlier.before)
     elif row.failed and (row.action in UNBEGUN - {Action.CHECK} or row.handle == ""):
         mark = replace(mark, before=(row.action, row.reason))
-    row.marks = {**(row.marks or {}), UNHEALTHY: asdict(mark)}
+    row.marks = replace(row.marks or NO_MARKS, unhealthy=mark)
     row.enter(Action.CHECK, Status.FAILED, mark.reason)
     row.updated_at = mark.since
     return outcome.event_of(row)
@@ -93,7 +64,8 @@ def _failed_as_before(row: Resource, now: float) -> Event:
 
 def forget(row: Resource) -> None:
     """Remove the mark: the thing that carried it is gone, or is judged again."""
-    row.marks = {name: mark for name, mark in (row.marks or {}).items() if name != UNHEALTHY} or None
+    if row.marks is not None:
+        row.marks = replace(row.marks, unhealthy=None) or None
 
 
 def expire(world: World, row: Resource, now: float) -> Step:
@@ -111,7 +83,7 @@ def expire(world: World, row: Resource, now: float) -> Step:
     return Step(Verb.RECORD, row, events=[event])
 
 
-def fails_again(row: Resource, mark: Mark, now: float) -> Step:
+def fails_again(row: Resource, mark: UnhealthyMark, now: float) -> Step:
     """Fail the check of a marked row again, since an act in between has left its mark."""
     row.enter(Action.CHECK, Status.FAILED, mark.reason)
     row.updated_at = now

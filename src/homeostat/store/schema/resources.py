@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Double, ForeignKey, ForeignKeyConstraint, Index, Integer, Table, Text, text
 
-from homeostat.model import hooks, intent
+from homeostat.model import hooks, intent, marks
 from homeostat.store.schema.base import metadata
 from homeostat.store.schema.cells import Codec, EncryptedJson, Json, SafeText
 
@@ -94,7 +94,7 @@ resource = Table(
     Column("called", Text),
     Column("external_id", Text),
     Column("hooks", Json(Codec(hooks.load, hooks.dump))),
-    Column("marks", Json),
+    Column("marks", Json(Codec(marks.load, marks.dump))),
     ForeignKeyConstraint(
         ["stack_id", "shard"],
         ["shard.stack_id", "shard.number"],
@@ -104,11 +104,7 @@ resource = Table(
     Index("ix_resource_shard", "stack_id", "shard"),
     Index("ix_resource_handle", "handle"),
 )
-"""Resources of stacks; for the columns see `model.world.Resource`.
-
-Columns:
-    marks: Marks that users and locks have put on the resource: `{"unhealthy": {…}, "locked": {…}}`.
-"""
+"""Resources of stacks; for the columns see `model.world.Resource`."""
 
 # The newest observation of each resource. A table of its own, since observers and passes write it independently.
 resource_observed = Table(

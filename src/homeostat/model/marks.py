@@ -1,0 +1,109 @@
+"""Marks on resources: what else holds for them besides their state, as their rows store it.
+
+`load` and `dump` alone know the JSON. A mark stays until the planner takes it off; a row without marks stores NULL.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from homeostat.model.errors import Bug
+from homeostat.model.stack_actions import LOCKED, SUSPENDED
+
+
+@dataclass(frozen=True, slots=True)
+class UnhealthyMark:
+    """The resource is unhealthy, whatever is seen of it (MU1 to MU8); times are in seconds since the epoch.
+
+    Attributes:
+        reason: Why it is unhealthy.
+        since: When it was marked.
+        by: User who made the request, None if not known.
+        reporter: Name that the caller gives itself, if any.
+        expires_at: When the mark ends; None for no end.
+        before: Action that had failed when the mark came, and its reason. The resource fails with that again when the
+            mark expires, or, if nothing was ever made, when it is taken away. None if nothing had failed.
+    """
+
+    reason: str
+    since: float
+    by: str | None = None
+    reporter: str | None = None
+    expires_at: float | None = None
+    before: tuple[str, str] | None = None
+
+    def is_over(self, now: float) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredMark:
+    """The thing has its data from a snapshot of its stack (ADR 0033).
+
+    Attributes:
+        run: The request to go back that restored it, see `store.schema.stack`.
+        said: Property -> its value in the template then. What was restored stays for as long as the template says the
+            same.
+    """
+
+    run: str | None
+    said: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The marks on a row; false if there is none.
+
+    Attributes:
+        unhealthy: By users and their programs.
+        maintained: Mark of an action (`StackAction.mark`) -> when the action began on the thing.
+        healing: The thing is being healed, or made in the place of one that is; such rows count against the brake.
+        lost_at: When another thing was made since this one was absent; None if none was.
+        restored: By a snapshot of the stack.
+    """
+
+    unhealthy: UnhealthyMark | None = None
+    maintained: Mapping[str, float] = field(default_factory=dict)
+    healing: bool = False
+    lost_at: float | None = None
+    restored: RestoredMark | None = None
+
+    def __bool__(self) -> bool:
+        return self != NO_MARKS
+
+
+NO_MARKS = Marks()
+_UNHEALTHY, _HEALING, _LOST, _RESTORED = "unhealthy", "healing", "lost", "restored"
+_MAINTAINED = (SUSPENDED, LOCKED)
+
+
+def load(stored: Mapping[str, Any]) -> Marks:
+    """Return the marks of a row from their JSON."""
+    strange = stored.keys() - {_UNHEALTHY, _HEALING, _LOST, _RESTORED, *_MAINTAINED}
+    if strange:
+        raise Bug(f"a row has marks that this version does not know: {sorted(strange)}")
+    return Marks(
+        _unhealthy(stored[_UNHEALTHY]) if _UNHEALTHY in stored else None,
+        {name: stored[name]["at"] for name in _MAINTAINED if name in stored},
+        _HEALING in stored,
+        stored[_LOST]["at"] if _LOST in stored else None,
+        RestoredMark(stored[_RESTORED]["run"], stored[_RESTORED]["said"]) if _RESTORED in stored else None,
+    )
+
+
+def _unhealthy(stored: Mapping[str, Any]) -> UnhealthyMark:
+    before = stored.get("before")
+    return UnhealthyMark(**{**stored, "before": None if before is None else tuple(before)})
+
+
+def dump(marks: Marks) -> dict[str, Any]:
+    """Return the JSON of the marks of a row."""
+    stored: dict[str, Any] = {} if marks.unhealthy is None else {_UNHEALTHY: asdict(marks.unhealthy)}
+    stored |= {name: {"at": at} for name, at in marks.maintained.items()}
+    if marks.healing:
+        stored[_HEALING] = {}
+    if marks.lost_at is not None:
+        stored[_LOST] = {"at": marks.lost_at}
+    if marks.restored is not None:
+        stored[_RESTORED] = {"run": marks.restored.run, "said": dict(marks.restored.said)}
+    return stored
