@@ -167,22 +167,33 @@ class ServiceSettings:
         ):
             if value not in known:
                 raise Usage(f"{flag} {value}: choose one of {', '.join(known)}")
+        self._check_access()
+        self._check_paths()
+        self._check_local_cloud()
+        if self.cloud == "simulated" and self.workers > 1:
+            raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
+        self._check_limits()
+        self._check_urls()
+        self._check_packages()
+
+    def _check_access(self) -> None:
         if self.access == "basic" and self.htpasswd is None:
             raise Usage("--access basic needs --htpasswd FILE (make one with: htpasswd -B -c FILE USER)")
         if self.access == "basic" and self.htpasswd is not None and not self.htpasswd.is_file():
             raise Usage(f"--htpasswd {self.htpasswd}: there is no such file")
         if self.access == "keystone":
             self._check_keystone()
+        if self.access == "none" and not is_loopback(self.host):
+            raise Usage(f"--access none serves this machine only, not {self.host}: use --access basic --htpasswd FILE")
+
+    def _check_paths(self) -> None:
         if self.region_logins is not None and not self.region_logins.is_file():
             raise Usage(f"--region-logins {self.region_logins}: there is no such file")
         strange = [each for each in self.plugins if not each.is_dir()]
         if strange:
             raise Usage(f"--plugins {strange[0]}: there is no such directory")
-        if self.access == "none" and not is_loopback(self.host):
-            raise Usage(f"--access none serves this machine only, not {self.host}: use --access basic --htpasswd FILE")
-        self._check_local_cloud()
-        if self.cloud == "simulated" and self.workers > 1:
-            raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
+
+    def _check_limits(self) -> None:
         for flag, count in (
             ("--workers", self.workers),
             ("--apis", self.apis),
@@ -196,15 +207,19 @@ class ServiceSettings:
             read_rate(self.rate_limit)
         except ValueError as error:
             raise Usage(f"--rate-limit {self.rate_limit}: {error}") from error
+
+    def _check_urls(self) -> None:
         if self.board != SQL_BOARD and not self.board.startswith(REDIS_SCHEMES):
             raise Usage(f"--board: give {SQL_BOARD}, or a URL that begins with {', '.join(REDIS_SCHEMES)}")
+        if self.public_url and not self.public_url.startswith(("http://", "https://")):
+            raise Usage(f"--public-url {self.public_url}: give it as http://HOST:PORT")
+
+    def _check_packages(self) -> None:
         if self.redis_url and find_spec("redis") is None:
             raise Usage("--board on Redis needs a package that is not installed: pip install 'homeostat[redis]'")
         shows_metrics = self.metrics or self.metrics_port is not None
         if shows_metrics and find_spec("prometheus_client") is None:
             raise Usage("metrics need a package that is not installed: pip install 'homeostat[metrics]'")
-        if self.public_url and not self.public_url.startswith(("http://", "https://")):
-            raise Usage(f"--public-url {self.public_url}: give it as http://HOST:PORT")
         if self.traces and not _can_trace():
             raise Usage("--traces needs packages that are not installed: pip install 'homeostat[otel]'")
 

@@ -64,9 +64,7 @@ class Decider:
 def decide(context: Context, definition: Definition, now: float) -> Decision:
     """Decide about a resource that should exist, and whose requirements are all done."""
     row = context.current.get(definition.name)
-    # Another name of the same type is no replacement: the row takes it on. Users still see the name in the template.
-    if row is not None and row.type != definition.type and is_renamed(row.type, definition.type):
-        row.called, row.type = row.shown_type, definition.type
+    _take_on_type(definition, row)
     unchanged = _left_as_is(context, definition, row, now)
     if unchanged is not None:
         return unchanged
@@ -81,20 +79,8 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
         if row is not None and row.busy and row.action == Action.ADOPT:
             return adopt.go_on(context, row, now)
         return external.decide(context, definition, row, now)
-    if row is None:
-        return (
-            context.halted(definition.name)
-            or context.missing_requirements(definition)
-            or context.acts.create(definition, now)
-        )
-    if row.action == Action.INIT:
-        # A replacement row is carried on although its revision has failed: its predecessor is being deleted
-        # already.
-        halted = context.halted(row.name) if row.replaces is None else None
-        if adoption_of(row.intent) is not None:
-            return halted or adopt.begin(context, definition, row, now)
-        halted = halted or replace.wait_for_predecessor(context, row) or context.missing_requirements(definition)
-        return halted or context.acts.begin(definition, row, now)
+    if row is None or row.action == Action.INIT:
+        return _begin(context, definition, row, now)
     if row.busy:
         return context.acts.go_on(definition, row, now)
     mark = unhealthy.mark_of(row)
@@ -103,6 +89,28 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     if row.failed:
         return failure.decide(context, definition, row, now)
     return at_rest.decide(context, definition, row, now)
+
+
+def _take_on_type(definition: Definition, row: Resource | None) -> None:
+    """Have a row take on another name of its type: that is no replacement. Users still see the name in the template."""
+    if row is not None and row.type != definition.type and is_renamed(row.type, definition.type):
+        row.called, row.type = row.shown_type, definition.type
+
+
+def _begin(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
+    """Begin a resource that has no thing yet."""
+    if row is None:
+        return (
+            context.halted(definition.name)
+            or context.missing_requirements(definition)
+            or context.acts.create(definition, now)
+        )
+    # A replacement row is carried on although its revision has failed: its predecessor is being deleted already.
+    halted = context.halted(row.name) if row.replaces is None else None
+    if adoption_of(row.intent) is not None:
+        return halted or adopt.begin(context, definition, row, now)
+    halted = halted or replace.wait_for_predecessor(context, row) or context.missing_requirements(definition)
+    return halted or context.acts.begin(definition, row, now)
 
 
 def _is_external(context: Context, definition: Definition, row: Resource | None) -> bool:

@@ -85,7 +85,13 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if isinstance(answer, HomeostatError):
         way_out = f". {snapshot_state.WAY_OUT}" if snapshot_state.deletion_token(row) else ""
         return fail(world, row, failure_text(row, answer) + way_out, now)
-    # The order matters from here on: what the row is about comes before the verb, which may serve several purposes.
+    return _observed(world, step, answer, now)
+
+
+def _observed(world: World, step: Step, answer: Observation, now: float) -> StepOutcome:
+    """Conclude an answer that says how the thing is."""
+    row = step.row
+    # The order matters: what the row is about comes before the verb, which may serve several purposes.
     if row.action == Action.ADOPT and step.verb is not Verb.FIND:
         return _adopted_answer(world, row, answer, now)
     if snapshot_state.deletion_token(row) or snapshot_state.is_stack_snapshot(row):

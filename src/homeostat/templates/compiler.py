@@ -199,31 +199,35 @@ def _parameter_groups(groups: Any, parameters: Mapping[str, Any]) -> tuple[Mappi
     Raises:
         Rejected: `Parameter Groups error`.
     """
-
-    def wrong(message: str, *path: str | int) -> Rejected:
-        return invalid(message, "parameter_groups", *path, error="Parameter Groups error")
-
     if groups is None:
         return ()
     if not isinstance(groups, list):
-        raise wrong("The parameter_groups should be a list.")
+        raise _wrong_group("The parameter_groups should be a list.")
     grouped: set[str] = set()
     for index, group in enumerate(groups):
         if not isinstance(group, dict):
-            raise wrong("A parameter group should be a map.", index)
+            raise _wrong_group("A parameter group should be a map.", index)
         place = str(group.get("label") or group.get("name") or "") or index
-        names = group.get("parameters")
-        if names is None:
-            raise wrong("The parameters must be provided for each parameter group.", place)
-        if not isinstance(names, list):
-            raise wrong("The parameters of parameter group should be a list.", place)
-        for name in names:
+        for name in _names_of_group(group, place):
             if not isinstance(name, str) or name not in parameters:
-                raise wrong(f"The grouped parameter {name} does not reference a valid parameter.", place)
+                raise _wrong_group(f"The grouped parameter {name} does not reference a valid parameter.", place)
             if name in grouped:
-                raise wrong(f"The {name} parameter must be assigned to one parameter group only.", place)
+                raise _wrong_group(f"The {name} parameter must be assigned to one parameter group only.", place)
             grouped.add(name)
     return tuple(groups)
+
+
+def _names_of_group(group: Mapping[str, Any], place: str | int) -> list[Any]:
+    names = group.get("parameters")
+    if names is None:
+        raise _wrong_group("The parameters must be provided for each parameter group.", place)
+    if not isinstance(names, list):
+        raise _wrong_group("The parameters of parameter group should be a list.", place)
+    return names
+
+
+def _wrong_group(message: str, *path: str | int) -> Rejected:
+    return invalid(message, "parameter_groups", *path, error="Parameter Groups error")
 
 
 def validate_shape(compiled: Compiled) -> dict[str, Any]:

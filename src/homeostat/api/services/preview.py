@@ -25,6 +25,7 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner.report.preview import Fate, ResourcePreview, ShardPreviewer
+from homeostat.resources.base import ResourceType
 from homeostat.resources.composite import Composed
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.nested import FACADE, STACK, FromTemplate, NestedStack, parameters_of
@@ -285,17 +286,9 @@ class Previewer:
         if definition is None:
             return None
         kind = type_of(definition.type)
-        contents = kind.contents if isinstance(kind, NestedStack) else ""
         environment = environment_inside(parent, note.name, definition.called or definition.type)
         if isinstance(kind, FromTemplate):
-            source, values = kind.source(note.after), kind.stack_parameters(note.after)
-            if not isinstance(source, str) or not isinstance(values, Mapping):
-                return None
-            template = template_of(source, parent.files)
-            parameters = parameters_of(values, declared_in(template, "parameters"))
-            if FACADE in note.after:
-                environment = {**environment, environments.FACADE: note.after[FACADE]}
-            return Desired("template", template, parameters, environment, parent.files)
+            return _desired_template(kind, note.after, parent, environment)
         values = kind.complete(note.after)
         if isinstance(kind, Composed):
             return (
@@ -303,18 +296,35 @@ class Previewer:
             )
         if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
             return None
+        made = self._desired_members(kind, values, nested, before)
+        return None if made is None else replace(made, environment=environment, files=parent.files)
+
+    def _desired_members(
+        self, kind: ResourceType, values: dict[str, Any], nested: Row[Any] | None, before: Desired
+    ) -> Desired | None:
+        """Return the members of a group or chain; None where they depend on unknown values."""
         if isinstance(kind, SoftwareDeploymentGroup):
-            if holds(values, UNKNOWN):
-                return None
-            made = named_desired(kind, values, new=nested is None)
-        elif contents == "chain":
-            made = chain_desired(values)
-        else:
-            try:
-                made = group_desired(wanted_group(self._tx, kind, values, nested, before, lambda _: None, ""))
-            except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
-                return None
-        return replace(made, environment=environment, files=parent.files)
+            return None if holds(values, UNKNOWN) else named_desired(kind, values, new=nested is None)
+        if isinstance(kind, NestedStack) and kind.contents == "chain":
+            return chain_desired(values)
+        try:
+            return group_desired(wanted_group(self._tx, kind, values, nested, before, lambda _: None, ""))
+        except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
+            return None
+
+
+def _desired_template(
+    kind: FromTemplate, after: Mapping[str, Any], parent: Desired, environment: Mapping[str, Any]
+) -> Desired | None:
+    """Return the desired state of a stack with a template of its own; None where that depends on unknown values."""
+    source, values = kind.source(after), kind.stack_parameters(after)
+    if not isinstance(source, str) or not isinstance(values, Mapping):
+        return None
+    template = template_of(source, parent.files)
+    parameters = parameters_of(values, declared_in(template, "parameters"))
+    if FACADE in after:
+        environment = {**environment, environments.FACADE: after[FACADE]}
+    return Desired("template", template, parameters, environment, parent.files)
 
 
 def _facts(preview: Preview, stack: Row[Any] | None) -> StackFacts:

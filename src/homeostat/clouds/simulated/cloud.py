@@ -15,9 +15,10 @@ from homeostat.clouds.simulated.objects import (
     FIELDS,
     ID_FIELDS,
     READY_STATUS,
-    REPORTS_ACTION,
     SNAPSHOTS,
     creation_only_fields,
+    fields_after,
+    is_supported,
 )
 from homeostat.clouds.simulated.services import refusal
 from homeostat.kinds.registry import CLOUD_KINDS
@@ -398,37 +399,17 @@ class SimulatedCloud:
         return replace(self._observation(kind, handle), not_found=thing is None)
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
-        thing = self._present(kind, operation.handle)
-        status = {
-            "start": READY_STATUS.get(kind),
-            "reboot": READY_STATUS.get(kind),
-            "unpause": READY_STATUS.get(kind),
-        }
-        status |= {"stop": "stopped", "pause": "paused", "rebuild": READY_STATUS.get(kind)}
-        status |= {"suspend": "suspended", "resume": READY_STATUS.get(kind)}
-        if (
-            thing is not None
-            and thing.properties.get("locked")
-            and operation.verb not in ("lock", "unlock", "snapshot")
-        ):
+        thing, verb = self._present(kind, operation.handle), operation.verb
+        if thing is not None and thing.properties.get("locked") and verb not in ("lock", "unlock", "snapshot"):
             return Rejected("Forbidden", f"{kind} {operation.handle} is locked")
-        if kind in REPORTS_ACTION and operation.verb in ("suspend", "resume"):
-            if thing is not None:
-                thing.properties["action"] = operation.verb.upper()
-            return self._observation(kind, operation.handle)
-        if operation.verb == "snapshot" and kind in SNAPSHOTS.values():
-            if thing is not None:
-                self._snapshot((kind, operation.handle), operation.arguments)
-        elif operation.verb == "post" and kind == "queue":
-            if thing is not None:
-                self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
-        elif operation.verb in ("lock", "unlock"):
-            if thing is not None:
-                thing.properties["locked"] = operation.verb == "lock"
-        elif operation.verb not in status:
-            return Rejected("NotSupported", f"{operation.verb} of a {kind} is not supported.")
+        if not is_supported(kind, verb):
+            return Rejected("NotSupported", f"{verb} of a {kind} is not supported.")
+        if thing is not None and verb == "snapshot":
+            self._snapshot((kind, operation.handle), operation.arguments)
+        elif thing is not None and verb == "post":
+            self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
         elif thing is not None:
-            thing.properties["status"] = status[operation.verb]
+            thing.properties.update(fields_after(kind, verb))
         return self._observation(kind, operation.handle)
 
     def _snapshot(self, key: tuple[str, str], arguments: Mapping[str, Any]) -> None:

@@ -40,6 +40,13 @@ BUILDING_STATUS: Mapping[str, str] = {
     **services.BUILDING_STATUS,
 }
 """Kind -> status of a thing that is building; things of other kinds are ready at once."""
+_STATUS_AFTER: Mapping[str, str] = {
+    "stop": "stopped",
+    "pause": "paused",
+    "suspend": "suspended",
+    **dict.fromkeys(("start", "unpause", "resume", "reboot", "rebuild"), ""),
+}
+"""Operation -> status of the thing after it; "" for that of a ready thing."""
 ID_FIELDS: Mapping[str, str] = {name: kind.id_field for name, kind in CLOUD_KINDS.items() if kind.id_field}
 """Kind -> field of the request that becomes the id, where it is set."""
 REPORTS_ACTION = frozenset(name for name, kind in CLOUD_KINDS.items() if "action" in kind.reported)
@@ -49,6 +56,24 @@ SNAPSHOTS = {snapshots_of(name): name for name, kind in CLOUD_KINDS.items() if k
 
 Things = Mapping[tuple[str, str], Any]
 Fields = dict[str, Any]
+
+
+def is_supported(kind: str, operation: str) -> bool:
+    """Return whether things of a kind have an operation."""
+    if operation == "snapshot":
+        return kind in SNAPSHOTS.values()
+    if operation == "post":
+        return kind == "queue"
+    return operation in ("lock", "unlock") or operation in _STATUS_AFTER
+
+
+def fields_after(kind: str, operation: str) -> Mapping[str, Any]:
+    """Return the fields of a thing that an operation changes."""
+    if operation in ("lock", "unlock"):
+        return {"locked": operation == "lock"}
+    if kind in REPORTS_ACTION and operation in ("suspend", "resume"):
+        return {"action": operation.upper()}
+    return {"status": _STATUS_AFTER[operation] or READY_STATUS.get(kind)}
 
 
 def _server(spec: Fields, number: int) -> Fields:

@@ -70,17 +70,23 @@ def _collect(current: Pass, steps: Sequence[Step]) -> None:
             writes.intend(step.row)
         for row in step.also:
             writes.intend(row)
-        if step.orphan_token:
-            writes.orphans += current.orphans_of(step.row, step.orphan_token)
-        if step.spared:
-            writes.spared.append(step.spared)
-        if step.retained and is_outside(step.row.type):
-            writes.retained.append(_retained(current, step))
-        if step.part is not None:
-            writes.parts.append(step.part)
+        _collect_things(current, step)
         if step.verb is Verb.RECORD:
             current.note_failure(step.row)
             current.frontier.apply(step, StepOutcome(step.row, removed=step.removed))
+
+
+def _collect_things(current: Pass, step: Step) -> None:
+    """Put what a step says of things without a row, and of parts of a snapshot, into the next transaction."""
+    writes = current.writes
+    if step.orphan_token:
+        writes.orphans += current.orphans_of(step.row, step.orphan_token)
+    if step.spared:
+        writes.spared.append(step.spared)
+    if step.retained and is_outside(step.row.type):
+        writes.retained.append(_retained(current, step))
+    if step.part is not None:
+        writes.parts.append(step.part)
 
 
 def _retained(current: Pass, step: Step) -> Retained:

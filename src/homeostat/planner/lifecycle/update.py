@@ -46,8 +46,16 @@ def compare(context: Context, definition: Definition, row: Resource, now: float)
         or maintenance_state.sleeps_on(context.world, row)
     ):
         return context.halted(row.name) or context.acts.update(want, row, {}, now)
-    # Changes that do not concern the cloud, only the row. By this a dependant of a replaced resource releases
-    # the old row: from now on `requires` has the key of the new one, and nothing uses the old one any more.
+    return _follow(context, want, row)
+
+
+def _follow(context: Context, want: ResolvedResource, row: Resource) -> Decision:
+    """Record changes that do not concern the cloud, only the row.
+
+    By this a dependant of a replaced resource releases the old row: from now on `requires` has the key of the new one,
+    and nothing uses the old one any more.
+    """
+    definition = want.definition
     called, remembered = definition.called or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
     moved = row.requires != want.requires or row.metadata != want.metadata
     moved = moved or row.called != called or row.hooks != remembered
