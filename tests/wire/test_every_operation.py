@@ -13,7 +13,7 @@ import pytest
 import requests
 import schemathesis
 from fastapi import FastAPI
-from fastapi.routing import iter_route_contexts
+from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS, CheckFunction
 from schemathesis.core.result import Ok
@@ -21,6 +21,9 @@ from schemathesis.schemas import BaseSchema
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.app import create_app
+from homeostat.api.cloudformation import routes as cloudformation
+from homeostat.api.cloudformation import signed_urls
+from homeostat.api.orchestration.routers import ROUTERS
 from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy, SystemClock
@@ -48,9 +51,10 @@ def app() -> FastAPI:
 
 
 OPERATIONS = sorted(
-    (method, str(route.path_format))
-    for route in iter_route_contexts(app().routes)
-    if getattr(route, "include_in_schema", False)
+    (method, route.path_format)
+    for routes in (app().routes, *(router.routes for router in (*ROUTERS, signed_urls.ROUTER, cloudformation.ROUTER)))
+    for route in routes
+    if isinstance(route, APIRoute) and route.include_in_schema
     for method in route.methods or ()
 )
 

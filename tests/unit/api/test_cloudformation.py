@@ -21,12 +21,9 @@ TEMPLATE = json.dumps({"heat_template_version": "2018-08-31"})
 CHANGING = {"CancelUpdateStack", "CreateStack", "DeleteStack", "UpdateStack"}
 
 
-NEIGHBOURS = Neighbours()
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def both() -> Neighbours:
-    return NEIGHBOURS
+    return Neighbours()
 
 
 def act(both: Neighbours, caller: str, action: str, **parameters: str) -> tuple[int, Any]:
@@ -146,13 +143,13 @@ def encoded(pairs: list[tuple[str, str]]) -> bytes:
 )
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 def test_no_request_is_a_mistake_of_the_service(
-    query: Any, form: bytes, authorization: str | None, date: str | None, kind: str, caller: str
+    both: Neighbours, query: Any, form: bytes, authorization: str | None, date: str | None, kind: str, caller: str
 ) -> None:
     headers = {"x-caller": caller, "x-auth-user": "known", "content-type": kind}
     headers |= {"authorization": authorization} if authorization is not None else {}
     headers |= {"x-amz-date": date} if date is not None else {}
     given = {name: value.encode("latin-1", "replace") for name, value in headers.items()}
-    answer = NEIGHBOURS.client.post(f"/v1/?{encoded(query).decode()}", content=form, headers=given)
+    answer = both.client.post(f"/v1/?{encoded(query).decode()}", content=form, headers=given)
     assert answer.status_code in {200} | {each.status for each in CODES.values() if each.status < 500}, answer.text
     if answer.headers["content-type"].startswith("text/xml"):
         root = ElementTree.fromstring(answer.content)
