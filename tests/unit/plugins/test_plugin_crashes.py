@@ -15,8 +15,10 @@ from homeostat.plugins import loading
 from homeostat.plugins.cloud import PluginClouds
 from homeostat.store import schema
 
-POINTS = 16
-"""Points at which a worker may die; more than any of these actions has."""
+CREATION, DELETION = 10, 6
+"""Points of it at which a worker may die."""
+CHANGES: list[tuple[dict[str, Any], int]] = [({"watts": 7}, 8), ({"colour": "blue"}, 22), ({"place": "hall"}, 18)]
+"""What an update changes, and at how many points of it a worker may die."""
 
 
 class DeadlyDatabase:
@@ -83,7 +85,7 @@ def alone(mortal: Mortal, stack_id: str) -> None:
     assert mortal.there.row(stack_id, "lamp").handle == lamp_id
 
 
-@pytest.mark.parametrize("point", range(POINTS))
+@pytest.mark.parametrize("point", range(CREATION))
 def test_a_creation_that_is_interrupted_ends_with_one_thing(mortal: Mortal, point: int) -> None:
     SHOP.warm_up = 1
     stack_id = mortal.there.begin({"lamp": lamp()})
@@ -92,10 +94,9 @@ def test_a_creation_that_is_interrupted_ends_with_one_thing(mortal: Mortal, poin
     alone(mortal, stack_id)
 
 
-@pytest.mark.parametrize("change", [{"watts": 7}, {"colour": "blue"}, {"place": "hall"}])
-@pytest.mark.parametrize("point", range(POINTS))
+@pytest.mark.parametrize(("change", "point"), [(change, each) for change, points in CHANGES for each in range(points)])
 def test_an_update_that_is_interrupted_ends_as_it_was_wanted(
-    mortal: Mortal, point: int, change: dict[str, Any]
+    mortal: Mortal, change: dict[str, Any], point: int
 ) -> None:
     stack_id = mortal.there.create({"lamp": lamp()})
     mortal.dying(point, lambda: mortal.there.update(stack_id, {"lamp": lamp(**change)}))
@@ -105,7 +106,7 @@ def test_an_update_that_is_interrupted_ends_as_it_was_wanted(
     assert {name: found[name] for name in change} == change
 
 
-@pytest.mark.parametrize("point", range(POINTS))
+@pytest.mark.parametrize("point", range(DELETION))
 def test_a_deletion_that_is_interrupted_leaves_nothing(mortal: Mortal, point: int) -> None:
     stack_id = mortal.there.create({"lamp": lamp()})
     mortal.dying(point, lambda: mortal.there.delete(stack_id))
@@ -131,20 +132,22 @@ def test_what_was_interrupted_is_looked_for_until_it_cannot_be_made_any_more(mor
     assert 3 < SHOP.calls.count("handle_delete None") < 20
 
 
-def test_these_points_are_all_there_are(mortal: Mortal) -> None:
-    """Otherwise the tests above leave something out."""
+def points(mortal: Mortal, act: Callable[[], Any]) -> int:
+    """How many there are."""
+    mortal.db.die_in = 1000
+    act()
+    return 1000 - mortal.db.die_in
+
+
+def test_these_are_the_points_of_a_creation_and_a_deletion(mortal: Mortal) -> None:
     SHOP.warm_up = 1
-    counts = []
-
-    def count(act: Callable[[], Any]) -> Any:
-        mortal.db.die_in = 1000
-        done = act()
-        counts.append(1000 - mortal.db.die_in)
-        return done
-
-    stack_id = count(lambda: mortal.there.create({"lamp": lamp()}))
+    stack_id = mortal.there.begin({"lamp": lamp()})
+    assert points(mortal, mortal.there.work) == CREATION
     mortal.there.rest()
-    count(lambda: mortal.there.update(stack_id, {"lamp": lamp(watts=7)}))
-    count(lambda: mortal.there.delete(stack_id))
-    assert max(counts) < POINTS, counts
-    assert min(counts) > 3, counts
+    assert points(mortal, lambda: mortal.there.delete(stack_id)) == DELETION
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES)
+def test_these_are_the_points_of_an_update(mortal: Mortal, change: dict[str, Any], expected: int) -> None:
+    stack_id = mortal.there.create({"lamp": lamp()})
+    assert points(mortal, lambda: mortal.there.update(stack_id, {"lamp": lamp(**change)})) == expected
