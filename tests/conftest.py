@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import make_url
 
 from homeostat.store.database import Database, sqlite_url
-from tests import chromium, openstack_client, postgresql, redis_server
+from tests import chromium, forked, homeostat_command, openstack_client, postgresql, redis_server
 from tests.chromium import Browser
 from tests.databases import migrate, migrated_sqlite
 from tests.redis_server import RedisServer
@@ -83,8 +83,15 @@ def redis_running() -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="session")
 def openstack_program() -> Iterator[Path]:
-    """The `openstack` command, which starts in a tenth of its time. See `tests.openstack_client`."""
-    with openstack_client.running() as program:
+    """The `openstack` command, which starts in a tenth of its time. See `tests.forked`."""
+    with forked.running(openstack_client.__name__, openstack_client.NAME) as program:
+        yield program
+
+
+@pytest.fixture(scope="session")
+def homeostat_program() -> Iterator[Path]:
+    """The `homeostat` command, which starts in a tenth of its time, and the services that it starts too."""
+    with forked.running(homeostat_command.__name__, homeostat_command.NAME) as program:
         yield program
 
 

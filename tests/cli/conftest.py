@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ import pytest
 from homeostat.cli.state_directory import Service, State
 from homeostat.clouds.local import LocalCloud
 from tests.waiting import PATIENCE_S, until
+
+GENUINE = (sys.executable, "-m", "homeostat")
+"""The command as users have it. Most tests have one that is forked, see `tests.forked`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,19 @@ class Home:
     """One state directory; commands run with it, and with no other setting of this machine."""
 
     root: Path
+    command: Sequence[str] = GENUINE
 
     @property
     def state(self) -> State:
         return State(self.root)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start a command that gets signals: a genuine one."""
+        return self._start(GENUINE, arguments)
+
+    def _start(self, command: Sequence[str], arguments: Sequence[str]) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-m", "homeostat", *arguments],
+            [*command, *arguments],
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -51,7 +59,7 @@ class Home:
         )
 
     def run(self, *arguments: str) -> Ended:
-        with self.start(*arguments) as command:
+        with self._start(self.command, arguments) as command:
             try:
                 out, err = command.communicate(timeout=PATIENCE_S)
             except subprocess.TimeoutExpired:
@@ -81,8 +89,8 @@ class Home:
 
 
 @contextlib.contextmanager
-def home_below(directory: Path) -> Iterator[Home]:
-    found = Home(directory / "state")
+def home_below(directory: Path, program: Path) -> Iterator[Home]:
+    found = Home(directory / "state", (str(program),))
     try:
         yield found
     finally:
@@ -90,16 +98,22 @@ def home_below(directory: Path) -> Iterator[Home]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
+def home(tmp_path: Path, homeostat_program: Path) -> Iterator[Home]:
     """A state directory in which nothing runs yet; whatever a test starts in it is stopped."""
-    with home_below(tmp_path) as found:
+    with home_below(tmp_path, homeostat_program) as found:
         yield found
 
 
+@pytest.fixture
+def genuine(home: Home) -> Home:
+    """The same, with the command as users have it."""
+    return replace(home, command=GENUINE)
+
+
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+def service(tmp_path_factory: pytest.TempPathFactory, homeostat_program: Path) -> Iterator[Home]:
     """A service on the simulated cloud, shared by the tests of a module."""
-    with home_below(tmp_path_factory.mktemp("service")) as found:
+    with home_below(tmp_path_factory.mktemp("service"), homeostat_program) as found:
         started = found.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
         assert started.code == 0, started.err
         yield found

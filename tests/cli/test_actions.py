@@ -24,11 +24,11 @@ def ok(ended: Ended) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+def local(tmp_path_factory: pytest.TempPathFactory, homeostat_program: Path) -> Iterator[Home]:
     """A service on the local cloud with a stack of one server, a real process."""
     directory = tmp_path_factory.mktemp("asks")
     (directory / "one.yaml").write_text(TEMPLATE)
-    with home_below(directory) as found:
+    with home_below(directory, homeostat_program) as found:
         ok(found.run("serve", "--detach", "--port", "0"))
         ok(found.run("up", str(directory / "one.yaml"), "one"))
         yield found

@@ -78,30 +78,30 @@ def threaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_packages_of_others_are_imported_by_each_process_itself(
-    threaded: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    threaded: Path, genuine: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy of a process that has imported them would have no threads of theirs, and hold their locks for ever."""
     noted = tmp_path / "imported"
     monkeypatch.setenv("PYTHONPATH", environment(threaded)["PYTHONPATH"])
     monkeypatch.setenv("IMPORTED_BY", str(noted))
-    started = home.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
+    started = genuine.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
     assert started.code == 0, started.err
-    service = home.running()
-    assert home.run("up", str(HELLO), "hello").code == 0
+    service = genuine.running()
+    assert genuine.run("up", str(HELLO), "hello").code == 0
     os.kill(service.children["worker"], signal.SIGKILL)
-    until(lambda: home.running().children["worker"] != service.children["worker"])
-    assert home.run("up", str(HELLO), "again").code == 0
+    until(lambda: genuine.running().children["worker"] != service.children["worker"])
+    assert genuine.run("up", str(HELLO), "again").code == 0
     importers = set(map(int, noted.read_text().split()))
-    expected = {service.children["worker"], *home.running().children.values()}
+    expected = {service.children["worker"], *genuine.running().children.values()}
     assert expected <= importers
     assert service.pid not in importers
 
 
 @pytest.fixture
-def served(site: Path, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def served(site: Path, genuine: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setenv("PYTHONPATH", environment(site)["PYTHONPATH"])
     monkeypatch.setenv("EXAMPLE_FILES_DIR", str(tmp_path / "files"))
-    return home
+    return genuine
 
 
 def test_a_service_has_its_types(served: Home, tmp_path: Path) -> None:

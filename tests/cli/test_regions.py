@@ -48,9 +48,9 @@ def test_a_service_knows_its_own_address(home: Home, tmp_path: Path) -> None:
 
 
 def test_a_stack_in_another_service_that_is_killed_and_started_again(
-    home: Home, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+    home: Home, homeostat_program: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
-    with home_below(tmp_path_factory.mktemp("east")) as east:
+    with home_below(tmp_path_factory.mktemp("east"), homeostat_program) as east:
         assert east.run("serve", "--detach", "--port", "0").code == 0
         far = east.running()
         assert home.run("serve", "--detach", "--port", "0", "--region", f"east={far.url}").code == 0

@@ -47,24 +47,25 @@ def serving(url: str) -> bool:
         return False
 
 
-def test_up_starts_a_service_and_servers_outlive_it(home: Home, tmp_path: Path) -> None:
-    created = home.run("up", template(tmp_path, PAGE), "page")
+def test_up_starts_a_service_and_servers_outlive_it(genuine: Home, tmp_path: Path) -> None:
+    created = genuine.run("up", template(tmp_path, PAGE), "page")
     assert created.code == 0, created.err
-    service = home.running()
+    service = genuine.running()
     assert f"started one at {service.url}" in created.out
-    [output] = home.run("show", "page", "--json").json()["stack"]["outputs"]
+    [output] = genuine.run("show", "page", "--json").json()["stack"]["outputs"]
     url = output["output_value"]
     until(lambda: serving(url))
 
     os.kill(service.pid, signal.SIGKILL)
     until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())), within_s=5.0)
     assert serving(url), "what the service made outlives it"
-    assert home.run("list").code == 3
+    assert genuine.run("list").code == 3
 
-    assert home.run("serve", "--detach", "--port", "0").code == 0
-    gone = home.run("down", "page", "-y")
+    assert genuine.run("serve", "--detach", "--port", "0").code == 0
+    gone = genuine.run("down", "page", "-y")
     assert gone.code == 0, gone.err
     assert not serving(url)
+    assert "DeprecationWarning" not in genuine.state.log.read_text()
 
 
 def test_a_second_instance_is_refused(service: Home) -> None:
@@ -189,13 +190,14 @@ def test_what_processes_are_copied_from_has_one_thread() -> None:
     assert threads.stdout.count(",") == 0
 
 
-def test_a_worker_that_is_started_again_loads_nothing_anew(service: Home, tmp_path: Path) -> None:
+def test_a_worker_that_is_started_again_loads_nothing_anew(genuine: Home, tmp_path: Path) -> None:
     """It is a copy of the supervisor, which has loaded everything; what the supervisor has open it has not."""
-    before = service.running()
+    assert genuine.run("serve", "--detach", "--port", "0", "--cloud", "simulated").code == 0
+    before = genuine.running()
     os.kill(before.children["worker"], signal.SIGKILL)
-    until(lambda: service.running().children["worker"] != before.children["worker"])
-    assert service.run("up", template(tmp_path, QUICK), "after-another-death").code == 0
-    after = service.running()
+    until(lambda: genuine.running().children["worker"] != before.children["worker"])
+    assert genuine.run("up", template(tmp_path, QUICK), "after-a-death").code == 0
+    after = genuine.running()
     worker = Path(f"/proc/{after.children['worker']}")
     assert cpu_s(after.children["worker"]) < cpu_s(after.pid) / 2
     assert (worker / "comm").read_text().strip() == "homeostat-worke"

@@ -49,9 +49,9 @@ def open_to_others(root: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+def service(tmp_path_factory: pytest.TempPathFactory, homeostat_program: Path) -> Iterator[Home]:
     """In a directory that was there already, as everybody may read it."""
-    with home_below(tmp_path_factory.mktemp("strangers")) as found:
+    with home_below(tmp_path_factory.mktemp("strangers"), homeostat_program) as found:
         found.root.mkdir(mode=0o755)
         (found.root / "service.log").touch(mode=0o644)
         started = found.run("serve", "--detach", "--port", "0", "--cloud", "simulated")

@@ -58,11 +58,17 @@ def home(tmp_path: Path) -> Iterator[Path]:
         LocalCloud(state.cloud).destroy()
 
 
-def environment(home: Path, port: int, openstack_program: Path) -> dict[str, str]:
+@pytest.fixture
+def programs(homeostat_program: Path, openstack_program: Path) -> str:
+    """Where a shell looks for programs: first for those that are forked."""
+    found = (homeostat_program.parent, openstack_program.parent, Path(sys.executable).parent, os.environ["PATH"])
+    return os.pathsep.join(map(str, found))
+
+
+def environment(home: Path, port: int, programs: str) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
-    programs = str(Path(sys.executable).parent)
     state = {"HOMEOSTAT_STATE_DIR": str(home / "state"), "HOMEOSTAT_PORT": str(port), "COLUMNS": "160"}
-    return {**environment, **state, "PATH": f"{openstack_program.parent}:{programs}:{os.environ['PATH']}"}
+    return {**environment, **state, "PATH": programs}
 
 
 def free_port() -> int:
@@ -71,7 +77,7 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def typed(page: Path, home: Path, openstack_program: Path, more: dict[str, str]) -> list[tuple[Command, str, int]]:
+def typed(page: Path, home: Path, programs: str, more: dict[str, str]) -> list[tuple[Command, str, int]]:
     """Type the page's commands into one shell; gives each with what it printed and its exit code."""
     port = free_port()
     wanted = commands(page)
@@ -82,7 +88,7 @@ def typed(page: Path, home: Path, openstack_program: Path, more: dict[str, str])
         ["bash"],
         input=script,
         cwd=home,
-        env={**environment(home, port, openstack_program), **more},
+        env={**environment(home, port, programs), **more},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -96,12 +102,12 @@ def typed(page: Path, home: Path, openstack_program: Path, more: dict[str, str])
 @pytest.mark.timeout(SESSION_S + 60)
 @pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_the_commands_of_a_page_print_what_it_says(
-    page: Path, home: Path, openstack_program: Path, request: pytest.FixtureRequest
+    page: Path, home: Path, programs: str, request: pytest.FixtureRequest
 ) -> None:
     more = {}
     if page.stem == "postgresql":
         more["DATABASE"] = request.getfixturevalue("postgresql_database_url")
-    for command, printed, code in typed(page, home, openstack_program, more):
+    for command, printed, code in typed(page, home, programs, more):
         assert code == 0, f"$ {command.text}\n{printed}"
         expected = "\n".join(command.expected)
         assert command.explains(printed), f"$ {command.text}\n--- expected\n{expected}\n--- printed\n{printed}"
