@@ -3,6 +3,7 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def _evidence(entry: Mapping[str, Any], tests: Sequence[str]) -> str:
     return "<br>".join(found)
 
 
+@cache
 def shown_by() -> Mapping[str, list[str]]:
     """Return the tests that show each requirement, as `file::test`, in the order of files and lines."""
     found: defaultdict[str, list[str]] = defaultdict(list)
