@@ -12,7 +12,7 @@ import pytest
 def test_the_demo_holds_and_leaves_nothing_behind() -> None:
     before = set(Path(tempfile.gettempdir()).glob("homeostat-demo-*"))
     run = subprocess.run(
-        [sys.executable, "-m", "homeostat.cli.demo"], capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, "-m", "homeostat.cli.demo"], capture_output=True, text=True, timeout=280, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert "All of it held" in run.stdout

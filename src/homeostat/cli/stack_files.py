@@ -1,4 +1,7 @@
-"""The input of `up`: the template, the files it names, environments and parameters, read from this machine."""
+"""The input of `up`: the template, the files it names, environments and parameters, read from this machine.
+
+Parsers are imported inside the functions on purpose: commands that read no files start without loading them.
+"""
 
 import re
 import sys
@@ -11,7 +14,6 @@ import httpx
 
 from homeostat.cli.errors import Problem, Usage
 from homeostat.model.errors import Rejected
-from homeostat.templates import parse_environment, parse_template
 
 STANDARD_INPUT = "-"
 _TEMPLATE_SUFFIXES = (".yaml", ".yml", ".template")
@@ -38,11 +40,11 @@ def stack_body(template: str, environments: Sequence[Path], parameters: Sequence
     """
     source = _read_template(template)
     files: dict[str, str] = {}
-    _collect(_named(_checked(source, parse_template)), source, files)
+    _collect(_named(_template(source)), source, files)
     environment: dict[str, Any] = {}
     for path in environments:
         environment_source = _read(str(path), Path())
-        for section, values in _checked(environment_source, parse_environment).items():
+        for section, values in _environment(environment_source).items():
             before = environment.get(section)
             both_maps = isinstance(before, dict) and isinstance(values, dict)
             environment[section] = before | values if both_maps else values
@@ -96,6 +98,18 @@ def _fetched(url: str) -> str:
     return answer.text
 
 
+def _template(source: Source) -> dict[str, Any]:
+    from homeostat.templates import parse_template
+
+    return _checked(source, parse_template)
+
+
+def _environment(source: Source) -> dict[str, Any]:
+    from homeostat.templates import parse_environment
+
+    return _checked(source, parse_environment)
+
+
 def _checked(source: Source, parse: Callable[[str], Mapping[str, Any]]) -> dict[str, Any]:
     try:
         return dict(parse(source.text))
@@ -111,7 +125,7 @@ def _collect(named: Iterable[Named], source: Source, files: dict[str, str]) -> N
         if files.setdefault(name, found.text) != found.text:
             raise Problem(f"{source.name}: another template names another file {name}: rename one of the two")
         if is_template and not known:
-            _collect(_named(_checked(found, parse_template)), found, files)
+            _collect(_named(_template(found)), found, files)
 
 
 def _named(part: Any) -> Iterator[Named]:

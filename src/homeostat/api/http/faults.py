@@ -41,8 +41,16 @@ class Fault(BaseModel):
 
 
 def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Return an entry for a route's `responses` that documents these faults."""
-    return {code: {"model": Fault, "description": EXPLANATIONS[code]} for code in codes}
+    """Return entries for a route's `responses` that document these faults.
+
+    Only the first has the model, which brings it into the document; the others refer to it. The framework builds a
+    validator for each model of each route, and these would be nine out of ten.
+    """
+    schema = {"schema": {"$ref": f"#/components/schemas/{Fault.__name__}"}}
+    first, *others = codes
+    entries: dict[int | str, dict[str, Any]] = {first: {"model": Fault}}
+    entries |= {code: {"content": {Json.media_type: schema}} for code in others}
+    return {code: {"description": EXPLANATIONS[int(code)], **entry} for code, entry in entries.items()}
 
 
 def fault(code: int, kind: str, message: str | None = None, headers: dict[str, str] | None = None) -> Json:
