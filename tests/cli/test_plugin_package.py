@@ -78,7 +78,7 @@ def threaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_packages_of_others_are_imported_by_each_process_itself(
-    threaded: Path, genuine: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    threaded: Path, home: Home, genuine: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy of a process that has imported them would have no threads of theirs, and hold their locks for ever."""
     noted = tmp_path / "imported"
@@ -86,13 +86,13 @@ def test_packages_of_others_are_imported_by_each_process_itself(
     monkeypatch.setenv("IMPORTED_BY", str(noted))
     started = genuine.run("serve", "--detach", "--port", "0", "--cloud", "simulated")
     assert started.code == 0, started.err
-    service = genuine.running()
-    assert genuine.run("up", str(HELLO), "hello").code == 0
+    service = home.running()
+    assert home.run("up", str(HELLO), "hello").code == 0
     os.kill(service.children["worker"], signal.SIGKILL)
-    until(lambda: genuine.running().children["worker"] != service.children["worker"])
-    assert genuine.run("up", str(HELLO), "again").code == 0
+    until(lambda: home.running().children["worker"] != service.children["worker"])
+    assert home.run("up", str(HELLO), "again").code == 0
     importers = set(map(int, noted.read_text().split()))
-    expected = {service.children["worker"], *genuine.running().children.values()}
+    expected = {service.children["worker"], *home.running().children.values()}
     assert expected <= importers
     assert service.pid not in importers
 
@@ -104,7 +104,7 @@ def served(site: Path, genuine: Home, tmp_path: Path, monkeypatch: pytest.Monkey
     return genuine
 
 
-def test_a_service_has_its_types(served: Home, tmp_path: Path) -> None:
+def test_a_service_has_its_types(served: Home, home: Home, tmp_path: Path) -> None:
     known = served.run("types", "Example::", "--json").json()
     assert [(each["resource_type"], each["origin"]) for each in known] == [
         ("Example::File", "homeostat-example-files 1.0 (files)"),
@@ -112,14 +112,14 @@ def test_a_service_has_its_types(served: Home, tmp_path: Path) -> None:
     ]
     started = served.run("serve", "--detach", "--port", "0")
     assert started.code == 0, started.err
-    done = served.run("up", str(PLUGIN / "note.yaml"), "notes")
+    done = home.run("up", str(PLUGIN / "note.yaml"), "notes")
     assert done.code == 0, done.out + done.err
-    path = Path(served.run("show", "notes", "--output", "path").out.strip())
+    path = Path(home.run("show", "notes", "--output", "path").out.strip())
     assert '"content": "kept"' in path.read_text()
-    assert served.run("show", "notes", "--output", "length").out.strip() == str(len(str(path)))
+    assert home.run("show", "notes", "--output", "length").out.strip() == str(len(str(path)))
     (note,) = (tmp_path / "files").glob("*.txt")
     assert note.read_text() == f"Note\n{path}"
-    done = served.run("down", "notes", "-y")
+    done = home.run("down", "notes", "-y")
     assert done.code == 0, done.out + done.err
     assert not path.exists()
     assert not note.exists()

@@ -5,10 +5,12 @@ A plug-in that cannot be loaded, or whose type has a name that is taken, is left
 """
 
 import logging
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from typing import Any, cast
 
 from homeostat.resources.base import ResourceType
 
@@ -110,7 +112,7 @@ def _name_of(each: type[ResourceType]) -> Any:
 def loaded(group: str) -> Found:
     """Load the entry points of a group, in the order of package and entry point names."""
     found = Found()
-    for point in sorted(entry_points(group=group), key=_order):
+    for point in sorted(_entry_points(tuple(sys.path)).select(group=group), key=_order):
         try:
             found.things.append((origin_of(point), point.load()))
         # A plug-in must not stop the service, also not by calling sys.exit() while it is imported.
@@ -118,6 +120,12 @@ def loaded(group: str) -> Found:
             LOG.exception("the plug-in %s cannot be loaded", origin_of(point))
             found.problems.append(PluginProblem(origin_of(point), f"{point.value} cannot be loaded: {error!r}"))
     return found
+
+
+@lru_cache(maxsize=1)
+def _entry_points(_path: tuple[str, ...]) -> EntryPoints:
+    """Return those of all packages in the path. Their metadata are read once: a process asks for several groups."""
+    return cast(EntryPoints, entry_points())  # until Python 3.12 it has another type, which selects alike
 
 
 def _order(point: EntryPoint) -> tuple[str, str]:
