@@ -89,7 +89,7 @@ def _call(action: argparse.Action) -> str:
 
 def _meaning(action: argparse.Action) -> str:
     """Its help, without default and variable, which follow from the configuration page."""
-    return (action.help or "").partition(" [HOMEOSTAT_")[0].partition(" (default: /")[0]
+    return ((action.help or "") % vars(action)).partition(" [HOMEOSTAT_")[0].partition(" (default: /")[0]
 
 
 def functions_page() -> str:

@@ -12,7 +12,7 @@ from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.desired.compiling import Definitions
 from homeostat.model.stack_actions import CREATING
 from homeostat.model.status import Action, Status
-from homeostat.model.world import ASK, HEAL_SHARE
+from homeostat.model.world import HEAL_SHARE, HealingPolicy
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.resources.registry import kind_of
 
@@ -217,7 +217,7 @@ def _is_made(stack: "Stack") -> bool:
 
 def requires_consent(stack: "Stack", name: str) -> bool:
     exception = json.loads(stack.exceptions or "{}").get(name, {}).get("healing")
-    return bool((exception or json.loads(stack.healing or "{}").get("policy")) == ASK)
+    return bool((exception or json.loads(stack.healing or "{}").get("policy")) == HealingPolicy.ASK)
 
 
 def share_of(stack: "Stack") -> float:

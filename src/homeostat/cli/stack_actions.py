@@ -6,6 +6,7 @@ Each returns the exit code.
 import time
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from rich.text import Text
@@ -26,6 +27,8 @@ from homeostat.cli.flags import (
 )
 from homeostat.cli.follow import POLL_S, ended, followed
 from homeostat.cli.output import console, write_json
+from homeostat.model.stack_actions import STACK_ACTIONS
+from homeostat.model.world import HealingPolicy
 
 LOOK_PATIENCE_S = 120.0
 """Longest wait for an observation: the observers may be busy, or the cloud may not answer."""
@@ -70,25 +73,9 @@ def converge(arguments: Namespace) -> int:
     return FAILED if resource["resource_status"].endswith("FAILED") else OK
 
 
-def check(arguments: Namespace) -> int:
-    return _done(arguments, "check")
-
-
-def suspend(arguments: Namespace) -> int:
-    return _done(arguments, "suspend")
-
-
-def resume(arguments: Namespace) -> int:
-    return _done(arguments, "resume")
-
-
 def lock(arguments: Namespace) -> int:
     value = {"level": arguments.level, "reason": arguments.reason, "expires_in": arguments.expires_in}
     return _done(arguments, "lock", value)
-
-
-def unlock(arguments: Namespace) -> int:
-    return _done(arguments, "unlock")
 
 
 def _done(arguments: Namespace, action: str, value: Wire | None = None) -> int:
@@ -224,19 +211,12 @@ def _print(answer: Wire, words: str, arguments: Namespace) -> int:
 def add_commands(commands: Commands) -> None:
     _add_observe(commands)
     _add_converge(commands)
-    _add_whole_stack(
-        commands,
-        check,
-        "check",
-        "check every resource and report its health; change nothing",
-        "homeostat check web-tier",
-    )
-    _add_whole_stack(
-        commands, suspend, "suspend", "suspend the resources of a stack, such as servers", "homeostat suspend web-tier"
-    )
-    _add_whole_stack(commands, resume, "resume", "resume a suspended stack", "homeostat resume web-tier")
+    for name, rules in STACK_ACTIONS.items():
+        if rules.summary:
+            action = name.lower()
+            run = partial(_done, action=action)
+            _add_whole_stack(commands, run, action, rules.summary, f"homeostat {action} web-tier")
     _add_lock(commands)
-    _add_whole_stack(commands, unlock, "unlock", "unlock a stack", "homeostat unlock web-tier")
     _add_convergence(commands)
 
 
@@ -323,7 +303,7 @@ def _add_convergence(commands: Commands) -> None:
     )
     command.add_argument(
         "--healing",
-        choices=("replace", "ask", "default"),
+        choices=(*(each.value for each in HealingPolicy), "default"),
         help="replace what is gone or broken for good, or wait for your consent",
     )
     command.add_argument(

@@ -54,6 +54,12 @@ class Event:
     handle: str = ""
 
 
+def event_of(row: Resource, *, action: str = "", status: str = "", reason: str | None = None) -> Event:
+    """Return an event of a row: of the state that it has entered, except for what is given."""
+    why = row.reason if reason is None else reason
+    return Event(row.name, action or row.action, status or row.status, why, row.shown_type, row.key, row.handle)
+
+
 def snapshots_of(kind: str) -> str:
     """Return the kind of the snapshots of things of a kind, in the words of `clouds.port`."""
     return f"{kind}_snapshot"

@@ -55,6 +55,7 @@ class StackAction:
             action with rules of its own.
         for_nested: A user may request it of a nested stack.
         checks_types: It is refused to users who may not use one of the stack's resource types.
+        summary: What it does, for users. An action with a summary has a command of its name, without flags of its own.
     """
 
     effect: Effect = Effect.CHANGE
@@ -73,6 +74,7 @@ class StackAction:
     overtakes: frozenset[Action] | None = None
     for_nested: bool = True
     checks_types: bool = False
+    summary: str = ""
 
 
 SUSPENDED, LOCKED = "suspended", "locked"
@@ -98,6 +100,7 @@ STACK_ACTIONS: Mapping[str, StackAction] = {
         marks_allowed=True,
         heals_after=True,
         overtakes=frozenset(),
+        summary="check every resource and report its health; change nothing",
     ),
     Action.SNAPSHOT: StackAction(Effect.READ, follows=_EXISTING, heals_after=True),
     Action.SUSPEND: StackAction(
@@ -110,6 +113,7 @@ STACK_ACTIONS: Mapping[str, StackAction] = {
         overtakes=_MAINTAINED,
         for_nested=False,
         checks_types=True,
+        summary="suspend the resources of a stack, such as servers",
     ),
     Action.RESUME: StackAction(
         Effect.MAINTAIN,
@@ -121,13 +125,20 @@ STACK_ACTIONS: Mapping[str, StackAction] = {
         overtakes=_MAINTAINED,
         for_nested=False,
         checks_types=True,
+        summary="resume a suspended stack",
     ),
     # A stack whose deletion failed may be locked.
     Action.LOCK: StackAction(
         Effect.MAINTAIN, follows=_ALL, order=Order.ANY, thorough=True, looks_first=True, mark=LOCKED
     ),
     Action.UNLOCK: StackAction(
-        Effect.MAINTAIN, follows=_EXISTING, order=Order.ANY, thorough=True, looks_first=True, clears=LOCKED
+        Effect.MAINTAIN,
+        follows=_EXISTING,
+        order=Order.ANY,
+        thorough=True,
+        looks_first=True,
+        clears=LOCKED,
+        summary="unlock a stack",
     ),
 }
 """Action -> what it means for a stack."""

@@ -147,10 +147,15 @@ def next_own_look(number: int) -> int:
     return number + 2 - number % 2
 
 
-ASK, REPLACE = "ask", "replace"
-"""Healing policies for a thing that would have to be replaced: wait for the user's consent, or replace it."""
 HEAL_SHARE = 0.4
 """Share of a stack's things healed at a time, where neither the stack nor the service has a setting."""
+
+
+class HealingPolicy(StrEnum):
+    """What to do with a thing that would have to be replaced: replace it, or ask for the user's consent first."""
+
+    REPLACE = "replace"
+    ASK = "ask"
 
 
 @dataclass(frozen=True, slots=True)

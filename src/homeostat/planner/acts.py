@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.errors import ResourceActionRestricted
 from homeostat.model.observed import Verdict
-from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.plan import Decision, Step, Verb, event_of
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -63,6 +63,6 @@ class IntendedActs:
         """
         if row.busy or self._context.world.stack.status != Status.IN_PROGRESS:
             return self.fail(row, error, now, Action.UPDATE)
-        event = outcome.event_of(row, action=Action.UPDATE, status=Status.FAILED, reason=str(error))
+        event = event_of(row, action=Action.UPDATE, status=Status.FAILED, reason=str(error))
         reason = f"Resource {Action.UPDATE} failed: {outcome.failure_text(row, error)}"
         return Step(Verb.RECORD, row, events=[event], fails=reason)

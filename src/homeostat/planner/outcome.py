@@ -7,7 +7,7 @@ from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.intent import adoption_of, changed_of, without_adoption
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
-from homeostat.model.plan import Event, Step, StepOutcome, Verb
+from homeostat.model.plan import Event, Step, StepOutcome, Verb, event_of
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
@@ -23,12 +23,6 @@ NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P
 """A reason that `stack_failure` returns for a nested stack."""
 UNJUDGED = 0
 """Below the number of any look: a row with this in `judged` has its newest observation judged again."""
-
-
-def event_of(row: Resource, *, action: str = "", status: str = "", reason: str | None = None) -> Event:
-    """Return an event of a row: of the state that it has entered, except for what is given."""
-    why = row.reason if reason is None else reason
-    return Event(row.name, action or row.action, status or row.status, why, row.shown_type, row.key, row.handle)
 
 
 def begin(row: Resource, action: str, reason: str = CHANGED) -> list[Event]:

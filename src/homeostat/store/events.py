@@ -1,6 +1,8 @@
 """Events: appended in the transaction that makes the change of state they report, and read in pages."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, tuple_
@@ -9,14 +11,14 @@ from homeostat.model.plan import Event
 from homeostat.store import schema
 from homeostat.store.sql import bulk
 
-COLUMNS = ("stack_id", "name", "key", "handle", "type", "action", "status", "reason", "at")
+FIELDS = tuple(each.name for each in fields(Event))
+"""The fields of an event; each has a column of its name."""
+COLUMNS = ("stack_id", *FIELDS, "at")
 
 
 def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
-    rows = (
-        (stack_id, each.name, each.key, each.handle, each.type, each.action, each.status, each.reason, now)
-        for each in happened
-    )
+    values_of = attrgetter(*FIELDS)
+    rows = ((stack_id, *values_of(each), now) for each in happened)
     bulk.insert(tx, schema.event, COLUMNS, rows)
 
 

@@ -17,7 +17,7 @@ from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, precisely
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.model.errors import Rejected
-from homeostat.model.world import ASK, REPLACE
+from homeostat.model.world import HealingPolicy
 
 ROUTER = router("convergence")
 INTERVAL_MIN_S, INTERVAL_MAX_S = 1.0, 86_400.0 * 30
@@ -109,8 +109,8 @@ def _enabled(value: Any, place: str) -> bool:
 
 
 def _policy(value: Any, place: str) -> str | None:
-    if value not in (REPLACE, ASK, None):
-        raise Rejected("HTTPBadRequest", f"{place}.healing: it must be {REPLACE}, {ASK} or null")
+    if value not in (*HealingPolicy, None):
+        raise Rejected("HTTPBadRequest", f"{place}.healing: it must be {', '.join(HealingPolicy)} or null")
     return None if value is None else str(value)
 
 

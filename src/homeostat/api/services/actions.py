@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Row, update
 
 from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.errors import Rejected
+from homeostat.model.plan import event_of
 from homeostat.model.stack_actions import STACK_ACTIONS, Effect
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle import hooks
 from homeostat.planner.policies import unhealthy
@@ -154,7 +154,7 @@ class StackActions:
                 .where(table.c.key == row.key)
                 .values(hooks=hooks.cleared(row), version=table.c.version + 1)
             )
-            events.append(tx, stack.id, [outcome.event_of(row, reason=f"Hook {hook} is cleared")], now)
+            events.append(tx, stack.id, [event_of(row, reason=f"Hook {hook} is cleared")], now)
 
     def _waiting_at(self, tx: Connection, stack: Row[Any], name: str, hook: str) -> Resource:
         rows, _ = views.resources(tx, stack.id, [name])

@@ -5,7 +5,7 @@ A check finds out whether each resource is as it should be, and changes nothing,
 
 from homeostat.model.intent import LeftAlone, OperationIntent, left_alone_for
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, event_of
 from homeostat.model.stack_actions import MAINTENANCE
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
@@ -168,4 +168,4 @@ def _checked(world: World, row: Resource, status: Status, reason: str, now: floa
     row.revision = world.stack.revision
     row.asked_at = None
     row.updated_at = now
-    return Settled(Step(Verb.RECORD, row, events=[*events, outcome.event_of(row)]))
+    return Settled(Step(Verb.RECORD, row, events=[*events, event_of(row)]))

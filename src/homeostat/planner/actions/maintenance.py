@@ -7,7 +7,7 @@ its type says. A stack that is suspended or locked is held: nothing of it is cha
 
 from homeostat.model.intent import ChangeIntent, OperationIntent
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, event_of
 from homeostat.model.stack_actions import LOCKED, MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
@@ -127,7 +127,7 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
     row.updated_at = now
     if gone is not None:
         check.leave_alone(row, gone)
-    events.append(outcome.event_of(row))
+    events.append(event_of(row))
     return Step(Verb.RECORD, row, events=events)
 
 

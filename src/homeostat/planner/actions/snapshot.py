@@ -6,7 +6,7 @@ resource is done once an observation shows this snapshot complete. Nested stacks
 
 from homeostat.model.intent import OperationIntent, adoption_of
 from homeostat.model.observed import Condition, Presence
-from homeostat.model.plan import SETTLED, Decision, Part, Settled, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Part, Settled, Step, Verb, event_of
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -60,7 +60,7 @@ def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:
     events = outcome.begin(row, Action.SNAPSHOT)
     row.enter(Action.SNAPSHOT, Status.COMPLETE, outcome.CHANGED)
     row.revision, row.updated_at = world.stack.revision, now
-    return Settled(Step(Verb.RECORD, row, events=[*events, outcome.event_of(row)]))
+    return Settled(Step(Verb.RECORD, row, events=[*events, event_of(row)]))
 
 
 def _request(world: World, row: Resource) -> Step:
@@ -138,7 +138,7 @@ def _done(row: Resource, reason: str, now: float) -> Step:
     row.enter(row.action, Status.COMPLETE, reason)
     row.updated_at = now
     row.intent = row.due_at = None
-    return Step(Verb.RECORD, row, events=[outcome.event_of(row)])
+    return Step(Verb.RECORD, row, events=[event_of(row)])
 
 
 def _failed(world: World, row: Resource, reason: str, now: float) -> Step:

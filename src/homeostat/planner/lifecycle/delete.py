@@ -3,7 +3,7 @@
 from homeostat.kinds.registry import BUILTIN_KINDS, LISTED_KINDS
 from homeostat.model.intent import OperationIntent, SnapshotMade, adoption_of
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Step, Verb, event_of
 from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
@@ -36,7 +36,7 @@ def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
     if _is_spared(context, row):
         # A row that lingers at its last hook: its thing is deleted, and that was reported.
         gone = row.deleting and row.status == Status.COMPLETE
-        events = [] if gone else [outcome.event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
+        events = [] if gone else [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
         stays = "" if gone else row.handle
         return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, spared=row.token, retained=stays)
     overtaken = hooks.interrupted(context.world, row)

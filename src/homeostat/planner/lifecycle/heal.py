@@ -3,7 +3,7 @@
 from homeostat.model.desired import Definition
 from homeostat.model.intent import ChangeIntent, OperationIntent, changed_of
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.plan import Decision, Step, Verb, event_of
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -53,7 +53,7 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     stopped = stopped or (context.gates.look_once_more(row, now) if gone else None)
     if stopped is not None:
         return stopped
-    noticed = outcome.event_of(row, action=Action.CHECK, status=Status.FAILED, reason=verdict.reason)
+    noticed = event_of(row, action=Action.CHECK, status=Status.FAILED, reason=verdict.reason)
     known = row.action == Action.CHECK and row.failed
     row.reason = verdict.reason
     # Read now, since the steps below change the row.
@@ -118,7 +118,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     else:
         if not (row.failed and row.action == Action.CHECK):
             row.enter(Action.CHECK, Status.FAILED, verdict.reason)
-            step.events.append(outcome.event_of(row))
+            step.events.append(event_of(row))
         step.events += outcome.begin(row, Action.UPDATE, reason)
     row.intent = OperationIntent(step.operation) if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
     row.acted_at = row.due_at = row.asked_at = None

@@ -18,7 +18,7 @@ from homeostat.model.observed import Condition, Presence, Remedy
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
-from homeostat.model.world import ASK, Resource
+from homeostat.model.world import HealingPolicy, Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context
 from homeostat.planner.policies import healing_policy
@@ -109,7 +109,8 @@ def _consent_first(context: Context, row: Resource) -> bool:
     """Return whether a user has to agree before another thing is made (CV13)."""
     definition = context.world.definitions.get(row.name)
     metadata = row.metadata if definition is None else definition.metadata
-    return healing_policy.of_resource(context.world.stack, row.name, metadata, context.world.brake.policy) == ASK
+    policy = healing_policy.of_resource(context.world.stack, row.name, metadata, context.world.brake.policy)
+    return policy == HealingPolicy.ASK
 
 
 def _is_agreed(

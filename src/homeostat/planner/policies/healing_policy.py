@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.model.errors import Rejected
-from homeostat.model.world import ASK, REPLACE, StackFacts
+from homeostat.model.world import HealingPolicy, StackFacts
 
 SECTION, HEALING = "homeostat", "healing"
-POLICIES = (REPLACE, ASK)
 
 
 def policy_in(metadata: Any) -> str | None:
@@ -35,8 +34,8 @@ def check(metadata: Any, path: tuple[str | int, ...]) -> None:
     strange = [str(key) for key in section if key != HEALING]
     if strange:
         raise _invalid(f"there is no such key; there is {HEALING}", *path, SECTION, strange[0])
-    if section.get(HEALING) not in POLICIES:
-        message = f"it must be {' or '.join(POLICIES)}, and known before any resource exists"
+    if section.get(HEALING) not in tuple(HealingPolicy):
+        message = f"it must be {' or '.join(HealingPolicy)}, and known before any resource exists"
         raise _invalid(message, *path, SECTION, HEALING)
 
 
@@ -52,4 +51,4 @@ def of_resource(stack: StackFacts, name: str, metadata: Any, inherited: str | No
         inherited: Policy of the stack; None for the default.
     """
     switched = (stack.exceptions or {}).get(name, {}).get("healing")
-    return switched or policy_in(metadata) or inherited or REPLACE
+    return switched or policy_in(metadata) or inherited or HealingPolicy.REPLACE

@@ -6,7 +6,7 @@ The mark holds until the resource is replaced, the mark is taken away, or its ti
 from dataclasses import replace
 
 from homeostat.model.marks import NO_MARKS, UnhealthyMark
-from homeostat.model.plan import Event, Step, Verb
+from homeostat.model.plan import Event, Step, Verb, event_of
 from homeostat.model.status import UNBEGUN, Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
@@ -30,7 +30,7 @@ def marked(row: Resource, mark: UnhealthyMark) -> Event:
     row.marks = replace(row.marks or NO_MARKS, unhealthy=mark)
     row.enter(Action.CHECK, Status.FAILED, mark.reason)
     row.updated_at = mark.since
-    return outcome.event_of(row)
+    return event_of(row)
 
 
 def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> Event:
@@ -50,7 +50,7 @@ def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> E
     row.updated_at = now
     row.revision = min(row.revision, settled_revision)
     row.judged = outcome.UNJUDGED
-    return outcome.event_of(row)
+    return event_of(row)
 
 
 def _failed_as_before(row: Resource, now: float) -> Event:
@@ -59,7 +59,7 @@ def _failed_as_before(row: Resource, now: float) -> Event:
     action, reason = mark.before if mark is not None and mark.before is not None else (row.action, row.reason)
     row.enter(action, Status.FAILED, reason)
     row.updated_at = now
-    return outcome.event_of(row)
+    return event_of(row)
 
 
 def forget(row: Resource) -> None:
@@ -87,7 +87,7 @@ def fails_again(row: Resource, mark: UnhealthyMark, now: float) -> Step:
     """Fail the check of a marked row again, since an act in between has left its mark."""
     row.enter(Action.CHECK, Status.FAILED, mark.reason)
     row.updated_at = now
-    return Step(Verb.RECORD, row, events=[outcome.event_of(row)])
+    return Step(Verb.RECORD, row, events=[event_of(row)])
 
 
 def merely_marked(row: Resource) -> bool:

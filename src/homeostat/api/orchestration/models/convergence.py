@@ -1,8 +1,8 @@
 """The convergence settings of a stack."""
 
-from typing import Literal
-
 from pydantic import BaseModel, Field
+
+from homeostat.model.world import HealingPolicy
 
 
 class Switches(BaseModel):
@@ -10,7 +10,7 @@ class Switches(BaseModel):
     observe_interval: float | None = Field(
         None, description="Seconds between observations of a stack at rest; 0: never; null: the service's default."
     )
-    healing: Literal["replace", "ask"] | None = Field(
+    healing: HealingPolicy | None = Field(
         None,
         description="A lost or broken resource is replaced, or only with consent (`ask`); null: replaced.",
     )
