@@ -325,6 +325,8 @@ def test_all_members_of_a_group_are_resumed_by_the_update_that_overtakes_that(mo
     service.stack_service.update(stack_id, StackRequest(template({"grp": group(5), "srv": server(flavor="large")})))
     assert rested(service, stack_id) == "UPDATE_COMPLETE"
     assert statuses(service) == ["active"] * 6
+    rows = [*service.rows(stack_id), *service.rows(service.child().id)]
+    assert [row.marks for row in rows] == [None] * len(rows), "nothing is suspended any more"
 
 
 @pytest.mark.parametrize("verb", ["delete", "update"])

@@ -4,15 +4,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.contract.test_clouds import BUILDING, CASES, Subject, others, present, subject
+from tests.contract.test_clouds import BUILDING, CASES, NOWHERE, Subject, others, present, subject
 from tests.contract.test_records import CONFIG, cloud, owned
 from tests.kind_checks import misfits, undefined
+from tests.unit.kinds.test_kinds import IN_CLOUDS
+from tests.unit.kinds.test_kinds import spec as asked_for
 
 from homeostat.builtin.kinds.registry import RECORD_KINDS
-from homeostat.clouds.port import Creation, Operation
+from homeostat.clouds.port import Change, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.kinds.registry import BUILTIN_KINDS, CLOUD_KINDS, KINDS
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.observed import Observation, Presence
+from homeostat.plugins import resource
+from homeostat.plugins.cloud import PluginClouds
+from homeostat.plugins.types import kind_of_class
+from homeostat.resources.registry import types
 from homeostat.store.database import Database
 
 __all__ = ["others", "subject"]  # fixtures
@@ -47,6 +54,47 @@ def test_an_operation_that_no_kind_defines_is_refused(subject: Subject) -> None:
         assert UNKNOWN_OPERATION not in KINDS[kind].operations
         answer = subject.cloud.operate(kind, [Operation(subject[kind], UNKNOWN_OPERATION)])[0]
         assert isinstance(answer, Terminal)
+
+
+# -- kinds that the clouds of the other suite do not have --------------------------------------------------------------
+
+
+def lives(cloud: Cloud, kind: str, spec: Mapping[str, Any]) -> None:
+    """A thing is made once, seen by handle and by token, deleted, and absent to every verb then."""
+    (made, again) = (present(cloud.create(kind, [Creation("t-1", spec)])[0]) for _ in range(2))
+    found, missing = cloud.find(kind, ["t-1", "t-2"])
+    assert (again.handle, found.handle, missing.presence) == (made.handle, made.handle, Presence.ABSENT)
+    seen, nowhere = cloud.observe(kind, [made.handle, NOWHERE])
+    assert (seen.handle, nowhere.presence) == (made.handle, Presence.ABSENT)
+    refused, absent = cloud.operate(kind, [Operation(handle, UNKNOWN_OPERATION) for handle in (made.handle, NOWHERE)])
+    assert isinstance(refused, Terminal | Rejected)
+    assert absent.presence is Presence.ABSENT if isinstance(absent, Observation) else isinstance(absent, Rejected)
+    (updated,) = cloud.update(kind, [Change(NOWHERE, spec, ("name",))])
+    deleted, unknown = cloud.delete(kind, [made.handle, NOWHERE])
+    for answer in (updated, deleted, unknown, *cloud.delete(kind, [made.handle]), *cloud.find(kind, ["t-1"])):
+        assert isinstance(answer, Observation)
+        assert answer.presence is Presence.ABSENT
+
+
+SIMULATED_ONLY = {name: types()[name].kind for name in IN_CLOUDS if types()[name].kind not in CASES}
+"""A resource type for each of them, which says what to ask for."""
+
+
+@pytest.mark.parametrize("name", sorted({kind: name for name, kind in SIMULATED_ONLY.items()}.values()))
+def test_a_simulated_thing_lives_by_the_port(name: str) -> None:
+    lives(SimulatedCloud(lambda: 0.0), SIMULATED_ONLY[name], asked_for(name))
+
+
+def test_a_thing_of_a_plug_in_lives_by_the_port(database: Database) -> None:
+    class Made(resource.Resource):
+        """It is there at once."""
+
+        def handle_create(self) -> None:
+            self.resource_id_set("made-1")
+
+    clouds = PluginClouds(database, {"Example::Made": Made})
+    lives(clouds.of("p"), kind_of_class("Example::Made"), {"properties": {}, "physical_name": "web-made-row"})
+    clouds.close()
 
 
 def test_records_fit_the_definitions_of_their_kinds(database: Database) -> None:

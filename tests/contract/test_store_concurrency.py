@@ -100,7 +100,7 @@ def test_two_observers_never_take_the_same_shard(database: Database) -> None:
 
 
 def test_what_several_workers_look_for_late_is_watched_for_so_much_longer_once(database: Database) -> None:
-    late = NOW + orphans.LOOK_S + 60.0
+    late = NOW + orphans.LOOK_S + orphans.DELAY_S + 60.0
 
     def take() -> None:
         with database.write() as tx:

@@ -96,4 +96,17 @@ def sleeps_on(world: World, row: Resource) -> bool:
 
 def unresumed(world: World, row: Resource) -> bool:
     """Return whether it was suspended with its stack, and not resumed with it."""
-    return (has_mark(row, SUSPENDED) and not world.stack.suspended) or sleeps_on(world, row)
+    return _marked_in_vain(world, row) or sleeps_on(world, row)
+
+
+def resumed_otherwise(world: World, row: Resource) -> bool:
+    """Return whether it was suspended with its stack, and resumed by something else, such as an update."""
+    seen = world.seen.get(row.key)
+    if seen is None or not seen.observation.present or world.stack.held or not _marked_in_vain(world, row):
+        return False
+    method = method_of(world, row, Action.RESUME)
+    return method is not None and method.is_done(seen.observation.properties)
+
+
+def _marked_in_vain(world: World, row: Resource) -> bool:
+    return has_mark(row, SUSPENDED) and not world.stack.suspended

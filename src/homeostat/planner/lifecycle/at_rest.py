@@ -33,12 +33,15 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         row.judged = context.world.seen[row.key].number
         # Something was seen that differs from before, so whatever reads the attributes has to read them again.
         row.changed = context.world.next_stamp()
+    resumed = maintenance_state.resumed_otherwise(context.world, row)
+    if resumed:
+        row.marks = maintenance_state.without_mark(row, Action.RESUME)
     decision: Decision = SETTLED
     newer = context.is_newer(row)
     changes = newer or definition.type != row.type or context.is_stale(definition, row)
     if changes and not context.world.stack.held:
         decision = update.compare(context, definition, row, now)
-    noted = unjudged or before != (row.intent, row.asked_at)
+    noted = unjudged or resumed or before != (row.intent, row.asked_at)
     return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, UpdateBase, delete, select, update
+from sqlalchemy import Connection, Select, UpdateBase, case, delete, select, update
 
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -18,6 +18,8 @@ LOOK_S = 5.0
 """Time between looks."""
 PATIENCE_S = 600.0
 """Time for which a token is looked for; time in which no worker looks does not count."""
+DELAY_S = 60.0
+"""A look may come so much later than planned, as where there are many tokens: time beyond that does not count."""
 
 _orphan = schema.orphan
 _resource = schema.resource
@@ -63,7 +65,7 @@ def _any_due(now: float) -> Select[Any]:
 def take_due(tx: Connection, now: float, limit: int) -> list[Orphan]:
     """Return the tokens to look for now, and schedule their next look.
 
-    A token whose look is late is looked for that much longer in all.
+    A token whose look is later than `DELAY_S` is looked for that much longer in all.
     """
     rows = list(_due(tx, now, limit))
     if rows:
@@ -82,7 +84,9 @@ def _put_off(tokens: Sequence[str], now: float) -> UpdateBase:
     # Only tokens that are still due: another worker may have taken and put off some of them meanwhile, and `until`
     # would be extended twice for the same delay.
     due = (table.token.in_(tokens), table.look_at <= now)
-    return update(_orphan).where(*due).values(look_at=now + LOOK_S, until=table.until + (now - table.look_at))
+    latest = now - DELAY_S
+    until = case((table.look_at < latest, table.until + (latest - table.look_at)), else_=table.until)
+    return update(_orphan).where(*due).values(look_at=now + LOOK_S, until=until)
 
 
 def may_appear(tx: Connection, key: str) -> bool:
