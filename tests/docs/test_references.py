@@ -1,7 +1,9 @@
 """Every reference in code and docs resolves: requirements, decisions, invariants."""
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ SOURCES = [
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in (".py", ".md", ".yaml") and path != Path(__file__)
 ]
-SOURCES += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+SOURCES += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "pyproject.toml"]
 INVARIANTS = len(re.findall(r"^\d+\. ", (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Invariants")[1], re.M))
 DECISIONS = {path.name[:4] for path in (DOCS / "adr").glob("0*.md")}
 
@@ -55,3 +57,48 @@ def test_decisions_exist() -> None:
 
 def test_invariants_exist() -> None:
     assert [(place, number) for place, number in found(r"\binvariant (\d+)\b") if int(number) > INVARIANTS] == []
+
+
+# -- modules -----------------------------------------------------------------------------------------------------------
+
+
+def file_of(module: str) -> Path | None:
+    path = ROOT / "src" / module.replace(".", "/")
+    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
+
+
+@cache
+def names_in(path: Path) -> Set[str]:
+    """Names at the top of a module."""
+    names = set()
+    for each in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match each:
+            case ast.FunctionDef() | ast.ClassDef():
+                names.add(each.name)
+            case ast.Name(ctx=ast.Store()):
+                names.add(each.id)
+            case ast.alias():
+                names.add((each.asname or each.name).partition(".")[0])
+    return names
+
+
+def exists(dotted: str) -> bool:
+    """Whether there is such a module, or such a name in a module. What begins with no package of ours counts too."""
+    package, *parts = re.split("[.:]", dotted)
+    if file_of(f"{package}.{parts[0]}") is None:
+        return True
+    module = package
+    while parts and file_of(f"{module}.{parts[0]}") is not None:
+        module = f"{module}.{parts.pop(0)}"
+    path = file_of(module)
+    return path is not None and (not parts or parts[0] in names_in(path))
+
+
+def test_modules_and_their_names_exist() -> None:
+    """Also in texts: programs of tests, names of loggers, pages."""
+    assert [(place, name) for place, name in found(r"\b(homeostat(?:[.:][A-Za-z_]\w*)+)") if not exists(name)] == []
+    imported = [
+        (place, *line.split(" import ")) for place, line in found(r"^\s*from (homeostat[\w.]* import [\w, ]+)$")
+    ]
+    names = [(place, f"{module}.{name.split()[0]}") for place, module, names in imported for name in names.split(",")]
+    assert [(place, name) for place, name in names if not exists(name)] == []
