@@ -35,7 +35,7 @@ look at `cpu`, `growth_cpu` and `rate_unhindered` (without the time in which oth
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What to run: sizes — numbers of resources; repeat — runs of each, the fastest counts; databases — kinds; clients,
-    seconds, pause_s — of the crowd, see `bench.crowd.Wish`."""
+    seconds, pause_s — of the crowd, see `bench.crowd.CrowdPlan`."""
 
     sizes: list[int]
     repeat: int

@@ -26,9 +26,9 @@ SHOWN = 300
 def answers(n: int, database: str) -> list[Figure]:
     """Reads of a group of n members and around it, and updates being accepted; no worker runs meanwhile."""
     with database_url(database) as url, contextlib.closing(Engine(url)) as engine:
-        large = engine.stack_service.create(PROJECT, None, "large", SHAPES["group"].intent(n))
+        large = engine.stack_service.create(PROJECT, None, "large", SHAPES["group"].request(n))
         engine.settle(large)
-        small = engine.stack_service.create(PROJECT, None, "small", SHAPES["independent"].intent(SHOWN))
+        small = engine.stack_service.create(PROJECT, None, "small", SHAPES["independent"].request(SHOWN))
         engine.settle(small)
         with engine.db.read() as tx:
             row = stacks.get(tx, large)

@@ -41,13 +41,13 @@ def _cpu_s(shape: str, n: int, database: str, way: str) -> float:
 
 
 def _create(engine: Engine, shape: str, n: int, secret: bool) -> None:
-    intent = SHAPES[shape].intent(n)
-    engine.settle(engine.stack_service.create("bench", None, "bench", _with_secret(intent) if secret else intent))
+    request = SHAPES[shape].request(n)
+    engine.settle(engine.stack_service.create("bench", None, "bench", _with_secret(request) if secret else request))
 
 
-def _with_secret(intent: StackRequest) -> StackRequest:
+def _with_secret(request: StackRequest) -> StackRequest:
     """The same with a hidden parameter, which makes all of its rows secret."""
-    template = intent.template
+    template = request.template
     assert isinstance(template, dict)
     hidden = {"secret": {"type": "string", "hidden": True, "default": "hidden"}}
-    return replace(intent, template={**template, "parameters": hidden})
+    return replace(request, template={**template, "parameters": hidden})

@@ -30,11 +30,11 @@ def _lifecycle(engine: Engine, shape: str, n: int) -> list[Measured]:
     ids: list[str] = []
 
     def create() -> None:
-        ids.append(engine.stack_service.create("bench", None, "bench", made.intent(n)))
+        ids.append(engine.stack_service.create("bench", None, "bench", made.request(n)))
         engine.settle(ids[0])
 
     def no_op() -> None:
-        engine.stack_service.update(ids[0], made.intent(n))
+        engine.stack_service.update(ids[0], made.request(n))
         engine.settle(ids[0])
 
     def one_change() -> None:

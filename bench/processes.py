@@ -39,10 +39,10 @@ def created_by_workers(n: int, workers: int, shape: str, database: str = "postgr
         db = context.enter_context(contextlib.closing(opened(url)))
         processes = context.enter_context(running_workers(url, workers))
         stack_service = StackService(db, Entropy(), Quotas())
-        complete(db, [stack_service.create("bench", None, "warm", SHAPES[shape].intent(100))])
+        complete(db, [stack_service.create("bench", None, "warm", SHAPES[shape].request(100))])
         before, server_before = cpu_s(processes), _server_cpu_s(db)
         started = time.perf_counter()
-        ids = [stack_service.create("bench", None, f"s{i}", SHAPES[shape].intent(n // STACKS)) for i in range(STACKS)]
+        ids = [stack_service.create("bench", None, f"s{i}", SHAPES[shape].request(n // STACKS)) for i in range(STACKS)]
         complete(db, ids)
         seconds = time.perf_counter() - started
         workers_s, server_s = cpu_s(processes) - before, _server_cpu_s(db) - server_before
@@ -68,7 +68,7 @@ def idle(n: int, database: str, seconds: float) -> list[Figure]:
         stack_service = StackService(db, Entropy(), Quotas())
         count = max(1, n // 3)
         complete(
-            db, [stack_service.create("bench", None, f"s{i}", SHAPES["independent"].intent(3)) for i in range(count)]
+            db, [stack_service.create("bench", None, f"s{i}", SHAPES["independent"].request(3)) for i in range(count)]
         )
         time.sleep(Limits().look_steady_s)  # until all of them were looked at once
         before = cpu_s(processes)

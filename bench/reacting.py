@@ -99,12 +99,12 @@ def small_beside_large(n: int, database: str) -> list[Figure]:
         db = context.enter_context(contextlib.closing(opened(url)))
         context.enter_context(running_workers(url, 1))
         stack_service = StackService(db, Entropy(), Quotas())
-        complete(db, [stack_service.create("others", None, "warm", SHAPES["group"].intent(SMALL))])
-        large = stack_service.create("others", None, "large", SHAPES["group"].intent(n))
+        complete(db, [stack_service.create("others", None, "warm", SHAPES["group"].request(SMALL))])
+        large = stack_service.create("others", None, "large", SHAPES["group"].request(n))
         waits = []
         for number in range(SMALL_STACKS):
             started = time.perf_counter()
-            complete(db, [stack_service.create("mine", None, f"small{number}", SHAPES["independent"].intent(SMALL))])
+            complete(db, [stack_service.create("mine", None, f"small{number}", SHAPES["independent"].request(SMALL))])
             waits.append(time.perf_counter() - started)
         with db.read() as tx:
             row = stacks.get(tx, large)

@@ -47,7 +47,7 @@ def _filled(url: str, n: int) -> tuple[tuple[str, ...], tuple[dict[str, object],
     with contextlib.closing(Engine(url)) as engine:
         addresses = []
         for number in range(-(-n // STACK)):
-            stack_id = engine.stack_service.create(PROJECT, None, f"large{number}", shape.intent(STACK))
+            stack_id = engine.stack_service.create(PROJECT, None, f"large{number}", shape.request(STACK))
             engine.settle(stack_id)
             addresses.append(f"large{number}/{stack_id}")
     chosen = addresses[:: max(1, len(addresses) // READ)][:READ]

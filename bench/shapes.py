@@ -14,9 +14,9 @@ PER_STACK = 100
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """intent(n) — the stack; changed(n) — the same with one of its resources changed; what — in words."""
+    """request(n) — the stack; changed(n) — the same with one of its resources changed; what — in words."""
 
-    intent: Callable[[int], StackRequest]
+    request: Callable[[int], StackRequest]
     changed: Callable[[int], StackRequest]
     what: str
 

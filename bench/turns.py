@@ -21,10 +21,10 @@ def turns(n: int, database: str) -> list[Figure]:
     """CPU time of the longest write turn of each operation on a stack of n resources, and of all of them together."""
     with database_url(database) as url, contextlib.closing(Engine(url)) as engine:
         shape, stacks = SHAPES[SHAPE], engine.stack_service
-        stack_id = stacks.create("bench", None, "small", shape.intent(1))
+        stack_id = stacks.create("bench", None, "small", shape.request(1))
         engine.settle(stack_id)
         operations: dict[str, Callable[[], Any]] = {
-            "update": lambda: stacks.update(stack_id, shape.intent(n)),
+            "update": lambda: stacks.update(stack_id, shape.request(n)),
             "change": lambda: stacks.update(stack_id, shape.changed(n)),
             "converge": lambda: StackActions(engine.db, 3600.0).converge(stack_id),
             "snapshot": lambda: Snapshots(engine.db, stacks).take(stack_id, None),

@@ -13,7 +13,7 @@ def next_wake(tx: Connection) -> float | None:
     return None if at is None else float(at)
 
 
-def next_telling(tx: Connection) -> float | None:
+def next_delivery(tx: Connection) -> float | None:
     """Earliest time at which any sink may be told what it was not told yet."""
     table, event, stack = schema.event_sink, schema.event, schema.stack
     joined = stack.join(event, event.c.stack_id == stack.c.id)

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 import pytest
 
-NOBODY = 65534
+STRANGER = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 # The interpreter may be where the other user cannot look: what is needed is loaded before it changes hands.
-_BECOME = (
-    f"import encodings.idna, http.client, os, socket, sys; os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-)
+_BECOME = f"""
+import encodings.idna, http.client, os, socket, sys
+os.setgroups([]); os.setgid({STRANGER}); os.setuid({STRANGER})
+"""
 _ASK = """
 host, port, method, path, body = sys.argv[1:]
 connection = http.client.HTTPConnection(host, int(port), timeout=120)

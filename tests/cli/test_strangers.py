@@ -13,7 +13,7 @@ from homeostat.cli.settings import ServiceSettings
 from homeostat.cli.state_directory import State
 from homeostat.composition.access import access as access_of
 from homeostat.model.errors import Rejected
-from tests.attack.strangers import NOBODY, ask_as_stranger, needs_root, read_as_stranger
+from tests.attack.strangers import STRANGER, ask_as_stranger, needs_root, read_as_stranger
 from tests.cli.conftest import Home, home_below
 
 HERE = {"host": "127.0.0.1:8004"}
@@ -71,7 +71,7 @@ def test_another_user_of_the_machine_gets_nothing(service: Home) -> None:
     ):
         status, text = ask_as_stranger(url, method, path, body)
         assert status == 403, text
-        assert f"The user with the id {NOBODY} is another one" in text
+        assert f"The user with the id {STRANGER} is another one" in text
         assert "--all-local-users" in text
     assert ask_as_stranger(url, "GET", "/healthcheck")[0] == 200
     assert httpx.get(f"{url}/v1/default/stacks").json() == {"stacks": []}, "who runs it needs nothing"
@@ -118,7 +118,7 @@ def test_who_runs_the_service_is_let_in_and_root(tmp_path: Path) -> None:
     assert access.needs_peer
     for peer in (os.geteuid(), 0):
         access.check_way(HERE, peer)
-    for other in (NOBODY, None):
+    for other in (STRANGER, None):
         with pytest.raises(Rejected, match="--all-local-users"):
             access.check_way(HERE, other)
 

@@ -218,7 +218,7 @@ class Service:
             times = (
                 upcoming.next_wake(tx),
                 upcoming.next_observation(tx),
-                upcoming.next_telling(tx),
+                upcoming.next_delivery(tx),
                 upcoming.next_deletion(tx),
             )
         return min((at for at in times if at is not None), default=None)

@@ -79,8 +79,8 @@ def test_whatever_depends_on_what_was_lost_with_it_comes_back(lost: tuple[str, .
     assert service.state(stack_id) in ("CREATE_COMPLETE", "CHECK_COMPLETE")
 
 
-def states_told(service: Service, stack_id: str) -> list[str]:
-    """What the stack said of itself, one after the other."""
+def recorded_states(service: Service, stack_id: str) -> list[str]:
+    """States of the stack itself in its events, in order."""
     name = service.stack(stack_id).name
     return [each.removeprefix(f"{name} ") for each in service.story(stack_id, name)]
 
@@ -113,7 +113,7 @@ def test_a_stack_with_a_failed_resource_does_not_say_that_it_is_well() -> None:
     service.cloud.vanish(service.row(stack_id, "vol").handle)
     service.live(120.0)
     check_well(service, stack_id)
-    assert states_told(service, stack_id)[-2:] == ["CHECK_FAILED", "CHECK_COMPLETE"]
+    assert recorded_states(service, stack_id)[-2:] == ["CHECK_FAILED", "CHECK_COMPLETE"]
 
 
 def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_reported() -> None:
@@ -126,7 +126,7 @@ def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_reported()
     service.actions.begin(stack_id, Action.RESUME)
     service.cloud.vanish(*service.servers())
     service.live(120.0)
-    assert states_told(service, stack_id)[-2:] == ["RESUME_FAILED", "CHECK_COMPLETE"]
+    assert recorded_states(service, stack_id)[-2:] == ["RESUME_FAILED", "CHECK_COMPLETE"]
     assert service.states(stack_id) == {"srv": "CREATE_COMPLETE"}
 
 
@@ -187,4 +187,4 @@ def test_what_is_nested_turns_well_again_together_with_what_is_around_it() -> No
     service.actions.converge(child, "0")
     service.live(60.0)
     assert [service.state(each) for each in (child, stack_id)] == ["CHECK_COMPLETE", "CHECK_COMPLETE"]
-    assert states_told(service, stack_id)[-2:] == ["CHECK_FAILED", "CHECK_COMPLETE"]
+    assert recorded_states(service, stack_id)[-2:] == ["CHECK_FAILED", "CHECK_COMPLETE"]

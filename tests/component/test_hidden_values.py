@@ -95,7 +95,7 @@ def reasons(service: Service) -> list[str]:
         return [reason for table in tables for reason in tx.execute(select(table.c.reason)).scalars() if reason]
 
 
-def telling(texts: Any) -> list[str]:
+def showing(texts: Any) -> list[str]:
     return [text for text in map(str, texts) if any(form in text for form in FORMS)]
 
 
@@ -132,15 +132,15 @@ def test_what_a_cloud_quotes_is_hidden(
     stack_id = service.stack_service.create(PROJECT, None, "web", intent(resources, files=files))
     service.live(30.0)
     reported = reasons(service)
-    assert telling(reported) == []
+    assert showing(reported) == []
     assert fault is ValueError or any(HIDDEN in each for each in reported), "it was quoted"
     assert listener.bodies
-    assert telling(listener.bodies) == []
-    assert telling([caplog.text]) == []
-    assert telling(each.to_json() for each in spans.get_finished_spans()) == []
+    assert showing(listener.bodies) == []
+    assert showing([caplog.text]) == []
+    assert showing(each.to_json() for each in spans.get_finished_spans()) == []
     service.stack_service.delete(stack_id)
     service.live(30.0)
-    assert telling(reasons(service)) == []
+    assert showing(reasons(service)) == []
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["what is hidden is known", "it cannot be read either"])
@@ -157,7 +157,7 @@ def test_an_error_of_loading_is_hidden(
         monkeypatch.setattr(service.reconciler.redactions, "over", bug)
     service.work()
     reported = reasons(service)
-    assert telling(reported) == telling([caplog.text]) == []
+    assert showing(reported) == showing([caplog.text]) == []
     shown = f"LookupError: a bug with {HIDDEN}" if known else "LookupError"
     assert f"RuntimeError({shown!r})" in reported
 
@@ -170,7 +170,7 @@ def test_what_was_hidden_before_an_update_still_is(service: Service) -> None:
         stack_id, StackRequest({"heat_template_version": VERSION, "resources": {"w": volume(name="w")}})
     )
     service.live(30.0)
-    assert telling(reasons(service)) == []
+    assert showing(reasons(service)) == []
 
 
 def test_a_sink_gets_the_properties_without_what_is_hidden(service: Service, listener: Listener) -> None:
@@ -181,7 +181,7 @@ def test_a_sink_gets_the_properties_without_what_is_hidden(service: Service, lis
     reported = {body["payload"]["resource_name"]: body["payload"]["resource_properties"] for body in listener.bodies}
     assert reported["w"]["description"] == reported["v"]["description"] == reported["inner"]["plain"] == HIDDEN
     assert reported["w"]["availability_zone"] == "shown"
-    assert telling(listener.bodies) == []
+    assert showing(listener.bodies) == []
 
 
 def test_a_nested_stack_hides_what_it_is_given(service: Service) -> None:
@@ -231,5 +231,5 @@ def test_a_refusal_does_not_quote_what_is_hidden(service: Service, road: str) ->
     wrong = intent(REFUSED[road], environment={}, files={"inner.yaml": picky})
     with pytest.raises(Rejected) as caught:
         service.stack_service.create(PROJECT, None, "web", wrong)
-    assert telling([caught.value, caught.value.detail, caught.value.path]) == []
-    assert caught.value.__cause__ is None or telling([caught.value.__cause__]) == []
+    assert showing([caught.value, caught.value.detail, caught.value.path]) == []
+    assert caught.value.__cause__ is None or showing([caught.value.__cause__]) == []

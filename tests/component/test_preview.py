@@ -396,19 +396,19 @@ def test_random_templates_become_what_the_preview_showed(seed: int) -> None:
     """What is not known beforehand may turn out to be as before: then less happens than the preview showed."""
     gardener = Gardener(random_of.Random(seed), nested=True)
     service = Service()
-    wish = replace(gardener.grow(), held={})
-    stack_id = service.stack_service.create(PROJECT, None, "web", wish.intent(disable_rollback=True))
+    desired = replace(gardener.grow(), held={})
+    stack_id = service.stack_service.create(PROJECT, None, "web", desired.request(disable_rollback=True))
     service.live(400.0)
     for _ in range(4):
         if service.state(stack_id).endswith(("FAILED", "IN_PROGRESS")):
             return
-        wish = replace(gardener.mutate(wish), held={})
-        intent = wish.intent(disable_rollback=True)
+        desired = replace(gardener.mutate(desired), held={})
+        request = desired.request(disable_rollback=True)
         before = state_of(service)
         notes: dict[Place, list[ResourcePreview]] = {}
-        for each, note in all_of(service.stack_service.preview_update(stack_id, intent)):
+        for each, note in all_of(service.stack_service.preview_update(stack_id, request)):
             notes.setdefault((*each.path, note.name), []).append(note)
-        service.stack_service.update(stack_id, intent)
+        service.stack_service.update(stack_id, request)
         service.live(400.0)
         happened = done(before, state_of(service))
         if not service.state(stack_id).endswith("COMPLETE"):

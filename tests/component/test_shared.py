@@ -1,7 +1,6 @@
 """What an operator gives all stacks, and templates that are fetched."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,6 +10,7 @@ from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.cli.shared_environments import read_shared
 from homeostat.clock import Entropy
+from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.revisions import Desired, desired_of
 from tests.component.running import PROJECT, Service, group, template
@@ -58,16 +58,10 @@ def test_users_do_not_see_what_the_operator_gives(tmp_path: Path) -> None:
     service = service_with(tmp_path, "{parameter_defaults: {size: 2}}")
     sized = {**template({}), "parameters": {"size": {"type": "number"}}}
     compiled, _ = service.stack_service.validate(
-        _nobody(), StackRequest(sized, environment={"parameter_defaults": {"other": 1}})
+        Identity("i", "n", PROJECT), StackRequest(sized, environment={"parameter_defaults": {"other": 1}})
     )
     assert compiled.parameters["size"].value == 2
     assert compiled.environment == {"parameter_defaults": {"other": 1}}
-
-
-def _nobody() -> Any:
-    from homeostat.model.desired import Identity
-
-    return Identity("i", "n", PROJECT)
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_while_something_else_goes_on_a_stack_is_not_suspended() -> None:
     assert refusal(service.actions.begin, stack_id, Action.SUSPEND) == "409 ActionInProgress"
 
 
-def test_the_newest_wish_wins_while_a_stack_is_suspended() -> None:
+def test_the_newest_revision_wins_while_a_stack_is_suspended() -> None:
     service, stack_id = made({"a": server(), "b": server(metadata={"of": {"get_resource": "a"}})})
     service.actions.begin(stack_id, Action.SUSPEND)
     service.actions.begin(stack_id, Action.RESUME)

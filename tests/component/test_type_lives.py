@@ -41,7 +41,7 @@ class Watched(SimulatedCloud):
         return super().delete(kind, handles)
 
 
-def tell_handle(service: Service, stack_id: str) -> None:
+def signal_handle(service: Service, stack_id: str) -> None:
     if service.state(stack_id).startswith("DELETE"):
         return
     handle = service.row(stack_id, "other")
@@ -52,7 +52,7 @@ def tell_handle(service: Service, stack_id: str) -> None:
     service.put(service.seen(stack_id, "other")["url"], data if handle.type.startswith("AWS") else {})
 
 
-def tell_deployment(service: Service, stack_id: str) -> None:
+def signal_deployment(service: Service, stack_id: str) -> None:
     """Also those of a group, which are in a stack of their own."""
     for each in service.records_of("software_deployment"):
         if each.object["status"] == Status.IN_PROGRESS:
@@ -61,10 +61,10 @@ def tell_deployment(service: Service, stack_id: str) -> None:
 
 
 SIGNALS: Mapping[str, Callable[[Service, str], None]] = {
-    "wait_condition": tell_handle,
-    "software_deployment": tell_deployment,
+    "wait_condition": signal_handle,
+    "software_deployment": signal_deployment,
 }
-"""Kind that waits to be told something -> how it is told."""
+"""Kind that waits for signals -> what sends them."""
 
 
 class Life:
@@ -82,10 +82,10 @@ class Life:
     def rest(self) -> None:
         """Let time pass; whatever waits for signals is given them."""
         kind = types()[self.name]
-        tell = tell_deployment if isinstance(kind, SoftwareDeploymentGroup) else SIGNALS.get(kind.kind)
-        while tell is not None and self.state.endswith("IN_PROGRESS"):
+        send = signal_deployment if isinstance(kind, SoftwareDeploymentGroup) else SIGNALS.get(kind.kind)
+        while send is not None and self.state.endswith("IN_PROGRESS"):
             self.service.live(1.0)
-            tell(self.service, self.id)
+            send(self.service, self.id)
         self.service.rest(PATIENCE_S)
 
     def update(self, properties: Mapping[str, Any]) -> list[str]:

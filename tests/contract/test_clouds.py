@@ -200,7 +200,7 @@ CASES: dict[str, Case] = {
     ),
 }
 KINDS = sorted(CASES)
-NOT_TOLD = {"floating_network_id", "fixed_ips", "template", "parameters"}
+NOT_REPORTED = {"floating_network_id", "fixed_ips", "template", "parameters"}
 """Fields that may be asked for, and are not told as they were asked for."""
 SINGLE = {"remote_stack", "keypair", "flavor", "listener", "health_monitor", "volume_attachment"}
 SINGLE |= {"floating_ip_association"}
@@ -241,7 +241,7 @@ def test_what_is_created_is_seen_by_handle_and_by_token(subject: Subject, kind: 
     assert (found.presence, found.handle) == (Presence.PRESENT, created.handle)
     assert missing.presence is Presence.ABSENT
     assert seen.properties.get("status") not in ("error", "stopped")
-    for name in spec.keys() - NOT_TOLD:
+    for name in spec.keys() - NOT_REPORTED:
         assert seen.properties[name] == spec[name], name
 
 
@@ -260,7 +260,7 @@ def test_update_in_place(subject: Subject, kind: str) -> None:
     answer = present(subject.cloud.update(kind, [Change(handle, spec, tuple(CASES[kind].change))])[0])
     assert answer.handle == handle
     seen = subject.until_built(kind, handle)
-    changed = {name: value for name, value in CASES[kind].change.items() if name not in NOT_TOLD}
+    changed = {name: value for name, value in CASES[kind].change.items() if name not in NOT_REPORTED}
     assert {name: seen.properties[name] for name in changed} == changed
 
 

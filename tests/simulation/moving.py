@@ -8,15 +8,15 @@ from typing import Any
 from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from tests.simulation.disturbances import DisturbedWorld
-from tests.simulation.templates import Wish
+from tests.simulation.templates import DesiredStack
 
 
 class MovingWorld(DisturbedWorld):
     """A world in which stacks are abandoned and adopted."""
 
     _created: int
-    _documents: list[tuple[dict[str, Any], Wish]]
-    _wishes: dict[str, Wish]
+    _documents: list[tuple[dict[str, Any], DesiredStack]]
+    _desired: dict[str, DesiredStack]
     adopted: int
 
     def _stack(self) -> str | None:
@@ -38,12 +38,12 @@ class MovingWorld(DisturbedWorld):
         stack_id = self._stack()
         if stack_id is None:
             return
-        wish = self._wishes[stack_id]
+        desired = self._desired[stack_id]
 
         def abandon(moving: StackTransfer) -> None:
             document = json.loads(json.dumps(moving.abandon(stack_id)))
             self.watcher.promised |= _named(document)
-            self._documents.append((document, wish))
+            self._documents.append((document, desired))
 
         self._request_transfer(abandon, f"abandon {stack_id[:6]}")
 
@@ -51,14 +51,14 @@ class MovingWorld(DisturbedWorld):
         """A document may be adopted long after, while its things live on, break or vanish; and more than once."""
         if not self._documents:
             return
-        document, wish = self.rng.choice(self._documents)
+        document, desired = self.rng.choice(self._documents)
         name = f"s{self._created}"
         self._created += 1
         options = {"disable_rollback": self.rng.random() < 0.5, "timeout_mins": self.rng.choice((None, None, 1))}
 
         def adopt(moving: StackTransfer) -> None:
-            intent = replace(wish.intent(**options), template=None)
-            self._wishes[moving.adopt(document["project_id"], None, name, intent, document)] = wish
+            request = replace(desired.request(**options), template=None)
+            self._desired[moving.adopt(document["project_id"], None, name, request, document)] = desired
             self.adopted += 1
 
         self._request_transfer(adopt, f"adopt {document['id'][:6]} as {name} {options}")

@@ -29,7 +29,7 @@ Resources = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Wish:
+class DesiredStack:
     """What a user wants a stack to be: its resources, and those of the nested templates."""
 
     resources: Resources
@@ -37,7 +37,7 @@ class Wish:
     held: Resources = field(default_factory=dict)
     """What its environment says of single resources."""
 
-    def intent(self, **options: Any) -> StackRequest:
+    def request(self, **options: Any) -> StackRequest:
         files = {name: json.dumps(_nested(resources)) for name, resources in self.nested.items()}
         environment = {"resource_registry": {"resources": self.held}} if self.held else {}
         return StackRequest(_template(self.resources), files=files, environment=environment, **options)
@@ -66,16 +66,16 @@ class Gardener:
         self._careful = careful
         self._nested = nested
 
-    def grow(self) -> Wish:
+    def grow(self) -> DesiredStack:
         """1 to 6 resources that may require earlier ones."""
-        wish = Wish({}, {INNER: self._inner(), OUTER: self._outer()} if self._nested else {})
+        desired = DesiredStack({}, {INNER: self._inner(), OUTER: self._outer()} if self._nested else {})
         for number in range(self._rng.randint(1, 6)):
-            wish.resources[f"r{number}"] = self._resource(wish.resources, f"r{number}")
-        return wish
+            desired.resources[f"r{number}"] = self._resource(desired.resources, f"r{number}")
+        return desired
 
-    def mutate(self, wish: Wish) -> Wish:
+    def mutate(self, desired: DesiredStack) -> DesiredStack:
         """After one change: a resource added, removed or changed, a nested template edited, or nothing at all."""
-        changed = copy.deepcopy(wish)
+        changed = copy.deepcopy(desired)
         resources, rng = changed.resources, self._rng
         draw = rng.random()
         if draw < 0.1:
@@ -254,9 +254,9 @@ class Warden:
         self._rng = rng
         self._theirs = theirs
 
-    def hold(self, wish: Wish) -> Wish:
-        """The wish, some of whose resources are held back in another way than before."""
-        rng, held = self._rng, copy.deepcopy(wish)
+    def hold(self, desired: DesiredStack) -> DesiredStack:
+        """The same, with some resources held back in another way than before."""
+        rng, held = self._rng, copy.deepcopy(desired)
         for name in rng.sample([f"r{number}" for number in range(9)] + ["r*"], 2):
             held.held[name] = self._settings()
         for name in rng.sample(sorted(held.resources), min(1, len(held.resources))):

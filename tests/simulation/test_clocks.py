@@ -4,7 +4,7 @@ import pytest
 
 from homeostat.api.services.stacks import StackService
 from homeostat.model.status import Status, joined
-from tests.simulation.templates import Wish
+from tests.simulation.templates import DesiredStack
 from tests.simulation.world import SimulatedWorld
 
 FIVE_SECONDS = {"type": "OS::Heat::TestResource", "properties": {"wait_secs": 5}}
@@ -18,7 +18,7 @@ def test_a_wrong_clock_neither_times_a_stack_out_nor_hurries_it(skew_s: float) -
         process.clock.skew_s = skew_s
 
     def create(stack_service: StackService) -> None:
-        stack_service.create("p", None, "s", Wish({"a": FIVE_SECONDS}).intent(timeout_mins=1))
+        stack_service.create("p", None, "s", DesiredStack({"a": FIVE_SECONDS}).request(timeout_mins=1))
 
     world.apis[0].requests.append(create)
     begun_at = world.clock.time

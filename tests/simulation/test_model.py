@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
-from tests.simulation.templates import GROUP, Wish
+from tests.simulation.templates import GROUP, DesiredStack
 from tests.simulation.world import SimulatedWorld
 
 NAMES = st.sampled_from(("red", "blue"))
@@ -30,14 +30,14 @@ RESOURCES = st.dictionaries(
 )
 
 
-def wish_of(stack: str, resources: dict[str, Resource], *, chained: bool) -> Wish:
+def desired_of(stack: str, resources: dict[str, Resource], *, chained: bool) -> DesiredStack:
     """As a template: each thing says in the cloud whose it is. chained — each requires the one before."""
     found: dict[str, Any] = {}
     for name, (kind, wanted) in sorted(resources.items()):
         found[name] = _resource(f"{stack}.{name}", kind, wanted)
         if chained and len(found) > 1:
             found[name]["depends_on"] = sorted(found)[-2]
-    return Wish(found)
+    return DesiredStack(found)
 
 
 def _resource(label: str, kind: str, wanted: str) -> dict[str, Any]:
@@ -83,13 +83,13 @@ class Stacks(RuleBasedStateMachine):
     @rule(name=NAMES, resources=RESOURCES, chained=st.booleans())
     def create_or_update(self, name: str, resources: dict[str, Resource], chained: bool) -> None:
         stack_service = self.world.apis[0].stack_service
-        intent = wish_of(name, resources, chained=chained).intent()
+        request = desired_of(name, resources, chained=chained).request()
         if name in self.wanted:
-            revision = stack_service.update(self.ids[name], intent)
+            revision = stack_service.update(self.ids[name], request)
         elif any(stack.name == name and stack.deleted_at is None for stack in self.world.all_stacks()):
             return  # its deletion is under way, and the name still taken
         else:
-            self.ids[name], revision = stack_service.create("p", None, name, intent), 1
+            self.ids[name], revision = stack_service.create("p", None, name, request), 1
         self.wanted[name] = self.revisions[name, revision] = resources
 
     @precondition(lambda self: self.wanted)

@@ -16,7 +16,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources.registry import kind_of
 from homeostat.store.builtin import records
-from tests.simulation.templates import Gardener, Resources, Wish
+from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 from tests.simulation.world import SimulatedWorld
 
@@ -87,10 +87,10 @@ class SignallingWorld(TroubledWorld):
             bodies = [None, None, {"deploy_status_code": 0}, {"deploy_status_code": 1}]
         api, body = self.rng.choice(alive), self.rng.choice(bodies)
         for _ in range(self.rng.choice((1, 1, 2))):
-            api.requests.append(self._telling(api, place, body))
+            api.requests.append(self._sender(api, place, body))
         self.note(f"signal {place}: {body}")
 
-    def _telling(self, api: Any, place: tuple[str, str, str], body: dict[str, Any] | None) -> Callable[[Any], None]:
+    def _sender(self, api: Any, place: tuple[str, str, str], body: dict[str, Any] | None) -> Callable[[Any], None]:
         def send(_: Any) -> None:
             api.signals.native(*place, body)
             self.signalled += 1
@@ -162,9 +162,9 @@ def test_a_seed_replays_itself() -> None:
 def test_only_what_stands_for_a_config_stays_when_its_stack_lets_go_of_it() -> None:
     """The worker died before it knew of the record. What an earlier creation of the same row had made is a leak."""
     world = SimulatedWorld(1)
-    wish = Wish({"a": {"type": CONFIG, "properties": {"config": "v1"}}})
+    desired = DesiredStack({"a": {"type": CONFIG, "properties": {"config": "v1"}}})
     api, made = world.apis[0], list[str]()
-    api.requests.append(lambda stack_service: made.append(stack_service.create("p", None, "s", wish.intent())))
+    api.requests.append(lambda stack_service: made.append(stack_service.create("p", None, "s", desired.request())))
     while not world.records():
         world.step()
     (row,), (record,) = world.rows(), world.records()
@@ -182,8 +182,8 @@ def test_only_what_stands_for_a_config_stays_when_its_stack_lets_go_of_it() -> N
     assert str(leaked.value) == "leaked: ['second']"
 
 
-def test_gardeners_wish_for_what_waits() -> None:
+def test_random_templates_have_what_waits() -> None:
     rng = random.Random(1)
     grown = [Configurer(rng, nested=False).grow() for _ in range(20)]
-    kinds = {each["type"] for wish in grown for each in wish.resources.values()}
+    kinds = {each["type"] for desired in grown for each in desired.resources.values()}
     assert kinds >= {HANDLE, CONDITION, CONFIG, DEPLOYMENT}

@@ -20,7 +20,7 @@ from homeostat.store.shards import brakes
 from tests.simulation.governing import Governor
 from tests.simulation.losses import Losses
 from tests.simulation.moving import MovingWorld
-from tests.simulation.templates import Gardener, Warden, Wish
+from tests.simulation.templates import DesiredStack, Gardener, Warden
 
 STEPS = 900
 AT_HOOKS = "SELECT stack_id, name, json_extract(hooks, '$.at') FROM resource WHERE json_extract(hooks, '$.at') <> ''"
@@ -87,7 +87,7 @@ class TroubledWorld(MovingWorld):
         )
         self._gardener = Gardener(self.rng, nested=rng.random() < 0.6, careful=rng.random() < 0.3 or careful)
         self._usual = next(iter(self.clouds.values())).weather.faults
-        self._wishes: dict[str, Wish] = {}
+        self._desired: dict[str, DesiredStack] = {}
         self._created = 0
         self._beats = rng.random() < 0.5
         self._ends: list[tuple[float, Callable[[], None]]] = []
@@ -97,7 +97,7 @@ class TroubledWorld(MovingWorld):
         self._acts = [*self._always(), *often]
         if random.Random(f"mover {seed}").random() < 0.2 or moving:
             self._acts += [(2.0, self._abandon), (3.0, self._adopt)]
-        self._documents: list[tuple[dict[str, Any], Wish]] = []
+        self._documents: list[tuple[dict[str, Any], DesiredStack]] = []
         self.adopted = 0
         self.cleared = 0
         self._warden: Warden | None = None
@@ -284,7 +284,7 @@ class TroubledWorld(MovingWorld):
     def _create(self) -> None:
         name = f"s{self._created}"
         self._created += 1
-        wish = self._held(self._gardener.grow())
+        desired = self._held(self._gardener.grow())
         options = {
             "disable_rollback": self.rng.random() < 0.5,
             "timeout_mins": self.rng.choice((None, None, 1)),
@@ -292,25 +292,25 @@ class TroubledWorld(MovingWorld):
         project = self.rng.choice(self.projects)
 
         def create(stack_service: StackService) -> None:
-            self._wishes[stack_service.create(project, None, name, wish.intent(**options))] = wish
+            self._desired[stack_service.create(project, None, name, desired.request(**options))] = desired
 
-        self._request(create, f"create {project}/{name} {options} {wish}")
+        self._request(create, f"create {project}/{name} {options} {desired}")
 
     def _update(self) -> None:
         stack_id = self._stack()
         if stack_id is None:
             return
-        wish = self._held(self._gardener.mutate(self._wishes[stack_id]))
+        desired = self._held(self._gardener.mutate(self._desired[stack_id]))
         patch, look_first = self.rng.random() < 0.2, self.rng.random() < 0.1
 
         def update(stack_service: StackService) -> None:
-            stack_service.update(stack_id, wish.intent(look_first=look_first), patch=patch)
-            self._wishes[stack_id] = wish
+            stack_service.update(stack_id, desired.request(look_first=look_first), patch=patch)
+            self._desired[stack_id] = desired
 
-        self._request(update, f"update {stack_id[:6]} {patch=} {look_first=} {wish}")
+        self._request(update, f"update {stack_id[:6]} {patch=} {look_first=} {desired}")
 
-    def _held(self, wish: Wish) -> Wish:
-        return self._warden.hold(wish) if self._warden is not None else wish
+    def _held(self, desired: DesiredStack) -> DesiredStack:
+        return self._warden.hold(desired) if self._warden is not None else desired
 
     def _waiting(self) -> list[tuple[str, str, str]]:
         """What waits at a hook: stack, resource, hook."""
@@ -419,7 +419,7 @@ class TroubledWorld(MovingWorld):
     def _resting(self) -> str | None:
         """A stack of which nothing goes on, if there is one, mostly."""
         busy = {stack.root_id for stack in self.all_stacks() if stack.deleted_at is not None or _goes_on(stack)}
-        found = sorted(self._wishes.keys() - busy)
+        found = sorted(self._desired.keys() - busy)
         return self.rng.choice(found) if found and self.rng.random() < 0.9 else self._stack()
 
     def _maintain(self) -> None:
@@ -461,7 +461,7 @@ class TroubledWorld(MovingWorld):
         self.act_on(lambda actions: actions.switch(stack_id, switches), f"switch {stack_id[:6]} {switches}")
 
     def _stack(self) -> str | None:
-        return self.rng.choice(sorted(self._wishes)) if self._wishes else None
+        return self.rng.choice(sorted(self._desired)) if self._desired else None
 
     def _snapshot(self) -> None:
         """Take a snapshot of a stack, go back to one, or be rid of one."""

@@ -33,10 +33,10 @@ resources:
 
 
 class Ear(ThreadingHTTPServer):
-    """Keeps what it is told; the first time it is told anything it is not well. heard — (signature, body)."""
+    """Keeps the messages that it gets; the first one it refuses. heard — (signature, body)."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Telling)
+        super().__init__(("127.0.0.1", 0), EarHandler)
         self.heard: list[tuple[str | None, bytes]] = []
         self.asked = 0
 
@@ -45,7 +45,7 @@ class Ear(ThreadingHTTPServer):
         return [json.loads(content) for _, content in self.heard]
 
 
-class Telling(BaseHTTPRequestHandler):
+class EarHandler(BaseHTTPRequestHandler):
     server: Ear
 
     def do_POST(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from tests.attack.strangers import NOBODY, connected_stranger, needs_root
+from tests.attack.strangers import STRANGER, connected_stranger, needs_root
 
 from homeostat.api.http import peers
 from homeostat.api.http.peers import uid_of_peer
@@ -59,7 +59,7 @@ def test_a_process_of_another_user(listening: socket.socket) -> None:
     with ExitStack() as keep:
         keep.enter_context(connected_stranger(host, port))
         here = keep.enter_context(listening.accept()[0])
-        assert uid_of_peer(here) == NOBODY
+        assert uid_of_peer(here) == STRANGER
 
 
 @pytest.mark.usefixtures("way")

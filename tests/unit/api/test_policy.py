@@ -24,7 +24,7 @@ def caller(roles: str, project: str = "p", user: str = "ada") -> Caller:
 
 
 STACK_USER = Caller("server", "p", roles=frozenset({SERVER_ROLE}))
-NOBODY = Caller("guest", "p", roles=frozenset({"visitor"}))
+VISITOR = Caller("guest", "p", roles=frozenset({"visitor"}))
 
 
 def test_every_route_names_a_rule_that_there_is() -> None:
@@ -43,7 +43,7 @@ def test_every_rule_lists_the_requests_that_it_guards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "admin", "member", "reader", "stack_user", "nobody"),
+    ("rule", "admin", "member", "reader", "stack_user", "visitor"),
     [
         ("stacks:create", True, True, False, False, False),
         ("stacks:show", True, True, True, False, False),
@@ -59,10 +59,10 @@ def test_every_rule_lists_the_requests_that_it_guards() -> None:
         ("cloudformation:DescribeStackResource", True, True, True, True, False),
     ],
 )
-def test_defaults(rule: str, admin: bool, member: bool, reader: bool, stack_user: bool, nobody: bool) -> None:
+def test_defaults(rule: str, admin: bool, member: bool, reader: bool, stack_user: bool, visitor: bool) -> None:
     policy = Policy()
-    callers = [caller("admin"), caller("member"), caller("reader"), STACK_USER, NOBODY]
-    assert [policy.allows(rule, each, "p") for each in callers] == [admin, member, reader, stack_user, nobody]
+    callers = [caller("admin"), caller("member"), caller("reader"), STACK_USER, VISITOR]
+    assert [policy.allows(rule, each, "p") for each in callers] == [admin, member, reader, stack_user, visitor]
     assert not policy.allows(rule, caller("member"), "q"), "of another project"
     assert policy.allows(rule, Caller(), "any"), "where nobody is asked who it is"
 
@@ -133,7 +133,7 @@ def test_a_file_is_read_again(policy_file: Callable[[str], Path]) -> None:
     assert policy.allows("stacks:show", caller("reader"), "p"), "a wrong file is not taken over"
     policy_file("")
     now = 6.0
-    assert not policy.allows("stacks:show", NOBODY, "p")
+    assert not policy.allows("stacks:show", VISITOR, "p")
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,13 @@ REDIRECTED: dict[str, Case] = {
         UPDATED,
         "update",
     ),
-    "a creation without an answer is looked for before the newer wish": (LARGE, unanswered("a"), None, UPDATED, "find"),
+    "a creation without an answer is looked for before a new one": (
+        LARGE,
+        unanswered("a"),
+        None,
+        UPDATED,
+        "find",
+    ),
     "another type": (wanted("a", VOLUME), row("a", state="CREATE_IN_PROGRESS"), seen(), UPDATED, "create in a new row"),
     "another type, nothing sent yet": (wanted("a", VOLUME), unanswered("a", token=""), None, UPDATED, "create"),
     "a failed stack begins nothing new": (
