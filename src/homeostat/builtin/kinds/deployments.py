@@ -60,7 +60,7 @@ class Deployments(RecordKind):
     def end(self, session: RecordSession, record: Record) -> bool:
         """Remove a deployment; one with a config for DELETE is gone once the server has signalled its outputs.
 
-        What its resource does not stand for (any more) is gone at once: nobody would end the wait for a server that is
+        What its resource does not stand for (any more) is gone at once: nothing would end the wait for a server that is
         silent, and what the server would undo is in use by the deployment that was made instead.
         """
         owner = self._owner(session, record)
