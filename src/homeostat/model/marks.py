@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from homeostat.model.errors import Bug
-from homeostat.model.stack_actions import LOCKED, SUSPENDED
+from homeostat.model.stack_actions import STACK_ACTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Marks:
 
 NO_MARKS = Marks()
 _UNHEALTHY, _HEALING, _LOST, _RESTORED = "unhealthy", "healing", "lost", "restored"
-_MAINTAINED = (SUSPENDED, LOCKED)
+_MAINTAINED = tuple(each.mark for each in STACK_ACTIONS.values() if each.mark)
 
 
 def load(stored: Mapping[str, Any]) -> Marks:
