@@ -6,8 +6,9 @@ import pytest
 
 from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
 from homeostat.store.stacks.locks import Lock
-from tests.component.running import Service
+from tests.component.running import Service, server
 
 
 def lock_of(level: str = "all", owner: str | None = "ann", **more: Any) -> Lock:
@@ -43,3 +44,13 @@ def refusal(act: Any, *given: Any, **named: Any) -> str:
     with pytest.raises(Rejected) as caught:
         act(*given, **named)
     return f"{caught.value.code} {caught.value.fault}"
+
+
+def check_still_suspended(service: Service, stack_id: str) -> None:
+    """Check that a stack of one server stays suspended, refuses updates, and can be resumed."""
+    service.live(120.0)
+    assert statuses(service) == ["suspended"]
+    assert refusal(service.update, stack_id, {"srv": server()}) == "400 NotSupported"
+    service.actions.begin(stack_id, Action.RESUME)
+    assert rested(service, stack_id) == "RESUME_COMPLETE"
+    assert statuses(service) == ["active"]

@@ -5,6 +5,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sqlalchemy import Engine, select
@@ -161,6 +162,22 @@ class Service:
         job: ShardJob = next(self.board.iterjobs())
         self.board.claim(job, "w")
         return job
+
+    def die_after_nested_act(self) -> None:
+        """Run a pass whose worker dies right after it has acted on a nested stack."""
+        execute = self.nested_stacks.execute
+
+        def dies_afterwards(*arguments: Any) -> Any:
+            execute(*arguments)
+            raise KeyboardInterrupt
+
+        job = self.claim()
+        with patch.object(self.nested_stacks, "execute", dies_afterwards):
+            try:
+                run_pass(self.reconciler, job)
+            except KeyboardInterrupt:
+                return
+        raise AssertionError("the pass has not acted on a nested stack")
 
     def work(self, passes_max: int = 200) -> None:
         """Run all passes that are due now."""

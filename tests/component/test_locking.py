@@ -9,7 +9,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.stack_actions import REQUESTED
 from homeostat.model.status import Action
 from homeostat.store.shards import shards
-from tests.component.maintained import lock, lock_of, made, refusal, rested, statuses, unlock
+from tests.component.maintained import check_still_suspended, lock, lock_of, made, refusal, rested, statuses, unlock
 from tests.component.running import Service, double, group, server, template, volume
 
 # -- locks -------------------------------------------------------------------------------------------------------------
@@ -320,12 +320,7 @@ def test_what_was_suspended_stays_so_when_it_was_locked_and_unlocked() -> None:
     service.rest()
     unlock(service, stack_id)
     assert rested(service, stack_id) == "SUSPEND_COMPLETE"
-    service.live(120.0)
-    assert statuses(service) == ["suspended"]
-    assert refusal(service.update, stack_id, {"srv": server()}) == "400 NotSupported"
-    service.actions.begin(stack_id, Action.RESUME)
-    assert rested(service, stack_id) == "RESUME_COMPLETE"
-    assert statuses(service) == ["active"]
+    check_still_suspended(service, stack_id)
 
 
 def test_what_failed_stays_failed_when_it_was_locked_and_unlocked() -> None:

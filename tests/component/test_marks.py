@@ -222,13 +222,6 @@ def test_a_pass_that_has_the_row_in_hand_begins_anew() -> None:
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
 
-def _intent(resources: dict[str, Any]) -> Any:
-    from homeostat.api.services.pipeline.request import StackRequest
-    from tests.component.running import template
-
-    return StackRequest(template(resources), disable_rollback=True)
-
-
 def test_nothing_of_a_locked_stack_is_marked_or_replaced_for_a_mark() -> None:
     service, stack_id = started(converge=True)
     (old,) = service.servers()

@@ -8,7 +8,6 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import Weather
-from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.nested_stacks import group_revisions
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
@@ -256,17 +255,7 @@ def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
     service, stack_id = created(3, Weather(delete_s=8.0))
     removing = template({"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
     service.stack_service.update(stack_id, StackRequest(removing))
-    execute = service.nested_stacks.execute
-
-    def dies_afterwards(*arguments: Any) -> Any:
-        execute(*arguments)
-        raise KeyboardInterrupt
-
-    job = service.claim()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service.nested_stacks, "execute", dies_afterwards)
-        with pytest.raises(KeyboardInterrupt):
-            run_pass(service.reconciler, job)
+    service.die_after_nested_act()
     service.rest()
     assert names(service) == ["m1", "m2"]
 

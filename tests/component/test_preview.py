@@ -205,9 +205,6 @@ def test_the_preview_is_what_happens(case: Case) -> None:
     assert changes(preview(service, stack_id, case.after, files=case.files_after)) == {}
 
 
-BY_REPLACING = {"flavor_update_policy": "REPLACE"}
-
-
 def only(shown: Preview) -> Any:
     """The one resource that would change."""
     (found,) = [note for _, note in all_of(shown) if note.fate != Fate.UNCHANGED]

@@ -304,17 +304,7 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
 def test_a_beginning_carried_out_twice_is_one_series() -> None:
     service, stack_id = created(3)
     service.stack_service.update(stack_id, StackRequest(template({"grp": rolling(3, "b", pause=60)})))
-    execute = service.nested_stacks.execute
-
-    def dies_afterwards(*arguments: Any) -> Any:
-        execute(*arguments)
-        raise KeyboardInterrupt
-
-    job = service.claim()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service.nested_stacks, "execute", dies_afterwards)
-        with pytest.raises(KeyboardInterrupt):
-            run_pass(service.reconciler, job)
+    service.die_after_nested_act()
     service.rest()
     assert moved(service) == ["2", "1", "0"]
 

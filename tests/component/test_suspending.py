@@ -12,7 +12,7 @@ from homeostat.desired import graphs, members
 from homeostat.model.status import Action
 from homeostat.planner.actions.check import left_alone
 from homeostat.store.stacks import views
-from tests.component.maintained import made, refusal, rested, statuses
+from tests.component.maintained import check_still_suspended, made, refusal, rested, statuses
 from tests.component.running import Service, double, group, server, template, volume
 
 # -- suspend and resume ------------------------------------------------------------------------------------------------
@@ -133,12 +133,7 @@ def test_a_checked_stack_stays_suspended() -> None:
     service.rest()
     service.actions.begin(stack_id, Action.CHECK)
     assert rested(service, stack_id) == "CHECK_COMPLETE"
-    service.live(120.0)
-    assert statuses(service) == ["suspended"]
-    assert refusal(service.update, stack_id, {"srv": server()}) == "400 NotSupported"
-    service.actions.begin(stack_id, Action.RESUME)
-    assert rested(service, stack_id) == "RESUME_COMPLETE"
-    assert statuses(service) == ["active"]
+    check_still_suspended(service, stack_id)
 
 
 def test_a_server_that_is_locked_by_others_cannot_be_suspended_until_they_unlock_it() -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,12 +28,6 @@ KINDS = ("network", "volume", "security_group", "volume_snapshot")
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path / "cloud"
-
-
-@pytest.fixture
-def cloud(root: Path) -> Iterator[LocalCloud]:
-    with contextlib.closing(LocalCloud(root)) as cloud:
-        yield cloud
 
 
 def made(cloud: Cloud, kind: str, token: str, **spec: Any) -> str:
