@@ -107,6 +107,15 @@ def test_a_signal_is_an_event_of_the_handle() -> None:
     assert service.story(stack_id, "handle")[-1] == "handle SIGNAL_COMPLETE"
 
 
+def test_events_of_signals_show_the_type_in_the_template() -> None:
+    service = Service()
+    mapped = {"handle": {**handle(), "type": "My::Handle"}}
+    registry = {"My::Handle": handle()["type"]}
+    stack_id = service.create(mapped, environment={"resource_registry": registry})
+    service.signal(stack_id, "handle")
+    assert {each.type for each in service.events(stack_id, "handle")} == {"My::Handle"}
+
+
 @pytest.mark.parametrize("body", [{"status": "FINE"}, {"status": "SUCCESS", "colour": "red"}])
 def test_a_wrong_signal_is_refused_and_not_kept(body: dict[str, str]) -> None:
     service = Service()

@@ -16,7 +16,7 @@ from homeostat.builtin.kinds.deployments import deployed, end_deployment
 from homeostat.builtin.kinds.registry import observed
 from homeostat.builtin.server_agents import SERVER, agents_of
 from homeostat.model.errors import Rejected
-from homeostat.model.plan import Event, Priority
+from homeostat.model.plan import Priority
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.plugins.types import PLUGIN_KIND, takes_signals
@@ -133,8 +133,7 @@ class Signals:
         if owner.lock is None:
             return False
         reason = f"Signal ignored: the stack is locked{locks.describe(owner.lock)}"
-        event = Event(owner.name, SIGNAL, owner.status, reason, owner.type, owner.key, owner.handle)
-        events.append(tx, owner.stack_id, [event], now)
+        events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
         return True
 
     def token(self, token: str, project: str, path: Sequence[str]) -> bool:
@@ -177,8 +176,7 @@ class Signals:
         else:
             reason = self._outputs(tx, record, body, part, now)
         if reason and owner is not None:
-            event = Event(owner.name, SIGNAL, owner.status, f"Signal: {reason}", owner.type, owner.key, owner.handle)
-            events.append(tx, owner.stack_id, [event], now)
+            events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], now)
         if reason:
             self._spread(tx, record, now)
         return SignalOutcome(owner.name if owner is not None else "", handle_metadata(tx, record))

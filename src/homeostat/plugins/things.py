@@ -15,7 +15,6 @@ from sqlalchemy import Connection, Row
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Event
 from homeostat.model.retry import RetryPolicy
 from homeostat.plugins.types import WORKING
 from homeostat.store import events
@@ -394,8 +393,7 @@ class Things:
 
     def _event(self, tx: Connection, owner: Owner | None, action: str, reason: str) -> None:
         if owner is not None:
-            event = Event(owner.name, action, owner.status, reason, owner.type, owner.key, owner.handle)
-            events.append(tx, owner.stack_id, [event], self.db.now_of(tx))
+            events.append(tx, owner.stack_id, [owner.event(action, reason)], self.db.now_of(tx))
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, update
 
+from homeostat.model.plan import Event
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
 
@@ -57,6 +58,7 @@ class Owner:
         reason: The reason of the resource's status.
         lock: The lock of the stack, see `schema.stack`.
         suspended: Whether the stack is suspended, see `schema.stack`.
+        called: The type in the template where an environment maps it to `type`; None otherwise.
     """
 
     key: str
@@ -74,6 +76,11 @@ class Owner:
     project: str
     lock: Any = None
     suspended: bool = False
+    called: str | None = None
+
+    def event(self, action: str, reason: str) -> Event:
+        """Return an event of the resource that leaves its status as it is."""
+        return Event(self.name, action, self.status, reason, self.called or self.type, self.key, self.handle)
 
 
 _FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
@@ -234,4 +241,4 @@ def _owner_columns() -> Select[Any]:
     names = ("key", "name", "type", "token", "handle", "action", "status", "reason", "metadata", "shard")
     columns = (_resource.c[name] for name in names)
     of_stack = (_stack.c.id, _stack.c.name, _stack.c.project, _stack.c.lock, _stack.c.suspended)
-    return select(*columns, *of_stack).join(_stack, _stack.c.id == _resource.c.stack_id)
+    return select(*columns, *of_stack, _resource.c.called).join(_stack, _stack.c.id == _resource.c.stack_id)
