@@ -10,6 +10,7 @@ from bench.databases import KINDS, SETTINGS
 from bench.encryption import encryption
 from bench.figures import Figure, Measured, growth, machine
 from bench.idling import idling
+from bench.instructions import instructions
 from bench.lifecycle import best_of
 from bench.processes import created_by_workers, idle
 from bench.reacting import latency, small_beside_large
@@ -28,7 +29,8 @@ Examples:
 A name is <operation>.<shape>.<what>: create.group.cpu is CPU time of the measuring process for each resource created.
 `growth` is the exponent between the smallest size of at least 10,000 and the largest: 1 is linear. On a busy machine
 look at `cpu`, `growth_cpu` and `rate_unhindered` (without the time in which others had the cores); the neighbours spoil
-`seconds` and `rate`. A million resources take some minutes.
+`seconds` and `rate`, and make CPU time vary by a fifth. `--only instructions --sizes 300` tells two commits apart that
+differ by a percent; it takes some minutes. A million resources take some minutes, too.
 """
 
 
@@ -48,7 +50,7 @@ class Wanted:
 Bench = Callable[[Wanted], Iterator[Figure]]
 
 
-def lifecycle_of(shape: str) -> Bench:
+def lifecycles(shape: str) -> Bench:
     def run(wanted: Wanted) -> Iterator[Figure]:
         measured: list[Measured] = []
         for database in wanted.databases:
@@ -90,6 +92,13 @@ def workers(wanted: Wanted) -> Iterator[Figure]:
             yield from max(runs, key=lambda figures: figures[0].value)
 
 
+def counted(wanted: Wanted) -> Iterator[Figure]:
+    """On SQLite."""
+    for shape in ("independent", "group"):
+        for n in wanted.sizes:
+            yield from instructions(shape, n)
+
+
 def read(wanted: Wanted) -> Iterator[Figure]:
     """No database takes part."""
     yield from reading(wanted.sizes, wanted.repeat)
@@ -116,13 +125,14 @@ def at_rest(wanted: Wanted) -> Iterator[Figure]:
 
 
 BENCHES: dict[str, tuple[str, Bench]] = {
-    **{name: (shape.what, lifecycle_of(name)) for name, shape in SHAPES.items()},
+    **{name: (shape.what, lifecycles(name)) for name, shape in SHAPES.items()},
     "read": ("reading, compiling and checking a template, and the first decisions about it", read),
     "rows": ("the bare row traffic, and what share of it creating reaches", rows),
     "encryption": (
         "what it costs that secrets are encrypted, and what it costs those who have none",
         at_rest,
     ),
+    "instructions": ("independent resources and a group, counted by valgrind: for small sizes", counted),
     "workers": ("1, 2 and 4 worker processes on PostgreSQL create resources in several stacks", workers),
     "idle": ("what a worker, and a whole service, costs that has nothing to do but to look", resting),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),
@@ -134,6 +144,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
 
 
 def main() -> None:
+    usual = [name for name in BENCHES if name != "instructions"]
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description=f"{__doc__}\n\nBenchmarks:\n"
@@ -141,7 +152,9 @@ def main() -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", nargs="+", choices=BENCHES, default=list(BENCHES), help="names; default: all")
+    parser.add_argument(
+        "--only", nargs="+", choices=BENCHES, default=usual, help="names; default: all but instructions"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="numbers of resources")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each size; the fastest counts")
     parser.add_argument("--database", choices=KINDS, nargs="+", default=["sqlite"], help="default: sqlite")

@@ -20,12 +20,13 @@ def lifecycle(shape: str, n: int, database: str) -> list[Measured]:
     with database_url(database) as url:
         engine = Engine(url)
         try:
-            return _lifecycle(engine, shape, n)
+            return lifecycle_of(engine, shape, n)
         finally:
             engine.close()
 
 
-def _lifecycle(engine: Engine, shape: str, n: int) -> list[Measured]:
+def lifecycle_of(engine: Engine, shape: str, n: int) -> list[Measured]:
+    """The same with an engine that is there."""
     made = SHAPES[shape]
     ids: list[str] = []
 

@@ -100,7 +100,7 @@ def waiting() -> tuple[Service, str, dict[str, Any], str]:
     resources and the new text of the file, which retain all volumes, too."""
     service = Service(Weather(delete_s=1e9))
     outputs = "outputs: {outputs: {value: {get_attr: [note, output]}}}"
-    reader = {"type": "OS::Cinder::Volume", "properties": {"size": 1, "description": {"get_attr": ["d", "told"]}}}
+    reader = {"type": "OS::Cinder::Volume", "properties": {"size": 1, "description": {"get_attr": ["d", "output"]}}}
     resources = {"reader": reader, "d": {"type": "disk.yaml"}}
     stack_id = service.create(resources, files={"disk.yaml": DISK + outputs})
     service.rest()
