@@ -99,8 +99,8 @@ def waiting() -> tuple[Service, str, dict[str, Any], str]:
     """The deletion of a nested stack has not begun: it waits for what reads it, whose deletion hangs. Gives the new
     resources and the new text of the file, which retain all volumes, too."""
     service = Service(Weather(delete_s=1e9))
-    outputs = "outputs: {outputs: {value: {get_attr: [note, output]}}}"
-    reader = {"type": "OS::Cinder::Volume", "properties": {"size": 1, "description": {"get_attr": ["d", "output"]}}}
+    outputs = "outputs: {colour: {value: {get_attr: [note, output]}}}"
+    reader = {"type": "OS::Cinder::Volume", "properties": {"size": 1, "description": {"get_attr": ["d", "colour"]}}}
     resources = {"reader": reader, "d": {"type": "disk.yaml"}}
     stack_id = service.create(resources, files={"disk.yaml": DISK + outputs})
     service.rest()
