@@ -38,7 +38,7 @@ def test_its_own_tests_pass(site: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--rootdir", str(PLUGIN), str(PLUGIN)],
         cwd=tmp_path,
-        env=environment(site),
+        env={**environment(site), "PYTEST_ADDOPTS": ""},  # those of this run are for its own plug-ins
         capture_output=True,
         text=True,
     )
