@@ -101,13 +101,15 @@ RESOURCE_TRANSITIONS: frozenset[tuple[State | None, State]] = frozenset(
 
 
 def check_transition(
-    legal: frozenset[tuple[State | None, State]], subject: str, before: State | None, after: State
+    legal: frozenset[tuple[State | None, State]], subject: tuple[str, str, str], before: State | None, after: State
 ) -> None:
     """Check that a stack or resource may change from one state to the other.
 
+    Nearly all changes are legal: a text is made only for the others.
+
     Args:
         legal: The table of legal transitions.
-        subject: What changes, for the message.
+        subject: What changes, for the message: "stack" or "resource", its id or key, and its name.
         before: The state now; None for what does not exist yet.
         after: The next state.
 
@@ -116,4 +118,5 @@ def check_transition(
     """
     if (before, after) not in legal:
         was = "nothing" if before is None else joined(*before)
-        raise Bug(f"{subject} cannot change from {was} to {joined(*after)}")
+        what, key, name = subject
+        raise Bug(f"{what} {key} ({name}) cannot change from {was} to {joined(*after)}")

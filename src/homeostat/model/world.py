@@ -119,9 +119,8 @@ class Resource:
             Bug: The row may not change to that state.
         """
         before, after = (self.action, self.status), (action, status)
-        # Nearly all are legal: only for the others a text is made.
-        if before != after and (before, after) not in RESOURCE_TRANSITIONS:
-            check_transition(RESOURCE_TRANSITIONS, f"resource {self.key} ({self.name})", before, after)
+        if before != after:
+            check_transition(RESOURCE_TRANSITIONS, ("resource", self.key, self.name), before, after)
         self.action, self.status, self.reason = action, status, reason
 
 

@@ -94,6 +94,7 @@ def test_the_tables_say_what_the_rules_say() -> None:
 
 
 def test_an_illegal_transition_is_an_internal_error_that_names_its_subject() -> None:
-    check_transition(STACK_TRANSITIONS, "stack web", None, ("CREATE", "IN_PROGRESS"))
-    with pytest.raises(Bug, match="stack web cannot change from CREATE_COMPLETE to UPDATE_COMPLETE"):
-        check_transition(STACK_TRANSITIONS, "stack web", ("CREATE", "COMPLETE"), ("UPDATE", "COMPLETE"))
+    web = ("stack", "1f3a", "web")
+    check_transition(STACK_TRANSITIONS, web, None, ("CREATE", "IN_PROGRESS"))
+    with pytest.raises(Bug, match=r"stack 1f3a \(web\) cannot change from CREATE_COMPLETE to UPDATE_COMPLETE"):
+        check_transition(STACK_TRANSITIONS, web, ("CREATE", "COMPLETE"), ("UPDATE", "COMPLETE"))

@@ -43,7 +43,7 @@ def insert(tx: Connection, values: Mapping[str, Any]) -> None:
         IntegrityError: The project has a live stack of that name.
     """
     state = (values["action"], values["status"])
-    check_transition(STACK_TRANSITIONS, f"stack {values['id']} ({values['name']})", None, state)
+    check_transition(STACK_TRANSITIONS, ("stack", values["id"], values["name"]), None, state)
     tx.execute(sqlalchemy.insert(schema.stack), values)
 
 
@@ -71,7 +71,7 @@ def change_all(tx: Connection, rows: Sequence[Row[Any]], values: Mapping[str, An
 
 def _check(row: Row[Any], values: Mapping[str, Any]) -> None:
     after = (values.get("action", row.action), values.get("status", row.status))
-    check_transition(STACK_TRANSITIONS, f"stack {row.id} ({row.name})", (row.action, row.status), after)
+    check_transition(STACK_TRANSITIONS, ("stack", row.id, row.name), (row.action, row.status), after)
 
 
 @cache
