@@ -101,8 +101,10 @@ def unresumed(world: World, row: Resource) -> bool:
 
 def resumed_otherwise(world: World, row: Resource) -> bool:
     """Return whether it was suspended with its stack, and resumed by something else, such as an update."""
+    if not _marked_in_vain(world, row) or world.stack.held:
+        return False
     seen = world.seen.get(row.key)
-    if seen is None or not seen.observation.present or world.stack.held or not _marked_in_vain(world, row):
+    if seen is None or not seen.observation.present:
         return False
     method = method_of(world, row, Action.RESUME)
     return method is not None and method.is_done(seen.observation.properties)
