@@ -11,11 +11,11 @@ from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.composition.garbage import spare_the_collector
 from homeostat.convergence.engine import build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
-from homeostat.desired.cache import spare_the_collector
 from homeostat.store.stacks import stacks
 
 

@@ -19,9 +19,9 @@ from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.composition.garbage import spare_the_collector
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
-from homeostat.desired.cache import spare_the_collector
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 

@@ -1,6 +1,5 @@
 """The entry point: the `homeostat` command with all its subcommands."""
 
-import gc
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -8,6 +7,7 @@ from collections.abc import Sequence
 from homeostat.cli import history, operator_commands, plan, stack_actions, stack_commands
 from homeostat.cli.running import run
 from homeostat.composition import policy, service
+from homeostat.composition.garbage import collect_rarely
 
 DESCRIPTION = "Convergent, self-healing orchestration that speaks the OpenStack Orchestration API."
 EPILOG = """\
@@ -28,8 +28,7 @@ GROUPS = (stack_commands, plan, stack_actions, history, service, operator_comman
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (see `cli.errors`)."""
-    # All that a service loads stays. To look through it for garbage again and again takes a tenth of its start.
-    gc.set_threshold(100_000)
+    collect_rarely()
     return run(parser(), argv)
 
 

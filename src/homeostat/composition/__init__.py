@@ -4,6 +4,7 @@
 - `api_process`, `worker_process`: one process of each kind
 - `database`, `access`, `clouds`: the parts that they need, made from the settings
 - `policy`: the command `policy`
+- `garbage`: how often each process looks for garbage
 
 Imports are inside the functions on purpose: a process loads what its command needs, so that a client command starts
 without loading the engine.

@@ -10,6 +10,7 @@ from homeostat.cli.settings import ServiceSettings
 from homeostat.composition.access import access, ec2, makes_users, policy, trusts
 from homeostat.composition.clouds import clouds, outbound_rules, shared_environment
 from homeostat.composition.database import ready_database
+from homeostat.composition.garbage import spare_the_collector
 from homeostat.composition.observability import traced
 
 
@@ -19,7 +20,6 @@ def api(arguments: Namespace) -> int:
     from homeostat.api.server import ApiSettings, run_api
     from homeostat.api.services.quotas import Quotas
     from homeostat.clock import AgreedClock, Entropy
-    from homeostat.desired.cache import spare_the_collector
     from homeostat.model.rates import read_rate
 
     settings = ServiceSettings.of(arguments)

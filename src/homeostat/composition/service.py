@@ -17,6 +17,7 @@ from homeostat.composition.access import access, check_identity, policy
 from homeostat.composition.api_process import api
 from homeostat.composition.clouds import outbound_rules, shared_environment
 from homeostat.composition.database import migrate
+from homeostat.composition.garbage import spare_the_collector
 from homeostat.composition.worker_process import worker
 
 SERVICE = (
@@ -61,8 +62,6 @@ def load_service() -> None:
     """
     for name in SERVICE:
         import_module(name)
-    from homeostat.desired.cache import spare_the_collector
-
     spare_the_collector()
 
 

@@ -11,6 +11,7 @@ from homeostat.cli.settings import ServiceSettings
 from homeostat.composition.access import stack_users, trusts
 from homeostat.composition.clouds import clouds, outbound_rules, regions
 from homeostat.composition.database import ready_database
+from homeostat.composition.garbage import spare_the_collector
 from homeostat.composition.observability import serve_metrics, traced
 
 
@@ -20,7 +21,6 @@ def worker(arguments: Namespace) -> int:
     from homeostat.clouds.outbound import Outbound
     from homeostat.convergence.limits import Limits
     from homeostat.convergence.worker import Worker
-    from homeostat.desired.cache import spare_the_collector
     from homeostat.model.errors import Transient
     from homeostat.notifications.sinks import Sinks, installed_sinks
     from homeostat.observability.memory import Memory

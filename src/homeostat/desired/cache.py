@@ -1,6 +1,5 @@
-"""A cache of expensive values, and garbage collection tuned to processes that keep many of them."""
+"""A cache of expensive values."""
 
-import gc
 import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -34,13 +33,3 @@ class Cache(Generic[K, V]):
         value = make()
         with self._lock:
             return self._values.setdefault(key, value)  # another thread may have been quicker
-
-
-def spare_the_collector() -> None:
-    """Have the garbage collector run rarely, and skip what exists already.
-
-    Ten thousand rows or definitions hold no cycles, and walking them takes a tenth of a second, in which the process
-    answers no request. To be called in a process of the service once everything that stays has been loaded.
-    """
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
