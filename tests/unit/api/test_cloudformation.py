@@ -3,8 +3,9 @@
 import base64
 import json
 import string
+from collections import defaultdict
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -94,6 +95,37 @@ def test_what_is_asked_of_a_signal_address_is_answered_by_the_same_api(both: Nei
         400,
         "InvalidParameterValue",
     )
+
+
+@pytest.mark.parametrize(
+    ("transport", "method", "route"),
+    [("TEMP_URL_SIGNAL", "PUT", "/v1/waitcondition/{arn}"), ("CFN_SIGNAL", "POST", "/v1/signal/{arn}")],
+)
+def test_signal_addresses_answer_in_the_formats_that_are_documented(
+    both: Neighbours, transport: str, method: str, route: str
+) -> None:
+    handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": transport}}
+    stack_id = both.create(OWN, {"handle": handle}, name=transport)
+    url = json.loads(both.service.attribute(stack_id, "handle", "signal"))["alarm_url"]
+    path, signature = urlsplit(url).path, urlsplit(url).query
+    answers = [
+        both.client.request(sent, address, params=f"{query}{more}", content=body)
+        for more in ("", "&ContentType=JSON")
+        for sent, address, query, body in (
+            (method, path, signature, b"{}"),
+            (method, path, signature, b"{"),
+            (method, path, "", b"{}"),
+            ("DELETE", path, signature, b""),
+            (method, route.replace("{arn}", "web"), "", b"{}"),
+        )
+    ]
+    found: dict[str, set[str]] = defaultdict(set)
+    for answer in answers:
+        found[str(answer.status_code)].add(answer.headers["content-type"].partition(";")[0])
+    assert set(found) == {"200", "400", "401", "403", "405"}
+    document = both.client.get("/openapi.json", headers={"x-caller": MEMBER}).json()
+    documented = document["paths"][route][method.lower()]["responses"]
+    assert {code: set(documented[code]["content"]) for code in found} == found
 
 
 # -- requests that are none --------------------------------------------------------------------------------------------

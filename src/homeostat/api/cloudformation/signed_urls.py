@@ -4,7 +4,7 @@ from typing import Annotated, Any
 from xml.etree import ElementTree
 
 from fastapi import APIRouter, Path, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from homeostat.api.cloudformation import responses
 from homeostat.api.cloudformation.responses import Xml
@@ -16,13 +16,21 @@ from homeostat.api.http.responses import Json
 from homeostat.builtin.signals import SignalOutcome
 
 ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 429, 500, 503))
-SIGNALS: dict[str, Any] = {"response_class": Xml, "responses": responses.documented("Taken.")}
-"""Route options: these paths belong to the CloudFormation API, and so does the format of their errors."""
+TAKEN = responses.documented("Taken.")
+"""Responses of signals: these paths belong to the CloudFormation API, and so does the format of their errors.
+
+Those to an address without an ARN (401) and to another method (405) are faults all the same.
+"""
 SIGNED = f"{{arn:{ANY_PATH}}}"
 Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]
 
 
-@ROUTER.put(f"/waitcondition/{SIGNED}", summary="Signal a wait condition's handle at its signed address", **SIGNALS)
+@ROUTER.put(
+    f"/waitcondition/{SIGNED}",
+    summary="Signal a wait condition's handle at its signed address",
+    response_class=Xml,
+    responses=TAKEN,
+)
 def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     """Store a signal of a wait condition's handle.
 
@@ -37,11 +45,16 @@ def put_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     return Xml(element)
 
 
-@ROUTER.post(f"/signal/{SIGNED}", summary="Signal a resource at its signed address", **SIGNALS)
+@ROUTER.post(
+    f"/signal/{SIGNED}",
+    summary="Signal a resource at its signed address",
+    response_class=PlainTextResponse,
+    responses=TAKEN | {200: {"description": "Taken."}},
+)
 def post_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
     """Store a signal of a resource. The response has no body."""
     _signaled(request, body)
-    return Response(media_type="text/plain")
+    return PlainTextResponse()
 
 
 @ROUTER.get(
