@@ -1,11 +1,12 @@
 """Redaction of what a pass stores and logs: reasons and errors may quote values of hidden parameters."""
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import replace
 
 from homeostat.desired.redaction import Redaction, Redactions, redacted
 from homeostat.model.plan import Event
-from homeostat.model.world import World
+from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
@@ -35,12 +36,10 @@ class Redactor:
         stack, rows = self._world.stack, self._world.rows.values()
         if not self.needed or text in ROUTINE:
             return text
-        # Built only when a text has to be checked: most passes have none. Rows still carry values of the revisions at
-        # which they were last acted on, and an error may quote those.
+        # Built only when a text has to be checked: most passes have none.
         if self._redaction is None:
-            numbers = {stack.revision - 1, stack.complete_revision, stack.rollback_to, *(row.revision for row in rows)}
             with self._db.read() as tx:
-                self._redaction = self._redactions.over(tx, stack, numbers)
+                self._redaction = self._redactions.over(tx, stack, _quotable(stack, (row.revision for row in rows)))
         return self._redaction.text(text)
 
     def events(self, events: list[Event]) -> list[Event]:
@@ -59,7 +58,17 @@ def redacted_without_world(db: Database, redactions: Redactions, lease: Lease, e
         row = stacks.get(tx, lease.stack_id)
         if row is None or row.secret is False:
             return error
-        older = {row.revision - 1, row.complete_revision, row.rollback_to}
-        acted_on = shard_state.revisions_of(tx, lease.stack_id, lease.number)
-        shown = redacted(error, redactions.over(tx, stacks.facts(row), older | acted_on).text)
+        stack = stacks.facts(row)
+        numbers = _quotable(stack, shard_state.revisions_of(tx, lease.stack_id, lease.number))
+        shown = redacted(error, redactions.over(tx, stack, numbers).text)
     return shown
+
+
+def _quotable(stack: StackFacts, acted_on: Iterable[int]) -> set[int | None]:
+    """Return the revisions besides the newest whose values an error may quote.
+
+    Args:
+        stack: The stack.
+        acted_on: Revisions at which the rows were last acted on: they still carry the values of these.
+    """
+    return {stack.revision - 1, stack.complete_revision, stack.rollback_to, *acted_on}
