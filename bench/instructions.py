@@ -41,7 +41,7 @@ def instructions(shape: str, n: int) -> Iterator[Figure]:
         marks = ["--zero-before=getsid", "--dump-before=getpgid"]
         command = [valgrind, "--quiet", "--tool=callgrind", f"--callgrind-out-file={counts}", *marks]
         command += [sys.executable, "-m", "bench.instructions", shape, str(n)]
-        done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "0"}, check=True, capture_output=True)
+        done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "0"}, check=True, stdout=subprocess.PIPE)
         for number, operation in enumerate(done.stdout.decode().split(), 1):
             count = _count(Path(f"{counts}.{number}"))
             about = f"{count / 1e6:.1f} million altogether"
