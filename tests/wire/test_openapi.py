@@ -1,10 +1,12 @@
 """The OpenAPI document tells of every route."""
 
+import re
 from typing import Any
 
 import httpx
 import pytest
 
+from homeostat.api.orchestration.actions import ON_STACKS
 from tests.wire.running import Running
 
 FAULTS = {"400", "401", "403", "404", "405", "500", "503"}
@@ -41,6 +43,13 @@ def test_every_operation_is_documented(document: dict[str, Any]) -> None:
 def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
     names = [operation["operationId"] for _, _, operation in operations(document)]
     assert len(names) == len(set(names))
+
+
+def test_every_action_is_described(document: dict[str, Any]) -> None:
+    described = document["paths"]["/v1/{project}/stacks/{stack_name}/{stack_id}/actions"]["post"]["description"]
+    found = dict(re.findall(r"^- `(\w+)`: (.+)$", described, re.MULTILINE))
+    assert set(found) == set(ON_STACKS)
+    assert found["resume"] == "resume a suspended stack"
 
 
 def test_references_lead_somewhere(document: dict[str, Any]) -> None:

@@ -49,16 +49,27 @@ def _observe(context: RequestContext, stack_id: str, resource: str | None = None
     return {"observe": {"asked_at": precisely(context.service.actions.observe(stack_id, resource))}}
 
 
-ON_STACKS: Mapping[str, Callable[..., Any]] = {
-    "cancel_update": _cancel,
-    "cancel_without_rollback": _cancel_and_stay,
-    "converge": _converge,
-    "lock": locks.lock,
-    "observe": _observe,
-    "unlock": locks.unlock,
-    **{action.lower(): _beginning(action) for action in REQUESTED},
+ON_STACKS: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "cancel_update": (_cancel, "stop the update and roll back"),
+    "cancel_without_rollback": (_cancel_and_stay, "stop what is in progress and stay there"),
+    "converge": (_converge, "observe everything and bring it to its desired state, whatever the switches say"),
+    "lock": (
+        locks.lock,
+        "change nothing of the stack until it is unlocked; the value may have `level` (`all` or `stacks`), `reason`, "
+        "and `expires_in` (seconds) or `expires_at`",
+    ),
+    "observe": (_observe, "observe everything now; the response tells from which time on observations are new"),
+    "unlock": (locks.unlock, STACK_ACTIONS[Action.UNLOCK].summary),
+    **{action.lower(): (_beginning(action), STACK_ACTIONS[action].summary) for action in REQUESTED},
 }
+"""Action -> its handler, and what it does, for users."""
 ON_RESOURCES: Mapping[str, Callable[[RequestContext, str, str], Any]] = {"converge": _converge, "observe": _observe}
+DESCRIPTION = "\n".join(
+    (
+        "Start an action on the stack.\n\nThe body has one key, the action:\n",
+        *(f"- `{name}`: {summary}" for name, (_, summary) in sorted(ON_STACKS.items())),
+    )
+)
 
 
 def _described(example: str) -> dict[str, Any]:
@@ -71,31 +82,20 @@ def _described(example: str) -> dict[str, Any]:
     f"{STACK}/actions",
     dependencies=[may_act("actions")],
     summary="Act on a stack",
+    description=DESCRIPTION,
     responses=answers(Any, "Accepted.") | documented(409),
     openapi_extra=_described('{"check": null}'),
 )
 def act(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """Start an action on the stack.
-
-    The body has one key, the action:
-
-    - `cancel_update`: stop the update and roll back
-    - `cancel_without_rollback`: stop what is in progress and stay there
-    - `check`: report which resources differ from their desired state; change nothing
-    - `converge`: observe everything and bring it to its desired state, whatever the switches say
-    - `observe`: observe everything now; the response tells from which time on observations are new
-    - `suspend`, `resume`
-    - `lock`: change nothing of the stack until it is unlocked; the value may have `level` (`all` or `stacks`),
-      `reason`, and `expires_in` (seconds) or `expires_at`
-    - `unlock`
-    """
+    """Start an action on the stack."""
     action = _action(body, ON_STACKS)
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
         if action.upper() in STACK_ACTIONS and STACK_ACTIONS[action.upper()].checks_types:
             context.check_types_of(tx, stack)
     arguments = (body[action],) if action == "lock" else ()
-    return Json(ON_STACKS[action](context, stack_id, *arguments))
+    begin, _ = ON_STACKS[action]
+    return Json(begin(context, stack_id, *arguments))
 
 
 @ROUTER.post(
