@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import greenlet
 from sqlalchemy import Connection
 
 from homeostat.builtin.signals import SIGNAL
@@ -74,6 +75,7 @@ class Watcher:
         self._db = db
         self._seq = 0
         self._passed_over: set[str] = set()
+        self._intended: dict[tuple[greenlet.greenlet, str], str] = {}
         self._refused: set[tuple[str, int]] = set()
         self._now = Committed({}, {}, {})
         self._graphs: dict[tuple[str, int, int], Definitions] = {}
@@ -155,6 +157,8 @@ class Watcher:
             self.healing.ended(stack_before, stack_after, self._now)
         self.healing.judge(rows.values(), self._now)
         for before, after in rows.values():
+            if after is not None and after.state == (Action.DELETE, Status.IN_PROGRESS):
+                self._intended[greenlet.getcurrent(), after.key] = after.deletion_policy
             if before is not None and after is not None and before.replaced_by and not after.replaced_by:
                 self._passed_over.add(before.replaced_by)  # it is itself again what stands for its name
         for key in sorted(
@@ -347,9 +351,11 @@ class Watcher:
 
     def _judge_data(self, cloud: WatchedCloud, handle: str) -> None:
         """What was complete once, and whose policy is Snapshot, has one of its own when it is deleted (CV12): one of
-        its whole stack goes when a user deletes that."""
+        its whole stack goes when a user deletes that. A request is judged by the policy with which its sender stored
+        the intent: a newer one may come while it is on its way."""
         for mine in [row for row in self._now.rows.values() if row.handle == handle]:
-            if mine.deletion_policy == DeletionPolicy.SNAPSHOT and mine.changed > 0:
+            policy = self._intended.pop((greenlet.getcurrent(), mine.key), mine.deletion_policy)
+            if policy == DeletionPolicy.SNAPSHOT and mine.changed > 0:
                 self.snapshots += 1
                 words = [each["status"] for each in cloud.snapshots(handle) if "-r" not in each["token"]]
                 self._demand("available" in words, f"{mine.name} is deleted without a snapshot of {handle}: {words}")
