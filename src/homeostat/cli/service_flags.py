@@ -17,7 +17,7 @@ from homeostat.cli.flags import (
     age_s,
     share,
 )
-from homeostat.cli.settings import ACCESS_MODES, CLOUDS, LOG_LEVELS, PORT, SQL_BOARD, ServiceSettings
+from homeostat.cli.settings import ACCESS_MODES, CLOUDS, INTERFACES, LOG_LEVELS, PORT, SQL_BOARD, ServiceSettings
 
 
 def add_service_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
@@ -52,7 +52,23 @@ def _add_storage(command: ArgumentParser) -> None:
     add_encryption_keys(command)
     board = "where workers find their jobs: sql for the database itself, or redis://HOST:PORT/DB, rediss://, unix://"
     add_option(command, "board", SQL_BOARD, board, metavar="sql|URL")
-    add_option(command, "cloud", "local", "where resources are created: on this machine, or in memory", choices=CLOUDS)
+    add_option(
+        command,
+        "cloud",
+        "local",
+        "where resources are created: on this machine, in an OpenStack, or in memory",
+        choices=CLOUDS,
+    )
+    add_option(
+        command,
+        "os-cloud",
+        "",
+        "entry of clouds.yaml whose login creates the things of all projects in --cloud openstack; not for --access "
+        "keystone, where the owners of stacks do",
+        metavar="NAME",
+    )
+    add_option(command, "os-region", "", "region of OpenStack's catalogue (default: the only one)", metavar="NAME")
+    add_option(command, "os-interface", "public", "interface of OpenStack's endpoints", choices=INTERFACES)
 
 
 def _add_listening(command: ArgumentParser) -> None:

@@ -11,7 +11,8 @@ from homeostat.cli.errors import Usage
 from homeostat.model.rates import read_rate
 
 PORT = 8004
-CLOUDS = ("local", "simulated")
+CLOUDS = ("local", "openstack", "simulated")
+INTERFACES = ("public", "internal", "admin")
 ACCESS_MODES = ("none", "basic", "keystone")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 SQL_BOARD = "sql"
@@ -38,6 +39,12 @@ class ServiceSettings:
     board: str = SQL_BOARD
     """`sql`, or URL of the Redis database where workers find their jobs."""
     cloud: str = "local"
+    os_cloud: str = ""
+    """Entry of `clouds.yaml` whose login is used for all projects; empty with access mode `keystone`."""
+    os_region: str = ""
+    """Region of OpenStack's catalogue; empty for the only one."""
+    os_interface: str = "public"
+    """Interface of the endpoints in OpenStack's catalogue."""
     host: str = "127.0.0.1"
     port: int = PORT
     """0 for any free one."""
@@ -116,6 +123,9 @@ class ServiceSettings:
             encryption_keys=_absolute(arguments.encryption_keys),
             board=arguments.board,
             cloud=arguments.cloud,
+            os_cloud=arguments.os_cloud,
+            os_region=arguments.os_region,
+            os_interface=arguments.os_interface,
             host=arguments.host,
             port=arguments.port,
             access=arguments.access,
@@ -162,6 +172,7 @@ class ServiceSettings:
         """Raise Usage naming an invalid setting. Values of environment variables are not checked by argparse."""
         for flag, value, known in (
             ("--cloud", self.cloud, CLOUDS),
+            ("--os-interface", self.os_interface, INTERFACES),
             ("--access", self.access, ACCESS_MODES),
             ("--log-level", self.log_level, LOG_LEVELS),
         ):
@@ -170,6 +181,7 @@ class ServiceSettings:
         self._check_access()
         self._check_paths()
         self._check_local_cloud()
+        self._check_openstack()
         if self.cloud == "simulated" and self.workers > 1:
             raise Usage("--cloud simulated lives in the memory of one worker: leave --workers at 1")
         self._check_limits()
@@ -233,6 +245,19 @@ class ServiceSettings:
                 "that is meant, say --users-run-code-as-me, else use --cloud simulated"
             )
 
+    def _check_openstack(self) -> None:
+        if self.cloud != "openstack":
+            return
+        if find_spec("openstack") is None:
+            raise Usage("--cloud openstack needs packages that are not installed: pip install 'homeostat[openstack]'")
+        if self.access != "keystone" and not self.os_cloud:
+            raise Usage(
+                "--cloud openstack needs --access keystone, where each project acts for itself, or --os-cloud NAME: "
+                "the entry of clouds.yaml whose login serves all projects"
+            )
+        if self.access == "keystone" and self.os_cloud:
+            raise Usage("--os-cloud: with --access keystone, the owners of stacks log in, leave it out")
+
     def _check_keystone(self) -> None:
         if find_spec("keystonemiddleware") is None:
             raise Usage("--access keystone needs packages that are not installed: pip install 'homeostat[keystone]'")
@@ -258,6 +283,9 @@ class ServiceSettings:
             "HOMEOSTAT_ENCRYPTION_KEYS": self.encryption_keys,
             "HOMEOSTAT_BOARD": self.board,
             "HOMEOSTAT_CLOUD": self.cloud,
+            "HOMEOSTAT_OS_CLOUD": self.os_cloud,
+            "HOMEOSTAT_OS_REGION": self.os_region,
+            "HOMEOSTAT_OS_INTERFACE": self.os_interface,
             "HOMEOSTAT_HOST": self.host,
             "HOMEOSTAT_PORT": str(self.port),
             "HOMEOSTAT_ACCESS": self.access,

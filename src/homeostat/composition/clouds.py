@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from homeostat.clouds.credentials import Credentials
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.local import LocalCloud
+    from homeostat.clouds.openstack import OpenStack
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Cloud, Clouds
     from homeostat.clouds.simulated import SimulatedCloud
@@ -61,21 +62,44 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
         yield there, of_project
 
 
-def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | SimulatedCloud":
+def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | OpenStack | SimulatedCloud":
     """Return the cloud that the settings name."""
     from homeostat.clouds.heat_api import KIND
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.simulated import SimulatedCloud
     from homeostat.store.operation import cloud_identities
 
-    adapters: Mapping[str, Callable[[], LocalCloud | SimulatedCloud]] = {
+    adapters: Mapping[str, Callable[[], LocalCloud | OpenStack | SimulatedCloud]] = {
         "local": lambda: LocalCloud(
             State(settings.state).cloud, cloud_identities.CloudLedger(db, "local"), private_paths(settings)
         ),
+        "openstack": lambda: openstack(settings, db),
         # Stacks in regions are real.
         "simulated": lambda: SimulatedCloud(time.time, kinds=SimulatedCloud.kinds - {KIND}),
     }
     return adapters[settings.cloud]()
+
+
+def openstack(settings: ServiceSettings, db: "Database") -> "OpenStack":
+    """Return the OpenStack that the service stands beside.
+
+    Raises:
+        Usage: `clouds.yaml` has no such entry.
+    """
+    from openstack.exceptions import ConfigException
+
+    from homeostat.clouds.openstack import OpenStack, OpenStackConfig
+    from homeostat.clouds.openstack.connections import Connections
+
+    keystone, credentials = identity(settings), trusts(settings, db)
+    region = settings.os_region or (keystone.config.region if keystone is not None else "")
+    config = OpenStackConfig(settings.os_cloud, region, settings.os_interface)
+    auth_url, tls = (keystone.config.login_url, keystone.config.connection) if keystone is not None else ("", None)
+    try:
+        connections = Connections(config, credentials, auth_url, tls)
+    except ConfigException as error:
+        raise Usage(f"--os-cloud {settings.os_cloud}: {error}") from error
+    return OpenStack(config, connections, credentials)
 
 
 def private_paths(settings: ServiceSettings) -> "list[Path]":

@@ -65,6 +65,11 @@ class IdentityConfig:
     region: str = ""
 
     @property
+    def login_url(self) -> str:
+        """URL of Keystone for the service, with its version."""
+        return _versioned(self.auth_url)
+
+    @property
     def has_users(self) -> bool:
         """Whether the service can make users for servers."""
         return bool(self.domain_admin and (self.domain_id or self.domain_name))
@@ -137,4 +142,8 @@ def _connection(conf: Any) -> Any:
 def _public_url(conf: Any, auth_url: str) -> str:
     """Return the URL of Keystone with its version, which clients without discovery need."""
     url = (conf[SERVICE].www_authenticate_uri or conf[SERVICE].auth_uri or auth_url).rstrip("/")
+    return _versioned(url)
+
+
+def _versioned(url: str) -> str:
     return url if url.endswith("/v3") else f"{url}/v3"

@@ -1,0 +1,155 @@
+"""What the answers of OpenStack's services mean: one table, by service, method, status code and words.
+
+The first rule that fits counts; a rule of one service precedes the general ones. The documentation shows the table.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+
+READS = frozenset({"GET", "HEAD"})
+MESSAGE_MAX = 1000
+"""Characters of a service's own words that go into an error."""
+
+
+class Missing(HomeostatError):
+    """The service answered that the thing does not exist."""
+
+
+class Unauthenticated(HomeostatError):
+    """The service does not accept the token."""
+
+
+class Meaning(Enum):
+    """What an answer means to convergence."""
+
+    MISSING = "missing"
+    UNAUTHENTICATED = "unauthenticated"
+    TRANSIENT = "transient"
+    TERMINAL = "terminal"
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the table.
+
+    Attributes:
+        codes: HTTP status codes.
+        meaning: What such an answer means.
+        why: Why, for the documentation.
+        service: Type of the service in the catalogue; "" for all.
+        methods: HTTP methods; empty for all.
+        words: Pattern that the service's message contains; "" for any message.
+    """
+
+    codes: frozenset[int]
+    meaning: Meaning
+    why: str
+    service: str = ""
+    methods: frozenset[str] = frozenset()
+    words: str = ""
+
+    def fits(self, service: str, method: str, code: int, message: str) -> bool:
+        return (
+            code in self.codes
+            and self.service in ("", service)
+            and (not self.methods or method in self.methods)
+            and (not self.words or re.search(self.words, message, re.IGNORECASE) is not None)
+        )
+
+
+def _rule(codes: Iterable[int], meaning: Meaning, why: str, **more: Any) -> Rule:
+    methods = frozenset(str(more.pop("methods", "")).split())
+    return Rule(frozenset(codes), meaning, why, methods=methods, **more)
+
+
+ALL_5XX = range(500, 600)
+RULES: tuple[Rule, ...] = (
+    _rule([401], Meaning.UNAUTHENTICATED, "the token has expired or was revoked: a new one is requested once"),
+    _rule(
+        [403, 409, 413],
+        Meaning.TERMINAL,
+        "a quota is used up: only another quota or a smaller wish helps; Compute answers 403, Networking 409, Block "
+        "Storage 413",
+        words=r"quota|OverLimit|VolumeLimitExceeded|SnapshotLimitExceeded|exceed\w* .*allowed",
+    ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "the volume is attached, or busy with something that ends by itself",
+        service="block-storage",
+        methods="POST PUT DELETE",
+        words=r"status must be|must be available|must not be migrating|still has|is attached|dependent",
+    ),
+    _rule(
+        [404, 410],
+        Meaning.MISSING,
+        "the thing does not exist; in the answer to a creation: something that the creation names, which only another "
+        "wish helps",
+    ),
+    _rule([408, 425, 429], Meaning.TRANSIENT, "too many requests: `Retry-After` says when to ask again"),
+    _rule([413], Meaning.TRANSIENT, "older services limit the rate of requests with 413"),
+    _rule(
+        [409],
+        Meaning.TERMINAL,
+        "another thing has the name or the address already",
+        methods="POST PUT PATCH",
+        words=r"already (exists?|in use by|been allocated|attached|have)|Key pair .* exists|duplicate|is not unique",
+    ),
+    _rule([409], Meaning.TRANSIENT, "the thing is in use, locked or changing: that will end"),
+    _rule([403], Meaning.TRANSIENT, "the stack's owner may not look now; roles can come back", methods="GET HEAD"),
+    _rule(ALL_5XX, Meaning.TRANSIENT, "the service is away or broken; nothing was changed", methods="GET HEAD"),
+    _rule(ALL_5XX, Meaning.UNCERTAIN, "the service or a proxy failed, perhaps after the deed: it is looked for first"),
+    _rule(range(300, 500), Meaning.TERMINAL, "the service refuses the request: only another wish helps"),
+)
+
+
+def meaning_of(service: str, method: str, code: int, message: str) -> Rule:
+    """Return the rule for an answer that is no success."""
+    return next(rule for rule in RULES if rule.fits(service, method, code, message))
+
+
+def error_of(
+    service: str, method: str, code: int, body: Any, headers: Mapping[str, str], reason: str = ""
+) -> HomeostatError:
+    """Return the error that an answer means.
+
+    Args:
+        service: Type of the service.
+        method: HTTP method of the request.
+        code: Status code.
+        body: Decoded JSON; None where there is none.
+        headers: Headers of the answer.
+        reason: Words for an answer without a body.
+    """
+    said = words_of(body) or reason or f"HTTP {code}"
+    message = f"{service}: {said}"
+    match meaning_of(service, method, code, said).meaning:
+        case Meaning.MISSING:
+            return Missing(message)
+        case Meaning.UNAUTHENTICATED:
+            return Unauthenticated(message)
+        case Meaning.TRANSIENT:
+            return Transient(message, _seconds(headers.get("Retry-After", "")))
+        case Meaning.UNCERTAIN:
+            return Uncertain(message)
+        case Meaning.TERMINAL:
+            return Terminal(message)
+
+
+def words_of(body: Any) -> str:
+    """Return the message of a fault, wherever a service puts it; "" if it has none."""
+    for name in ("message", "faultstring", "description", "error_message", "title"):
+        if isinstance(body, Mapping) and isinstance(body.get(name), str) and body[name]:
+            return " ".join(body[name].split())[:MESSAGE_MAX]
+    nested = body.values() if isinstance(body, Mapping) else ()
+    return next(filter(None, (words_of(each) for each in nested if isinstance(each, Mapping))), "")
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.isdigit() else None

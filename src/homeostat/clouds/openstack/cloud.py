@@ -1,0 +1,137 @@
+"""An OpenStack as one project sees it: the cloud port over the collections of its services."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+from cachetools import TTLCache
+
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.service import Service, Wire
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
+from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.model.observed import Observation, Presence
+
+T = TypeVar("T")
+U = TypeVar("U")
+KNOWN_MAX = 10_000
+KNOWN_S = 300.0
+"""Seconds for which the id of a name (of a flavor, an image, a network) is remembered."""
+
+
+class OpenStackCloud:
+    """The cloud port for one project. Safe to share between threads."""
+
+    name = "openstack"
+    listing_lag_s = 0.0
+
+    def __init__(
+        self,
+        collections: Sequence[type[Collection]],
+        service: Callable[[str], Service],
+        pool: ThreadPoolExecutor,
+        watch: Callable[[Callable[[], bool]], Iterator[ChangeNotice]] = lambda stop: iter(()),
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            collections: Kinds of things that this cloud has.
+            service: Type of a service -> its client for the project.
+            pool: Threads that send the requests of a batch side by side.
+            watch: Yields change notices.
+        """
+        self.collections: Mapping[str, Collection] = {each.kind: each(self) for each in collections}
+        self.kinds = frozenset(self.collections)
+        self.service = service
+        self._pool = pool
+        self._watch = watch
+        self._known: TTLCache[tuple[str, str], str] = TTLCache(KNOWN_MAX, KNOWN_S)
+
+    def side_by_side(self, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Return the results of an action for each item, in order; several run at once.
+
+        Must not be called from within such an action: it would wait for a thread that waits for it.
+        """
+        return [act(items[0])] if len(items) == 1 else list(self._pool.map(act, items))
+
+    def known(self, kind: str, name: str, resolve: Callable[[], str | None]) -> str | None:
+        """Return the id of a name, from the cache if it was resolved lately."""
+        found = self._known.get((kind, name)) or resolve()
+        if found is not None:
+            self._known[kind, name] = found
+        return found
+
+    # -- the port ----------------------------------------------------------------------------------------------------
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        collection = self.collections[kind]
+        found = collection.observe(handles)
+        return [_seen(collection, found.get(handle), handle) for handle in handles]
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        collection = self.collections[kind]
+        found = collection.find(tokens)
+        return [_seen(collection, found.get(token)) for token in tokens]
+
+    def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
+        collection = self.collections.get(kind)
+        if collection is None:
+            return list(names)
+        return [self.known(kind, name, partial(collection.resolve, name)) for name in names]
+
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
+        collection = self.collections[kind]
+
+        def make(intent: Creation) -> Answer:
+            try:
+                return _seen(collection, collection.create(intent.token, intent.spec))
+            except Missing as error:
+                return Terminal(str(error))
+            except HomeostatError as error:
+                return error
+
+        return self.side_by_side(make, intents) if intents else []
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        of = self.collections[kind]
+        return self._each(of, [(it.handle, partial(of.update, it.handle, it.spec, it.changed)) for it in changes])
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
+        of = self.collections[kind]
+        return self._each(of, [(handle, partial(of.delete, handle)) for handle in handles], deleting=True)
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
+        of = self.collections[kind]
+        return self._each(of, [(it.handle, partial(of.operate, it.handle, it.verb, it.arguments)) for it in operations])
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
+        return self._watch(stop)
+
+    def close(self) -> None:
+        """Do nothing: `OpenStack` owns the connections."""
+
+    def _each(
+        self, collection: Collection, acts: Sequence[tuple[str, Callable[[], Wire | None]]], deleting: bool = False
+    ) -> list[Answer]:
+        def act(item: tuple[str, Callable[[], Wire | None]]) -> Answer:
+            handle, call = item
+            try:
+                return _seen(collection, call(), handle)
+            except Missing as error:
+                gone = f"there is no such {collection.kind}: {error}"
+                return Observation(Presence.ABSENT, handle, seen_at=time.time(), reason=gone, not_found=deleting)
+            except HomeostatError as error:
+                return error
+
+        return self.side_by_side(act, acts) if acts else []
+
+
+def _seen(collection: Collection, thing: Wire | None, handle: str = "") -> Observation:
+    now = time.time()
+    if thing is None:
+        return Observation(Presence.ABSENT, handle, seen_at=now, reason=f"there is no such {collection.kind}")
+    fields: dict[str, Any] = collection.object_of(thing)
+    return Observation(Presence.PRESENT, str(fields["id"]), fields, now)

@@ -1,0 +1,136 @@
+"""Connections to an OpenStack: one for each project, with the login of `clouds.yaml` or the trusts of users."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import openstack
+import requests
+from cachetools import LRUCache
+from keystoneauth1 import access, session
+from keystoneauth1.identity import base
+from openstack.config import OpenStackConfig as Loader
+from openstack.connection import Connection
+
+from homeostat.clouds.credentials import Credentials
+from homeostat.clouds.openstack.config import OpenStackConfig
+from homeostat.model.errors import HomeostatError, Transient
+
+PROJECTS_MAX = 1000
+"""Projects whose connections one process keeps."""
+LAST_S = 120
+"""Seconds of validity under which a token counts as expired."""
+
+
+class StackTokens(base.BaseIdentityPlugin):
+    """Login of keystoneauth with the tokens of the owner of some stack in a project.
+
+    Keystone tells the catalogue of a token that was got elsewhere.
+    """
+
+    def __init__(self, auth_url: str, project: str, credentials: Credentials) -> None:
+        super().__init__(auth_url=auth_url)
+        self._project = project
+        self._credentials = credentials
+
+    def get_auth_ref(self, session: session.Session) -> access.AccessInfoV3:
+        """Return a token with its catalogue.
+
+        Raises:
+            Transient: Keystone does not answer, or the project has no owner of stacks who trusts this service.
+        """
+        try:
+            token = self._credentials.token(self._project)
+        except Transient:
+            raise
+        except HomeostatError as error:
+            raise Transient(f"nobody in project {self._project} lets this service act: {error}") from error
+        headers = {"X-Auth-Token": token, "X-Subject-Token": token, "Accept": "application/json"}
+        url = f"{str(self.auth_url).rstrip('/')}/auth/tokens"
+        answer = session.get(url, headers=headers, authenticated=False)
+        return access.AccessInfoV3(answer.json(), auth_token=token)
+
+    def get_cache_id_elements(self) -> dict[str, str | None]:
+        return {"project": self._project}
+
+    def invalidate(self) -> bool:
+        """Forget the token, so that the next request gets another one."""
+        if self.auth_ref is not None:
+            self._credentials.refused(str(self.auth_ref.auth_token))
+        return bool(super().invalidate())
+
+
+class Connections:
+    """The connections of one process. Safe to share between threads."""
+
+    def __init__(
+        self,
+        config: OpenStackConfig,
+        credentials: Credentials | None = None,
+        auth_url: str = "",
+        tls: Any = None,
+    ) -> None:
+        """Take the settings; nothing is sent before something is needed.
+
+        Args:
+            config: Settings.
+            credentials: Tokens of the owners of stacks; None for the login in `clouds.yaml`.
+            auth_url: URL of Keystone, with version, for `credentials`.
+            tls: A session of keystoneauth whose `verify` and `cert` are used with `credentials`.
+        """
+        self._config = config
+        self._credentials = credentials
+        self._auth_url = auth_url
+        self._tls = tls
+        self._lock = threading.Lock()
+        self._made: LRUCache[str, Connection] = LRUCache(PROJECTS_MAX)
+
+    def of(self, project: str) -> Connection:
+        """Return the connection of a project."""
+        key = "" if self._credentials is None else project
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = self._connection(key)
+            return self._made[key]
+
+    def proxy(self, project: str, service: str) -> Callable[[], Any]:
+        """Return a function that returns the client of openstacksdk for a service."""
+        return lambda: getattr(self.of(project), service.replace("-", "_"))
+
+    def _connection(self, project: str) -> Connection:
+        if self._credentials is None:
+            chosen: dict[str, Any] = {"region_name": self._config.region} if self._config.region else {}
+            region = Loader(app_name="homeostat").get_one(
+                cloud=self._config.cloud or None,
+                interface=self._config.interface,
+                api_timeout=self._config.request_s,
+                **chosen,
+            )
+            region.get_session().session = self._http()
+            return Connection(config=region)
+        login = StackTokens(self._auth_url, project, self._credentials)
+        return openstack.connection.Connection(
+            session=session.Session(
+                auth=login,
+                session=self._http(),
+                verify=getattr(self._tls, "verify", True),
+                cert=getattr(self._tls, "cert", None),
+                timeout=self._config.request_s,
+            ),
+            region_name=self._config.region or None,
+            interface=self._config.interface,
+            app_name="homeostat",
+        )
+
+    def _http(self) -> requests.Session:
+        """Return HTTP with a pool that has a place for each thread."""
+        http = requests.Session()
+        for scheme in ("http://", "https://"):
+            http.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=self._config.connections, pool_block=False))
+        return http
+
+    def close(self) -> None:
+        with self._lock:
+            for each in self._made.values():
+                each.close()
+            self._made.clear()

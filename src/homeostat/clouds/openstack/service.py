@@ -1,0 +1,253 @@
+"""One service of an OpenStack as one project sees it: requests, with errors as the port knows them."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlsplit
+
+import requests
+import urllib3
+from keystoneauth1 import adapter, discover, exceptions
+
+from homeostat.clouds.credentials import Credentials
+from homeostat.clouds.openstack.answers import READS, Unauthenticated, error_of
+from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+
+LOG = logging.getLogger(__name__)
+Wire = dict[str, Any]
+PAGE = 1000
+"""Things asked for in one page of a list; a service may give fewer."""
+PAGES_MAX = 10_000
+NOT_SENT = (
+    requests.exceptions.ConnectTimeout,
+    requests.exceptions.InvalidURL,
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.ConnectTimeoutError,
+)
+"""Errors after which no request can have reached the service."""
+
+
+class Budget(Protocol):
+    """Requests that all workers together may send to a service."""
+
+    def take(self, service: str) -> None:
+        """Wait for the turn of one request.
+
+        Raises:
+            Transient: The turn is too far away to be waited for.
+        """
+
+
+class Unlimited:
+    """No budget."""
+
+    def take(self, service: str) -> None:
+        """Return at once."""
+
+
+class Service:
+    """Client of one service for one project. Safe to share between threads."""
+
+    def __init__(
+        self,
+        type: str,
+        project: str,
+        proxy: Callable[[], adapter.Adapter],
+        credentials: Credentials | None,
+        budget: Budget,
+        versions: tuple[str, str] | None = None,
+    ) -> None:
+        """Take the parts; no request is sent before one is needed.
+
+        Args:
+            type: Type of the service in the catalogue.
+            project: Id of the project.
+            proxy: Returns the client of openstacksdk.
+            credentials: Tokens of the owners of stacks; None where the login of the connection itself is used.
+            budget: Limit of requests.
+            versions: Lowest and highest microversion that this adapter knows; None for a service without.
+        """
+        self.type = type
+        self._project = project
+        self._proxy = proxy
+        self._credentials = credentials
+        self._budget = budget
+        self._versions = versions
+        self._microversion: str | None = None
+
+    def get(self, path: str, **params: Any) -> Wire:
+        """Return one thing or one page.
+
+        Raises:
+            Missing: It does not exist.
+            Transient: The service does not answer.
+        """
+        return self.request("GET", path, params=params)
+
+    def list(self, path: str, key: str, **params: Any) -> Iterator[Wire]:
+        """Yield all things of a list, page by page.
+
+        Args:
+            path: Path of the list.
+            key: Field of the answer that has the things.
+            params: Filters.
+
+        Raises:
+            Transient: The service does not answer.
+        """
+        more: dict[str, Any] = {"limit": PAGE}
+        for _ in range(PAGES_MAX):
+            page = self.request("GET", path, params={**params, **more})
+            yield from page.get(key) or ()
+            query = _next_page(page, key)
+            if not query or query == more:
+                return
+            more = query
+        raise Transient(f"{self.type}: the list {path} has no end")
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        of: str = "",
+        params: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Wire:
+        """Send a request, and return the body of the answer.
+
+        Args:
+            method: HTTP method.
+            path: Path below the endpoint.
+            body: Body, as JSON.
+            of: Token of a creation, or handle: the request is sent for the owner of that stack.
+            params: Query.
+            more: Further arguments for keystoneauth.
+
+        Raises:
+            Missing: The thing does not exist.
+            Transient: The service does not answer, or says that it is not the time.
+            Terminal: The service refuses the request.
+            Uncertain: The request may have been carried out.
+        """
+        return _body(self.answer(method, path, body, of, params, **more))
+
+    def answer(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        of: str = "",
+        params: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> requests.Response:
+        """Send a request, and return the whole answer, which is a success. Arguments and errors as for `request`."""
+        if body is not None:
+            more["json"] = body
+        try:
+            return self._attempt(method, path, of, params=params, **more)
+        except Unauthenticated:
+            # Either the token has just expired, or its user is gone: then the next one is refused as well.
+            self._forget_login(of)
+        try:
+            return self._attempt(method, path, of, params=params, **more)
+        except Unauthenticated as error:
+            raise Transient(f"{error}: look at the login, or at the trust of the stack's owner") from error
+
+    def _forget_login(self, of: str) -> None:
+        if self._credentials is not None and of:
+            self._credentials.refused(self._credentials.token(self._project, of))
+        else:
+            self._proxy().session.invalidate()
+
+    def _attempt(self, method: str, path: str, of: str, **more: Any) -> requests.Response:
+        self._budget.take(self.type)
+        looks = method in READS
+        if self._credentials is not None and of:
+            more["headers"] = {**more.get("headers", {}), "X-Auth-Token": self._credentials.token(self._project, of)}
+            more["authenticated"] = False
+        try:
+            proxy = self._proxy()
+            answer = proxy.request(
+                path,
+                method,
+                raise_exc=False,
+                connect_retries=0,
+                status_code_retries=0,
+                redirect=5 if looks else False,
+                microversion=self._negotiated(proxy),
+                **more,
+            )
+        except HomeostatError:
+            raise
+        except exceptions.Unauthorized as error:
+            raise Unauthenticated(f"identity: {error}") from error
+        except (exceptions.EndpointNotFound, exceptions.EmptyCatalog) as error:
+            raise Transient(f"the catalogue has no {self.type} service for this project: {error}") from error
+        except (exceptions.ClientException, requests.RequestException) as error:
+            message = f"{self.type} gave no answer: {error}"
+            raise (Transient(message) if looks or _not_sent(error) else Uncertain(message)) from error
+        if not answer.ok:
+            raise error_of(
+                self.type, method, answer.status_code, _json(answer), answer.headers, str(answer.reason or "")
+            )
+        return answer
+
+    def _negotiated(self, proxy: adapter.Adapter) -> str | None:
+        """Return the newest microversion that the service and this adapter know; None for a service without.
+
+        Raises:
+            Terminal: The service is too old.
+        """
+        if self._versions is None:
+            return None
+        if self._microversion is None:
+            data = proxy.get_endpoint_data()
+            newest = data.max_microversion if data is not None else None
+            lowest, highest = map(discover.normalize_version_number, self._versions)
+            if newest is None or newest < lowest:
+                raise Terminal(f"{self.type}: its newest microversion is {newest}, this needs {self._versions[0]}")
+            self._microversion = discover.version_to_string(min(newest, highest))
+        return self._microversion
+
+
+def _json(answer: requests.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
+def _body(answer: requests.Response) -> Wire:
+    if not answer.content:
+        return {}
+    found = _json(answer)
+    return found if isinstance(found, dict) else {"": found}
+
+
+def _not_sent(error: BaseException) -> bool:
+    """Return whether an error shows that the request never reached the service."""
+    seen: set[int] = set()
+    queue: list[Any] = [error]
+    while queue:
+        each = queue.pop()
+        if not isinstance(each, BaseException) or id(each) in seen:
+            continue
+        if isinstance(each, NOT_SENT):
+            return True
+        seen.add(id(each))
+        queue += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+    return False
+
+
+def _next_page(page: Wire, key: str) -> dict[str, str]:
+    """Return the query of the next page, from the link that a service gives; {} after the last one.
+
+    Only the query counts: behind a proxy the address in a link may be wrong.
+    """
+    links = page.get(f"{key}_links") or page.get("links") or ()
+    found = page.get("next") or (links.get("next") if isinstance(links, dict) else None)
+    if not found and isinstance(links, list):
+        found = next((each["href"] for each in links if each.get("rel") == "next"), None)
+    query = dict(parse_qsl(urlsplit(found).query)) if found else {}
+    return {name: value for name, value in query.items() if name in ("limit", "marker", "offset")}
