@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from docs.type_pages import row  # noqa: E402
 
-from docs import access_page, functions, kinds_page, policy_page, requirements_page, type_pages  # noqa: E402 - found from wherever this program is started
+from docs import access_page, functions, kinds_page, openstack_page, policy_page, requirements_page, type_pages  # noqa: E402 - found from wherever this program is started
 from homeostat.api.orchestration import policy_text  # noqa: E402 - the same
 from homeostat.main import parser  # noqa: E402 - its defaults come from the environment
 
@@ -111,6 +111,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "access.md": lambda: GENERATED + access_page.page(),
     "../explanation/requirements.md": lambda: GENERATED + requirements_page.page(),
     "kinds.md": lambda: GENERATED + kinds_page.page(),
+    "openstack.md": lambda: GENERATED + openstack_page.page(),
     "policy.md": lambda: GENERATED + policy_page.page(),
     "policy.yaml": policy_text.sample,
     "resource-types.md": lambda: GENERATED + type_pages.index_page(),

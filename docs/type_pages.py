@@ -13,6 +13,7 @@ from docs import examples
 from homeostat.builtin.kinds.registry import RECORD_KINDS
 from homeostat.clouds.heat_api import RemoteStacks
 from homeostat.clouds.local import LocalCloud
+from homeostat.clouds.openstack.registry import COLLECTIONS
 from homeostat.resources import custom_constraints
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
@@ -107,7 +108,8 @@ def _kinds() -> Mapping[str, frozenset[str]]:
     """Cloud -> kinds of its things."""
     with TemporaryDirectory() as root:
         local = LocalCloud(Path(root))
-        found = {"local": local.kinds, "other regions": RemoteStacks.kinds}
+        beside = frozenset(each.kind for each in COLLECTIONS)
+        found = {"local": local.kinds, "openstack": beside, "other regions": RemoteStacks.kinds}
         local.close()
         return found
 

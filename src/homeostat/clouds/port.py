@@ -1,8 +1,9 @@
 """The port to the outside world: the operations of a cloud that convergence uses, in batches.
 
-Everything that acts on or observes real things goes through `Cloud`. Adapters: `local` (real processes), `simulated`
-(in memory, virtual time), `heat_api` (stacks in other regions), `builtin.cloud` (the service itself), `plugins.cloud`
-(types with handlers). Each passes the same contract tests (`tests/contract/test_clouds.py`, `test_cloud_kinds.py`).
+Everything that acts on or observes real things goes through `Cloud`. Adapters: `local` (real processes), `openstack`
+(the services of an OpenStack), `simulated` (in memory, virtual time), `heat_api` (stacks in other regions),
+`builtin.cloud` (the service itself), `plugins.cloud` (types with handlers). Each passes the same contract tests
+(`tests/contract/test_clouds.py`, `test_cloud_kinds.py`).
 
 Rules for adapters
 * Arguments and answers are plain data (str, int, float, bool, None, list, dict) with the fields that `homeostat.kinds`

@@ -44,7 +44,7 @@ class StackTokens(base.BaseIdentityPlugin):
         except Transient:
             raise
         except HomeostatError as error:
-            raise Transient(f"nobody in project {self._project} lets this service act: {error}") from error
+            raise Transient(f"no owner of a stack in project {self._project} lets this service act: {error}") from error
         headers = {"X-Auth-Token": token, "X-Subject-Token": token, "Accept": "application/json"}
         url = f"{str(self.auth_url).rstrip('/')}/auth/tokens"
         answer = session.get(url, headers=headers, authenticated=False)

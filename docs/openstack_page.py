@@ -1,0 +1,75 @@
+"""The page of what there is on an OpenStack: kinds, places of tokens, microversions, and what answers mean."""
+
+from collections import defaultdict
+
+from docs.type_pages import row
+
+from homeostat.clouds.openstack.answers import RULES, Rule
+from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
+from homeostat.resources.registry import types
+
+HEAD = """\
+# On an OpenStack
+
+What `--cloud openstack` has: `homeostat.clouds.openstack` as a page.
+
+## Kinds of things
+
+Each was seen working with the real service; a template with a type of any other kind is refused, and the error names
+it. The services know no idempotency tokens. So each thing carries its token in a place that the service stores with
+the creation and shows in its lists: by it, what a lost answer has made is found
+([ADR 0060](../adr/0060-an-openstack-is-collections.md)).
+""".splitlines()
+VERSIONS_HEAD = """\
+## Microversions
+
+The newest that both sides know is used; a service that knows only older ones is refused.
+""".splitlines()
+ANSWERS_HEAD = """\
+## What answers mean
+
+The first row that fits counts.
+
+- **transient**: tried again later, after `Retry-After` where the service gives it
+- **terminal**: the resource fails with the service's own words
+- **uncertain**: the thing is looked for by its token before anything is sent again
+- **missing**: the thing is absent
+- **unauthenticated**: sent once more with a new token, and transient if that is refused as well
+""".splitlines()
+
+
+def page() -> str:
+    lines = [*HEAD, ""]
+    by_service: dict[str, list[type[Collection]]] = defaultdict(list)
+    for each in COLLECTIONS:
+        by_service[each.service].append(each)
+    lines += ["| service | kind | resource types | place of the token |", "|---|---|---|---|"]
+    for service, collections in sorted(by_service.items()):
+        lines += [_kind(service, each) for each in sorted(collections, key=lambda each: each.kind)]
+    lines += ["", *VERSIONS_HEAD, "", "| service | lowest | highest |", "|---|---|---|"]
+    lines += [row(service, *ends) for service, ends in sorted(VERSIONS.items())]
+    lines += ["", *ANSWERS_HEAD, "", "| service | method | code | words | meaning | why |", "|---|---|---|---|---|---|"]
+    return "\n".join([*lines, *map(_rule, RULES), ""])
+
+
+def _kind(service: str, collection: type[Collection]) -> str:
+    named = sorted(name for name, each in types().items() if each.kind == collection.kind and not each.support.hidden)
+    return row(service, f"[{collection.kind}](kinds.md#{collection.kind})", ", ".join(named), collection.token.words)
+
+
+def _rule(rule: Rule) -> str:
+    words = f"`{rule.words}`" if rule.words else ""
+    return row(
+        rule.service or "any",
+        " ".join(sorted(rule.methods)) or "any",
+        _codes(rule),
+        words,
+        rule.meaning.value,
+        rule.why,
+    )
+
+
+def _codes(rule: Rule) -> str:
+    codes = sorted(rule.codes)
+    return f"{codes[0]}-{codes[-1]}" if len(codes) > 9 else ", ".join(map(str, codes))
