@@ -13,6 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 2 : 4 )))
 PYTEST = $(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal
 STORMS := tests/real tests/attack
+OPENSTACK := tests/openstack
 EXAMPLES ?= 20000
 REQUESTS ?= 100000
 SEED ?= 1
@@ -25,7 +26,7 @@ COSTS ?= $(CURDIR)/.pytest_cache/costs.jsonl
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
 demo: .venv/installed ## bring up a web tier on this machine, break it, watch it heal (about a minute)
@@ -33,7 +34,7 @@ demo: .venv/installed ## bring up a web tier on this machine, break it, watch it
 
 .PHONY: test
 test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
-	$(PYTEST) $(addprefix --ignore=,$(STORMS)) $(ARGS)
+	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(OPENSTACK)) $(ARGS)
 
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
@@ -42,12 +43,17 @@ test-fast: .venv/installed ## run the tests of the pure packages, which need no 
 .PHONY: test-costs
 test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
 	mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
-	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS)) $(ARGS) || true
+	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(OPENSTACK)) $(ARGS) || true
 	$(BIN)/python -m tests.costs $(COSTS)
 
 .PHONY: storm
 storm: servers ## run the slow tests: workers and servers are killed, users attack
 	$(PYTEST) $(STORMS) $(ARGS)
+
+.PHONY: test-openstack
+test-openstack: .venv/installed ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"
+	scripts/openstack octavia
+	$(BIN)/python -m pytest $(OPENSTACK) $(ARGS)
 
 .PHONY: servers
 servers: .venv/installed
@@ -96,7 +102,8 @@ lock: ## write requirements.lock for pyproject.toml; ARGS=--upgrade takes the ne
 
 .PHONY: clean
 clean: ## remove everything that the other targets made
-	rm -rf .venv .keystone site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	[ ! -e .openstack ] || [ ! -x $(BIN)/python ] || $(BIN)/python -m tests.openstack.cloud --dir .openstack down --purge
+	rm -rf .venv .keystone .openstack site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is younger than the files that say what to install, or it is installed again.

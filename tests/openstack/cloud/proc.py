@@ -1,0 +1,35 @@
+"""What Linux knows of processes."""
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def stat(pid: int | str) -> tuple[int, str] | None:
+    """Process group and start time. None: it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else (int(fields[2]), fields[19])
+
+
+def groups() -> set[int]:
+    """The process groups that have a living process."""
+    return {found[0] for pid in _pids() if (found := stat(pid)) is not None}
+
+
+def members(group: int) -> list[str]:
+    """The processes of a process group."""
+    return [pid for pid in _pids() if (found := stat(pid)) is not None and found[0] == group]
+
+
+def resident_mib(pid: str) -> int:
+    with contextlib.suppress(OSError):
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") >> 20
+    return 0
+
+
+def _pids() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit()]

@@ -1,0 +1,46 @@
+"""Neutron, without agents: every port is bound at once (`inside/minios/ml2.py`)."""
+
+from tests.openstack.cloud.files import Sections, write_ini
+from tests.openstack.cloud.services.service import Endpoint, Service
+
+UNLIMITED = ("network", "subnet", "port", "router", "floatingip", "security_group", "security_group_rule")
+
+
+class Neutron(Service):
+    name = "neutron"
+    apis = {"neutron-api": "neutron.wsgi.api"}
+    databases = ("neutron",)
+    endpoints = {"network": Endpoint("neutron-api", "neutron")}
+    plugins = {"neutron.ml2.mechanism_drivers": "minios.ml2:MiniMechanismDriver"}
+    optional = False
+
+    def configuration(self) -> Sections:
+        found = self.shared.sections("neutron")
+        found["DEFAULT"] |= {
+            "core_plugin": "ml2",
+            "service_plugins": "router",
+            "auth_strategy": "keystone",
+            "dhcp_agent_notification": False,
+            "notify_nova_on_port_status_changes": False,
+            "notify_nova_on_port_data_changes": True,
+            "api_paste_config": self.packaged("neutron", "api-paste.ini"),
+        }
+        return found | {
+            "nova": self.shared.account("nova"),
+            "ml2": {
+                "type_drivers": "flat,vlan,vxlan",
+                "tenant_network_types": "vxlan",
+                "mechanism_drivers": "minios",
+                "extension_drivers": "port_security",
+            },
+            "ml2_type_vxlan": {"vni_ranges": "1:100000"},
+            "ml2_type_flat": {"flat_networks": "*"},
+            "ml2_type_vlan": {"network_vlan_ranges": "physnet1:1:4000"},
+            "quotas": {f"quota_{kind}": -1 for kind in UNLIMITED},
+        }
+
+    def write_files(self) -> None:
+        write_ini(self.file.parent / "plugins" / "ml2" / "ml2_conf.ini", {})
+
+    def prepare(self) -> None:
+        self.manage("neutron-db-manage", *self.file_arguments, "upgrade", "heads")
