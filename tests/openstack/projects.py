@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from keystoneauth1.exceptions import ClientException
 from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 from openstack.exceptions import SDKException
@@ -128,7 +129,7 @@ def _remove(name: str, found: Any, delete: Callable[[Any], object]) -> tuple[str
     is_left = False
     for each in found:
         is_left = True
-        with contextlib.suppress(SDKException):  # something still holds it: there is a next round
+        with contextlib.suppress(SDKException, ClientException):  # something still holds it: there is a next round
             delete(each)
     return name, is_left
 

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from keystoneauth1.exceptions import ConnectFailure
 from openstack.compute.v2.server import Server
 from openstack.connection import Connection
 from openstack.exceptions import SDKException
@@ -55,7 +56,7 @@ def test_a_server_has_a_volume(user: Connection, server: Server) -> None:
     volumes = user.block_storage
     volume = volumes.create_volume(size=1, name="volume").id
     until(lambda: volumes.get_volume(volume).status == "available", "the volume")
-    user.compute.create_volume_attachment(server, volume_id=volume)
+    user.compute.create_volume_attachment(server, volume=volume)
     until(lambda: volumes.get_volume(volume).status == "in-use", "the volume to be attached")
     user.compute.delete_volume_attachment(server, volume)
     until(lambda: volumes.get_volume(volume).status == "available", "the volume to be detached")
@@ -105,7 +106,7 @@ def test_a_notification_arrives(openstack_cloud: OpenStack, user: Connection, se
     until(lambda: user.compute.get_server(server).status == "ACTIVE", "the server to run again")
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL], ids=lambda by: by.name)
 def test_processes_stop_and_start(
     openstack_cloud: OpenStack, user: Connection, network: str, by: signal.Signals
 ) -> None:
@@ -120,7 +121,7 @@ def test_processes_stop_and_start(
 def answers(user: Connection) -> bool:
     try:
         list(user.image.images())
-    except SDKException:
+    except (SDKException, ConnectFailure):
         return False
     return True
 
