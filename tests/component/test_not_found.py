@@ -3,7 +3,7 @@ told of, as its deletion policy says."""
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.store.shards import orphans
@@ -154,3 +154,35 @@ def test_what_waits_for_its_snapshot_is_not_removed_when_it_turns_up() -> None:
     service.cloud.unhide(disk)
     service.live(60.0)
     assert disk in service.cloud.things()
+
+
+@pytest.mark.parametrize(
+    ("policy", "hindered", "reason", "stays"),
+    [
+        ("Delete", "deletion", "state changed", False),
+        ("Snapshot", "deletion", "state changed; its snapshot is snapshot-", False),
+        ("Snapshot", "snapshot", "it was gone before a snapshot of it could be made", True),
+    ],
+    ids=["deleted", "after its snapshot", "without its snapshot"],
+)
+def test_what_could_not_be_deleted_and_is_not_found_then_is_removed_or_named(
+    policy: str, hindered: str, reason: str, stays: bool
+) -> None:
+    service = Service()
+    stack_id = service.create({"disk": {**volume(), "deletion_policy": policy}})
+    service.rest()
+    disk = service.row(stack_id, "disk").handle
+    service.cloud.change(disk, locked=True)
+    service.cloud.weather.faults = Faults(snapshot=1.0 if hindered == "snapshot" else 0.0)
+    service.delete(stack_id)
+    service.live(30.0)
+    assert service.state(stack_id) == "DELETE_FAILED"
+    service.cloud.hide(disk)
+    service.live(400.0)
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    last = service.events(stack_id, "disk")[-1]
+    assert (last.handle, last.reason.startswith(reason)) == (disk, True)
+    service.cloud.change(disk, locked=False)
+    service.cloud.unhide(disk)
+    service.live(60.0)
+    assert (disk in service.cloud.things()) == stays

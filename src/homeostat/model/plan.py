@@ -96,7 +96,8 @@ class Step:
         removed: Whether the row is deleted.
         events: Events to store with the intent.
         also: Other rows that change with this one.
-        orphan_token: Token of a creation that is given up without an answer; what turns up with it later is deleted.
+        orphan_token: Token of a creation that is given up without an answer, or of a thing that is not found and was to
+            be deleted; "" for none. What turns up with this token later is deleted.
         spared: Token of a creation whose thing stays, and does not belong to the stack any more.
         part: Part of the snapshot being taken of the stack.
         retained: Handle of a thing that the row releases, and that stays.
@@ -127,8 +128,8 @@ class StepOutcome:
 
     Attributes:
         removed: Whether the row is deleted.
-        orphan_token: Token of a creation that was given up without an answer, or of a thing that the cloud did not find
-            when it was to delete it; "" for none. What turns up with this token later is deleted.
+        orphan_token: Token of a creation that was given up without an answer, or of a thing that was not found and
+            was to be deleted; "" for none. What turns up with this token later is deleted.
         whole: Whether more columns of the row have changed than an outcome usually changes.
     """
 

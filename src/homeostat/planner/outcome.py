@@ -326,12 +326,9 @@ def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOu
 
 def _deleted(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     if answer.presence is Presence.ABSENT:
-        doubted = answer.not_found and is_looked_for(row)
-        record = removed(world, row, snapshot_state.end_reason(row, CHANGED))
-        # The cloud may be wrong: if the thing turns up again it is deleted, even while its row lingers at a hook.
-        if doubted:
-            record.orphan_token, row.token = row.token, ""
-        return record
+        if answer.not_found:
+            return not_found(world, row)
+        return removed(world, row, snapshot_state.end_reason(row, CHANGED))
     row.handle = row.handle or answer.handle
     row.acted_at = now
     row.due_at = None
@@ -353,7 +350,7 @@ def _snapshot_requested(world: World, row: Resource, answer: Observation, now: f
 def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude the unlocking that comes before a deletion."""
     if answer.presence is Presence.ABSENT:
-        return removed(world, row)
+        return not_found(world, row)
     row.marks, row.intent = maintenance_state.without_mark(row, Action.UNLOCK), None
     row.due_at = None
     row.retries = 0
@@ -369,6 +366,21 @@ def removed(world: World, row: Resource, reason: str = CHANGED) -> StepOutcome:
     row.enter(Action.DELETE, Status.COMPLETE, reason)
     row.handle, row.due_at = "", None
     return StepOutcome(row, events)
+
+
+def not_found(world: World, row: Resource) -> StepOutcome:
+    """Remove the row of a thing that was not found, though it may not have been deleted: the cloud may be wrong.
+
+    If the thing turns up again it is deleted, even while its row lingers at a hook. What has no snapshot, though its
+    deletion policy wants one, stays, and the event names it.
+    """
+    if snapshot_state.needed(row, row.deletion_policy) and not snapshot_state.snapshot_id(row):
+        return removed(world, row, snapshot_state.TOO_LATE)
+    looked_for = is_looked_for(row)
+    record = removed(world, row, snapshot_state.end_reason(row, CHANGED))
+    if looked_for:
+        record.orphan_token, row.token = row.token, ""
+    return record
 
 
 def _stops_at_last_hook(world: World, row: Resource) -> bool:

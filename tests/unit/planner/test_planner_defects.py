@@ -10,6 +10,7 @@ from tests.unit.planner.worlds import (
     SERVER,
     TEST,
     VOLUME,
+    absent,
     decide,
     decide_leftover,
     described,
@@ -24,7 +25,7 @@ from tests.unit.planner.worlds import (
 )
 
 from homeostat.model.errors import Rejected, Transient
-from homeostat.model.intent import AdoptionIntent, ChangeIntent, OperationIntent, adoption_of
+from homeostat.model.intent import AdoptionIntent, ChangeIntent, OperationIntent, SnapshotMade, adoption_of
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Step, StepOutcome, Verb
@@ -427,3 +428,43 @@ def test_whose_a_thing_is_to_be_is_of_no_concern_while_nothing_is_begun(
     mine = row("a", VOLUME, external_id=now, judged=1)
     of = world([], [mine], revision=2, settled_revision=1, **{"status": "COMPLETE", **facts})
     assert described(decide(of, replace(wanted("a", VOLUME), external_id="other"))) == decided
+
+
+LIVED = {"deletion_policy": "Snapshot", "changed": 3}
+
+
+@pytest.mark.parametrize(
+    ("more", "reason", "watched"),
+    [
+        ({}, "state changed", "a1-1"),
+        ({**LIVED, "changed": 0}, "state changed", "a1-1"),
+        ({**LIVED, "intent": SnapshotMade("s-1")}, "state changed; its snapshot is s-1", "a1-1"),
+        (LIVED, "it was gone before a snapshot of it could be made", ""),
+        ({**LIVED, "intent": OperationIntent("snapshot", token="a1-7")}, "it was gone before a snapshot", ""),
+    ],
+    ids=["no snapshot", "never complete", "snapshot made", "snapshot not requested", "snapshot not seen complete"],
+)
+def test_what_could_not_be_deleted_and_is_not_found_is_watched_for_or_named(
+    more: dict[str, Any], reason: str, watched: str
+) -> None:
+    mine = row("a", VOLUME, "DELETE_FAILED", **more)
+    of = world([], [mine], {"a1": absent()}, action="DELETE", status="FAILED")
+    of.looked.add("a1")
+    step = decide_leftover(of, mine)
+    assert isinstance(step, Step)
+    assert (described(step), step.events[0].handle, step.orphan_token) == ("removed", "h-a1", watched)
+    assert step.events[0].reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason", "watched"),
+    [({}, "state changed", "a1-1"), (LIVED, "it was gone before a snapshot of it could be made", "")],
+    ids=["no snapshot", "snapshot not requested"],
+)
+def test_what_is_not_found_when_it_is_unlocked_for_its_deletion_is_watched_for_or_named(
+    more: dict[str, Any], reason: str, watched: str
+) -> None:
+    mine = row("a", VOLUME, "DELETE_IN_PROGRESS", intent=OperationIntent("unlock"), **more)
+    of = world([], [mine])
+    record = outcome.conclude(of, Step(Verb.OPERATE, mine), Observation(Presence.ABSENT, "h"), NOW)
+    assert (record.removed, record.orphan_token, record.events[0].reason) == (True, watched, reason)

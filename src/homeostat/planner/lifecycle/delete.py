@@ -3,7 +3,7 @@
 from homeostat.kinds.registry import BUILTIN_KINDS, LISTED_KINDS
 from homeostat.model.intent import OperationIntent, SnapshotMade, adoption_of
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Step, Verb, event_of
+from homeostat.model.plan import Step, StepOutcome, Verb, event_of
 from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
@@ -196,9 +196,7 @@ def _remove_if_gone(context: Context, row: Resource, now: float) -> Step | Waiti
     """Forget the row of a thing whose deletion failed and that does not exist any more."""
     if not conditions.is_gone(context.world, row):
         return None
-    return _look_once_more(context, row, now) or _remove_row(
-        context, row, snapshot_state.end_reason(row, outcome.CHANGED)
-    )
+    return _look_once_more(context, row, now) or _record_removal(row, outcome.not_found(context.world, row))
 
 
 def _release_healing(context: Context, row: Resource) -> Step | None:
@@ -227,8 +225,19 @@ def _await_absence(context: Context, row: Resource, now: float) -> Step | Waitin
 
 def _remove_row(context: Context, row: Resource, reason: str, *, stays: bool = False) -> Step:
     handle = row.handle if stays else ""
-    record = outcome.removed(context.world, row, reason)
-    return Step(Verb.RECORD, row, reason, removed=record.removed, events=record.events, retained=handle)
+    return _record_removal(row, outcome.removed(context.world, row, reason), retained=handle)
+
+
+def _record_removal(row: Resource, record: StepOutcome, *, retained: str = "") -> Step:
+    return Step(
+        Verb.RECORD,
+        row,
+        record.events[0].reason,
+        removed=record.removed,
+        events=record.events,
+        orphan_token=record.orphan_token,
+        retained=retained,
+    )
 
 
 def _request_deletion(context: Context, row: Resource, now: float) -> Step:
