@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.sessions import RecordSession
+from homeostat.clouds.counting import one_each
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation
 from homeostat.identity.stack_users import needed
 from homeostat.model.errors import HomeostatError
@@ -65,7 +66,7 @@ class ServerAgents:
                 self._spec(session, intent.spec, intent.token, owners.get(keys[intent.token])) for intent in intents
             ]
         requests = [Creation(intent.token, spec) for intent, spec in zip(intents, specs, strict=True)]
-        answers = self._cloud.create(kind, requests)
+        answers = one_each(self._cloud, "create", kind, len(requests), self._cloud.create(kind, requests))
         if read:
             self._link({each.token: answer for each, answer in zip(intents, answers, strict=True)})
         return self._shown(answers)
@@ -76,13 +77,18 @@ class ServerAgents:
         requests = self._changes(changes)
         # Where only fields of this module have changed, the cloud has nothing to do: the server is merely observed.
         sent = [each for each in requests if each.changed]
-        answers = dict(zip([each.handle for each in sent], self._cloud.update(kind, sent) if sent else [], strict=True))
+        answers: dict[str, Answer] = {}
+        if sent:
+            updated = one_each(self._cloud, "update", kind, len(sent), self._cloud.update(kind, sent))
+            answers |= zip([each.handle for each in sent], updated, strict=True)
         quiet = [each.handle for each in requests if not each.changed]
-        answers |= dict(zip(quiet, self._cloud.observe(kind, quiet) if quiet else [], strict=True))
+        if quiet:
+            looks = one_each(self._cloud, "observe", kind, len(quiet), self._cloud.observe(kind, quiet))
+            answers |= zip(quiet, looks, strict=True)
         return self._shown([answers[each.handle] for each in changes])
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
-        answers = self._cloud.delete(kind, handles)
+        answers = one_each(self._cloud, "delete", kind, len(handles), self._cloud.delete(kind, handles))
         if kind == SERVER:
             gone = [handle for handle, answer in zip(handles, answers, strict=True) if _absent(answer)]
             self._forget(gone)
@@ -105,7 +111,9 @@ class ServerAgents:
         looks = self._cloud.find(kind, tokens)
         if kind != SERVER:
             return looks
-        self._link(dict(zip(tokens, looks, strict=True)))
+        # What is missing or too much is the caller's to judge.
+        if len(looks) <= len(tokens):
+            self._link(dict(zip(tokens, looks, strict=False)))
         return self._decorated(looks)
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:

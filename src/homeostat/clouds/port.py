@@ -10,7 +10,7 @@ Rules for adapters
   defines.
 * A batch is answered item by item, in the order of the request; a failed item is a value in the list, never an
   exception. An exception from the call itself means that the whole batch is `Transient` (not sent) or `Uncertain`
-  (perhaps sent).
+  (perhaps sent). Where answers are missing, the last items are `Uncertain`; with too many answers, all are.
 * `create` is idempotent on the token where the cloud allows it: a second call with the same token returns the same
   thing. In any case the thing carries its token, so that `find` finds it after a crash (CV18).
 * A create returns as soon as the cloud has accepted it; the thing may still be building (`status`).

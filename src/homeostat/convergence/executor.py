@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from homeostat.clock import Clock, Entropy
+from homeostat.clouds.counting import one_each
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.ownership import ShardOwnership
@@ -167,7 +168,8 @@ class StepExecutor:
     ) -> Sequence[Answer]:
         """Return the cloud's answers, redacted; an error that the call raises is redacted as well."""
         try:
-            answers = self._call(self._clouds(world.stack.project), verb, kind, steps, ownership)
+            cloud = self._clouds(world.stack.project)
+            answers = one_each(cloud, verb, kind, len(steps), self._call(cloud, verb, kind, steps, ownership))
         except Exception as error:
             shown = redacted(error, redact)
             if shown is error:
@@ -222,12 +224,14 @@ def _looked_at_both_ways(cloud: Cloud, kind: str, rows: Sequence[Resource]) -> l
     One of the two may leave out what the other finds (ADR 0046), and an absent thing is about to be replaced. A thing
     that was adopted, or that is managed elsewhere, carries no token.
     """
-    looks: list[Answer] = list(cloud.observe(kind, [row.handle for row in rows]))
+    looks = one_each(cloud, Verb.OBSERVE, kind, len(rows), cloud.observe(kind, [row.handle for row in rows]))
     missed = [place for place, look in enumerate(looks) if _is_absent(look) and rows[place].token]
-    found = cloud.find(kind, [rows[place].token for place in missed]) if missed else []
-    for place, look in zip(missed, found, strict=True):
+    if not missed:
+        return looks
+    found = cloud.find(kind, [rows[place].token for place in missed])
+    for place, look in zip(missed, one_each(cloud, Verb.FIND, kind, len(missed), found), strict=True):
         # A token may also find another thing, made by a late request: that is not the thing of this row.
-        if not _is_absent(look) and look.handle == rows[place].handle:
+        if isinstance(look, HomeostatError) or (look.handle == rows[place].handle and not _is_absent(look)):
             looks[place] = look
     return looks
 
