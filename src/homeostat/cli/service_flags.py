@@ -30,6 +30,7 @@ def add_service_command(commands: Commands, run: Run, name: str, summary: str, e
 def add_service_flags(command: ArgumentParser) -> None:
     command.set_defaults(workers=1, apis=1, json=False)
     _add_storage(command)
+    _add_openstack(command)
     _add_listening(command)
     _add_access(command)
     _add_limits_of_requests(command)
@@ -59,6 +60,9 @@ def _add_storage(command: ArgumentParser) -> None:
         "where resources are created: on this machine, in an OpenStack, or in memory",
         choices=CLOUDS,
     )
+
+
+def _add_openstack(command: ArgumentParser) -> None:
     add_option(
         command,
         "os-cloud",
@@ -69,6 +73,26 @@ def _add_storage(command: ArgumentParser) -> None:
     )
     add_option(command, "os-region", "", "region of OpenStack's catalogue (default: the only one)", metavar="NAME")
     add_option(command, "os-interface", "public", "interface of OpenStack's endpoints", choices=INTERFACES)
+    add_list(
+        command,
+        "os-notifications",
+        "message bus of OpenStack's services, rabbit://USER:PASSWORD@HOST:PORT/VHOST: what they report is looked at "
+        "at once; may be repeated; better in the variable, where `ps` does not show the password",
+        metavar="URL",
+    )
+    add_list(
+        command,
+        "os-notification-topic",
+        "where the services report; may be repeated (default: the usual ones of Nova, Neutron, Cinder and Octavia)",
+        metavar="EXCHANGE/TOPIC",
+    )
+    add_option(
+        command,
+        "os-notification-pool",
+        "homeostat",
+        "queue on the message bus; two services on one bus need different ones",
+        metavar="NAME",
+    )
 
 
 def _add_listening(command: ArgumentParser) -> None:

@@ -45,6 +45,12 @@ class ServiceSettings:
     """Region of OpenStack's catalogue; empty for the only one."""
     os_interface: str = "public"
     """Interface of the endpoints in OpenStack's catalogue."""
+    os_notifications: tuple[str, ...] = ()
+    """Transport URLs of the message buses of OpenStack's services, with passwords."""
+    os_notification_topics: tuple[str, ...] = ()
+    """`EXCHANGE/TOPIC` of their notifications; empty for the usual ones."""
+    os_notification_pool: str = "homeostat"
+    """Queue that the processes of this service share."""
     host: str = "127.0.0.1"
     port: int = PORT
     """0 for any free one."""
@@ -126,6 +132,9 @@ class ServiceSettings:
             os_cloud=arguments.os_cloud,
             os_region=arguments.os_region,
             os_interface=arguments.os_interface,
+            os_notifications=tuple(arguments.os_notifications),
+            os_notification_topics=tuple(arguments.os_notification_topic),
+            os_notification_pool=arguments.os_notification_pool,
             host=arguments.host,
             port=arguments.port,
             access=arguments.access,
@@ -286,6 +295,9 @@ class ServiceSettings:
             "HOMEOSTAT_OS_CLOUD": self.os_cloud,
             "HOMEOSTAT_OS_REGION": self.os_region,
             "HOMEOSTAT_OS_INTERFACE": self.os_interface,
+            "HOMEOSTAT_OS_NOTIFICATIONS": " ".join(self.os_notifications),
+            "HOMEOSTAT_OS_NOTIFICATION_TOPIC": " ".join(self.os_notification_topics),
+            "HOMEOSTAT_OS_NOTIFICATION_POOL": self.os_notification_pool,
             "HOMEOSTAT_HOST": self.host,
             "HOMEOSTAT_PORT": str(self.port),
             "HOMEOSTAT_ACCESS": self.access,

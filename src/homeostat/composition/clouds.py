@@ -90,6 +90,7 @@ def openstack(settings: ServiceSettings, db: "Database") -> "OpenStack":
 
     from homeostat.clouds.openstack import OpenStack, OpenStackConfig
     from homeostat.clouds.openstack.connections import Connections
+    from homeostat.clouds.openstack.notifications import TOPICS, NotificationConfig, Notifications
 
     keystone, credentials = identity(settings), trusts(settings, db)
     region = settings.os_region or (keystone.config.region if keystone is not None else "")
@@ -99,7 +100,12 @@ def openstack(settings: ServiceSettings, db: "Database") -> "OpenStack":
         connections = Connections(config, credentials, auth_url, tls)
     except ConfigException as error:
         raise Usage(f"--os-cloud {settings.os_cloud}: {error}") from error
-    return OpenStack(config, connections, credentials)
+    notifications = Notifications(
+        NotificationConfig(
+            settings.os_notifications, settings.os_notification_topics or TOPICS, settings.os_notification_pool
+        )
+    )
+    return OpenStack(config, connections, credentials, watch=notifications.watch)
 
 
 def private_paths(settings: ServiceSettings) -> "list[Path]":

@@ -40,6 +40,10 @@ REOPEN_S = 1.0
 """Time until a broken stream of notices is opened again."""
 SWEEP_S = 1.0
 """Pause after a sweep that found nothing."""
+GATHER_S = 0.05
+"""Time after a notice in which others may come that are looked at together with it."""
+NOTICES_MAX = 10_000
+"""Notices that wait to be looked at."""
 STOP_S = 5.0
 """Time that stopping waits for the thread; a call of a cloud may not return."""
 
@@ -182,10 +186,13 @@ class Observer:
         by_kind: dict[str, set[str]] = defaultdict(set)
         for notice in seen:
             by_kind[notice.kind].add(notice.handle)
-        for kind, handles in by_kind.items():
-            with self._db.read() as tx:
-                watched = observations.by_handle(tx, sorted(handles), of_kind([kind])[kind])
-            self.look(watched)
+        if not by_kind:
+            return
+        names = of_kind(by_kind)
+        with self._db.read() as tx:
+            # One query for all kinds; different clouds may use one handle for different things.
+            found = observations.by_handle(tx, sorted(set().union(*by_kind.values())), sum(names.values(), []))
+        self.look([thing for thing in found if thing.handle in by_kind[type_of(thing.type).kind]])
 
     def look(self, watched: Sequence[WatchedThing]) -> dict[Shard, str]:
         """Look at things, with one call for each project and kind; store what has changed, and wake its shards.
@@ -288,25 +295,59 @@ def _is_change(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:
 
 
 class CloudNotices:
-    """Thread that follows a cloud's stream of change notices, and has the observer look at each thing at once."""
+    """Threads that follow a cloud's stream of change notices, and have the observer look at the things at once.
+
+    Those that come within a moment are looked at together: a flood, of which most may be about things of others, costs
+    a few queries. Where too many wait, the oldest is dropped: its thing is seen at the next look.
+    """
 
     def __init__(self, observer: Observer, cloud: Cloud) -> None:
         self._observer = observer
         self._cloud = cloud
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="cloud-notices", daemon=True)
-        self.start: Callable[[], None] = self._thread.start
+        self._some = threading.Event()
+        self._lock = threading.Lock()
+        self._waiting: dict[ChangeNotice, None] = {}
+        self._threads = [
+            threading.Thread(target=self._follow, name="cloud-notices", daemon=True),
+            threading.Thread(target=self._look, name="noticed-things", daemon=True),
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(timeout=STOP_S)
+        self._some.set()
+        for thread in self._threads:
+            thread.join(timeout=STOP_S)
 
     def _follow(self) -> None:
         while not self._stop.is_set():
             try:
                 for notice in self._cloud.watch(self._stop.is_set):
-                    self._observer.notice([notice])
+                    self._add(notice)
                 return
             except Exception:
                 LOG.exception("the stream of notices broke; it is opened again")
                 self._stop.wait(REOPEN_S)
+
+    def _add(self, notice: ChangeNotice) -> None:
+        with self._lock:
+            self._waiting[notice] = None
+            if len(self._waiting) > NOTICES_MAX:
+                del self._waiting[next(iter(self._waiting))]
+        self._some.set()
+
+    def _look(self) -> None:
+        while not self._stop.is_set():
+            self._some.wait()
+            self._stop.wait(GATHER_S)
+            self._some.clear()
+            with self._lock:
+                seen, self._waiting = self._waiting, {}
+            try:
+                self._observer.notice(seen)
+            except Exception:
+                LOG.exception("%d notices are lost; their things are seen at the next look", len(seen))

@@ -1,0 +1,251 @@
+"""Change notices from the notifications that OpenStack's services send over their message bus.
+
+A notice is only a hint where to look (invariant 1, CONTRIBUTING.md): whatever is lost here is found by the next look.
+"""
+
+import logging
+import queue
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from homeostat.clouds.port import ChangeNotice
+
+if TYPE_CHECKING:
+    import oslo_messaging
+
+LOG = logging.getLogger(__name__)
+POOL = "homeostat"
+TOPICS = (
+    "nova/versioned_notifications",
+    "nova/notifications",
+    "neutron/notifications",
+    "openstack/notifications",
+    "cinder/notifications",
+    "octavia/notifications",
+)
+"""`EXCHANGE/TOPIC` of each service; Cinder's exchange is `openstack` unless its operator names another."""
+WAITING_MAX = 10_000
+"""Notices that wait to be read; then the oldest is dropped."""
+ASKED_S = 0.5
+"""Seconds between two questions whether to stop."""
+AGAIN_S = 30.0
+"""Seconds until a listener that could not start is started again."""
+NEWS = re.compile(r"(?!.*\.(start|exists)$)")
+"""Event types that tell of a change; `exists` is only counted, and after `start` comes an `end` or an `error`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The notifications about things of one kind.
+
+    Attributes:
+        prefix: How their event types begin.
+        kind: Kind of the thing.
+        paths: Where the payload has its handle: fields with `/` between; the first path that leads to one counts.
+    """
+
+    prefix: str
+    kind: str
+    paths: tuple[str, ...]
+
+    def handle_in(self, payload: Mapping[str, Any]) -> str:
+        """Return the handle in a payload; "" if it has none."""
+        return next(filter(None, (_at(payload, path) for path in self.paths)), "")
+
+
+def _networking(word: str, kind: str = "") -> Event:
+    return Event(f"{word}.", kind or word, (f"{word}/id", f"{word}_id", "id"))
+
+
+EVENTS = (
+    Event("instance.", "server", ("nova_object.data/uuid",)),
+    Event("compute.instance.", "server", ("instance_id",)),
+    Event("server_group.", "server_group", ("nova_object.data/uuid",)),
+    Event("servergroup.", "server_group", ("server_group_id",)),
+    Event("keypair.", "keypair", ("nova_object.data/name", "key_name")),
+    Event("router.interface.", "port", ("router_interface/port_id",)),
+    _networking("network"),
+    _networking("subnet"),
+    _networking("port"),
+    _networking("router"),
+    _networking("floatingip", "floating_ip"),
+    _networking("security_group"),
+    _networking("security_group_rule"),
+    _networking("subnetpool"),
+    _networking("address_scope"),
+    _networking("trunk"),
+    Event("volume.", "volume", ("volume_id",)),
+    Event("snapshot.", "volume_snapshot", ("snapshot_id",)),
+    Event("octavia.loadbalancer.", "load_balancer", ("loadbalancer_id", "id")),
+)
+"""The first row whose prefix fits counts."""
+
+
+def notice_of(event_type: str, payload: Any) -> ChangeNotice | None:
+    """Return what a notification says about a thing; None if it tells of no change of one."""
+    if not isinstance(payload, Mapping) or NEWS.match(event_type) is None:
+        return None
+    event = next((each for each in EVENTS if event_type.startswith(each.prefix)), None)
+    handle = event.handle_in(payload) if event is not None else ""
+    return ChangeNotice(event.kind, handle) if event is not None and handle else None
+
+
+def _at(payload: Any, path: str) -> str:
+    for name in path.split("/"):
+        payload = payload.get(name) if isinstance(payload, Mapping) else None
+    return payload if isinstance(payload, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationConfig:
+    """Where notifications come from.
+
+    Attributes:
+        urls: Transport URLs of oslo.messaging, with passwords; its options follow after `?`.
+        topics: `EXCHANGE/TOPIC` of the services.
+        pool: Name of the queue that all processes of one service share, so that each notification reaches one of them;
+            other listeners keep their own copies.
+    """
+
+    urls: tuple[str, ...] = ()
+    topics: tuple[str, ...] = TOPICS
+    pool: str = POOL
+
+
+class Notifications:
+    """The notifications of all message buses, as change notices. Safe to share between threads."""
+
+    def __init__(self, config: NotificationConfig) -> None:
+        """Take the settings; nothing is connected before `watch`."""
+        self._config = config
+        self._notices: queue.Queue[ChangeNotice] = queue.Queue(WAITING_MAX)
+        self._stopped = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._follow, args=(url,), name="notifications", daemon=True) for url in config.urls
+        ]
+        self._lock = threading.Lock()
+        self._started = False
+        self.connected = threading.Event()
+        """Set once some message bus has answered."""
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
+        """Yield change notices of all projects until `stop()` is true; end at once where no message bus is known."""
+        if not self._threads:
+            return
+        self._start()
+        while not stop():
+            try:
+                yield self._notices.get(timeout=ASKED_S)
+            except queue.Empty:
+                continue
+
+    def close(self) -> None:
+        """End the listeners; does not wait for those that still try to connect."""
+        self._stopped.set()
+
+    def heard(self, event_type: str, payload: Any) -> None:
+        """Take a notification; where too many wait, the oldest is dropped."""
+        notice = notice_of(event_type, payload)
+        while notice is not None:
+            try:
+                self._notices.put_nowait(notice)
+                return
+            except queue.Full:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        try:
+            self._notices.get_nowait()
+        except queue.Empty:
+            return  # Somebody has read it meanwhile.
+
+    def _start(self) -> None:
+        with self._lock:
+            if not self._started:
+                self._started = True
+                for thread in self._threads:
+                    thread.start()
+
+    def _follow(self, url: str) -> None:
+        """Listen to one message bus until the end; threads of the library connect again by themselves."""
+        while not self._stopped.is_set():
+            try:
+                listener = self._listener(url)
+                listener.start()  # returns when the bus answers
+            except Exception as error:
+                # The library's errors quote the URL.
+                LOG.error("cannot listen to %s: %s: %s", shown(url), type(error).__name__, str(error).replace(url, ""))  # noqa: TRY400
+                self._stopped.wait(AGAIN_S)
+                continue
+            LOG.info("notifications come from %s", shown(url))
+            self.connected.set()
+            self._stopped.wait()
+            listener.stop()
+
+    def _listener(self, url: str) -> "oslo_messaging.NotificationListener":
+        _prepare_library()
+        import oslo_messaging
+        from oslo_config import cfg
+
+        options = cfg.ConfigOpts()
+        options([], project="homeostat", default_config_files=[], default_config_dirs=[])
+        places = [topic.rpartition("/") for topic in self._config.topics]
+        return oslo_messaging.get_notification_listener(
+            oslo_messaging.get_notification_transport(options, url=url),
+            [oslo_messaging.Target(exchange=exchange or None, topic=topic) for exchange, _, topic in places],
+            [_Endpoint(self.heard)],
+            executor="threading",
+            pool=self._config.pool,
+        )
+
+
+class _Endpoint:
+    """What oslo.messaging calls for a notification, by its priority."""
+
+    def __init__(self, heard: Callable[[str, Any], None]) -> None:
+        self._heard = heard
+
+    def info(self, context: Any, publisher_id: str, event_type: str, payload: Any, metadata: Any) -> None:
+        self._heard(event_type, payload)
+
+    error = warn = info
+
+
+def shown(url: str) -> str:
+    """Return a transport URL without users and passwords; such a URL may name several hosts."""
+    scheme, _, rest = url.partition("://")
+    hosts, slash, path = rest.partition("?")[0].rpartition("@")[2].partition("/")
+    return f"{scheme}://{hosts}{slash}{path}"
+
+
+class _Losses(logging.Handler):
+    """Says once that a message bus is away, and once that it is back; the library says so at every attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._away = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        back = "Reconnected" in str(record.msg)
+        if back and self._away:
+            LOG.info("notifications arrive again")
+        elif record.levelno >= logging.ERROR and not self._away:
+            LOG.warning("notifications do not arrive, changes are found at the next look: %s", record.getMessage())
+        self._away = not back and (self._away or record.levelno >= logging.ERROR)
+
+
+_LIBRARY = logging.getLogger("oslo.messaging")
+
+
+def _prepare_library() -> None:
+    """Make the library quiet: it loads eventlet, with a warning and two lines in the log, but patches nothing."""
+    logging.getLogger("oslo_service").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", "(?s).*Eventlet is deprecated")
+    if not any(isinstance(each, _Losses) for each in _LIBRARY.handlers):
+        _LIBRARY.addHandler(_Losses())
+        _LIBRARY.propagate = False
+        _LIBRARY.setLevel(logging.INFO)
