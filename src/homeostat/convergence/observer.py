@@ -188,10 +188,10 @@ class Observer:
             by_kind[notice.kind].add(notice.handle)
         if not by_kind:
             return
-        names = of_kind(by_kind)
+        names = [name for each in of_kind(by_kind).values() for name in each]
         with self._db.read() as tx:
             # One query for all kinds; different clouds may use one handle for different things.
-            found = observations.by_handle(tx, sorted(set().union(*by_kind.values())), sum(names.values(), []))
+            found = observations.by_handle(tx, sorted(set().union(*by_kind.values())), names)
         self.look([thing for thing in found if thing.handle in by_kind[type_of(thing.type).kind]])
 
     def look(self, watched: Sequence[WatchedThing]) -> dict[Shard, str]:

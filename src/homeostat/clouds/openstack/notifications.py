@@ -176,9 +176,9 @@ class Notifications:
             try:
                 listener = self._listener(url)
                 listener.start()  # returns when the bus answers
-            except Exception as error:
-                # The library's errors quote the URL.
-                LOG.error("cannot listen to %s: %s: %s", shown(url), type(error).__name__, str(error).replace(url, ""))  # noqa: TRY400
+            except Exception as error:  # noqa: BLE001 - whatever it is, it may quote the URL with its password
+                words = str(error).replace(url, shown(url))
+                LOG.error("cannot listen to %s: %s: %s", shown(url), type(error).__name__, words)
                 self._stopped.wait(AGAIN_S)
                 continue
             LOG.info("notifications come from %s", shown(url))

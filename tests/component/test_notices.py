@@ -1,0 +1,104 @@
+"""Streams of change notices: many are looked at together, and those about things of others cost next to nothing."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import cast
+
+import pytest
+
+from homeostat.clouds.port import ChangeNotice, Cloud
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence import observer as observers
+from homeostat.convergence.observer import CloudNotices, Observer
+from homeostat.model.observed import Observation
+from tests.component.running import Service, server
+from tests.waiting import until
+
+FLOOD = 5000
+
+
+class Stream:
+    """A cloud of which only the notices are used."""
+
+    def __init__(self, notices: list[ChangeNotice]) -> None:
+        self.notices = notices
+        self.breaks = 0
+
+    def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
+        while not stop() and self.notices:
+            yield self.notices.pop(0)
+            if self.breaks:
+                self.breaks -= 1
+                raise ConnectionError("the bus is away")
+
+
+class Looks:
+    """An observer that counts."""
+
+    def __init__(self, observer: Observer | None = None) -> None:
+        self.batches: list[list[ChangeNotice]] = []
+        self._observer = observer
+
+    def notice(self, seen: Iterable[ChangeNotice]) -> None:
+        self.batches.append(list(seen))
+        if self._observer is not None:
+            self._observer.notice(seen)
+
+    @property
+    def seen(self) -> list[ChangeNotice]:
+        return [each for batch in self.batches for each in batch]
+
+
+def follow(looks: Looks, stream: Stream) -> CloudNotices:
+    followed = CloudNotices(cast(Observer, looks), cast(Cloud, stream))
+    followed.start()
+    return followed
+
+
+@pytest.mark.shows("CV7")
+def test_a_flood_about_things_of_others_costs_few_looks_and_no_call_of_the_cloud(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service = Service()
+    service.create({"a": server()})
+    service.rest()
+    service.cloud.change(service.servers()[0], status="stopped")
+    ours = ChangeNotice("server", service.servers()[0])
+    calls: list[Sequence[str]] = []
+    observe = SimulatedCloud.observe
+
+    def counted(cloud: SimulatedCloud, kind: str, handles: Sequence[str]) -> list[Observation]:
+        calls.append(handles)
+        return observe(cloud, kind, handles)
+
+    monkeypatch.setattr(SimulatedCloud, "observe", counted)
+    looks = Looks(service.observer)
+    strangers = [ChangeNotice("server" if n % 2 else "no such kind", f"other-{n}") for n in range(FLOOD)]
+    followed = follow(looks, Stream([*strangers, ours, *strangers]))
+    until(lambda: ours in looks.seen and service.board.job_count)
+    followed.stop()
+    assert calls == [[ours.handle]]
+    assert len(looks.batches) <= FLOOD / 100
+
+
+def test_the_same_notice_is_looked_at_once_and_a_broken_stream_is_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(observers, "REOPEN_S", 0.01)
+    monkeypatch.setattr(observers, "GATHER_S", 0.5)
+    first, second = ChangeNotice("server", "1"), ChangeNotice("server", "2")
+    stream, looks = Stream([first, first, second, first]), Looks()
+    stream.breaks = 1
+    followed = follow(looks, stream)
+    until(lambda: len(looks.seen) == 2)
+    followed.stop()
+    assert sorted(each.handle for each in looks.seen) == ["1", "2"]
+
+
+def test_where_too_many_wait_the_oldest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observers, "NOTICES_MAX", 3)
+    monkeypatch.setattr(observers, "GATHER_S", 0.5)
+    looks = Looks()
+    followed = follow(looks, Stream([ChangeNotice("server", str(n)) for n in range(5)]))
+    until(lambda: looks.seen)
+    followed.stop()
+    assert [each.handle for each in looks.seen] == ["2", "3", "4"]
