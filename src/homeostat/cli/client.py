@@ -9,6 +9,7 @@ import httpx
 
 from homeostat.cli.errors import Fault, Unreachable
 from homeostat.cli.settings import ClientSettings
+from homeostat.clouds.tls import verifying
 
 Wire = dict[str, Any]
 NESTED_DEPTH_MAX = 1000
@@ -31,6 +32,7 @@ class Client:
             auth=(settings.user, settings.password) if settings.user else None,
             follow_redirects=True,
             timeout=_TIMEOUT_S,
+            verify=verifying(),
         )
 
     def __enter__(self) -> "Client":

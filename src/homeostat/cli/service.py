@@ -15,6 +15,7 @@ from homeostat.cli.errors import Problem, Unreachable
 from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state_directory import Service, State
 from homeostat.cli.supervisor import Run, Supervisor
+from homeostat.clouds.tls import verifying
 
 LOG = logging.getLogger(__name__)
 START_S = 60.0
@@ -118,7 +119,7 @@ def start_for_client(settings: ServiceSettings) -> Service:
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/healthcheck", timeout=5.0).is_success
+        return httpx.get(f"{url}/healthcheck", timeout=5.0, verify=verifying()).is_success
     except httpx.TransportError:
         return False
 

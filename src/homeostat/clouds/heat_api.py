@@ -16,6 +16,7 @@ import httpx
 from homeostat.clouds.credentials import Credentials
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.clouds.regions import OWN, Region
+from homeostat.clouds.tls import verifying
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence
 
@@ -72,7 +73,7 @@ class Regions:
         if own and OWN in self.by_name:
             self.by_name.setdefault(own, self.by_name[OWN])
         self.monotonic = monotonic
-        self._http = httpx.Client(timeout=REQUEST_S)
+        self._http = httpx.Client(timeout=REQUEST_S, verify=verifying())
         self._projects: dict[str, RemoteStacks] = {}
 
     def of(self, project: str) -> "RemoteStacks":
