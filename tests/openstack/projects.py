@@ -13,8 +13,7 @@ from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 from openstack.exceptions import SDKException
 
-from tests.openstack.running import REQUEST_S, OpenStack
-from tests.waiting import until
+from tests.openstack.running import REQUEST_S, OpenStack, eventually
 
 _NUMBERS = itertools.count()
 COMPUTE = {"instances": 100, "cores": 200, "ram": 200_000, "key_pairs": 100, "server_groups": 20}
@@ -88,7 +87,7 @@ def remove(project: Project) -> None:
             return not found
 
         try:
-            until(is_empty, "a project to be empty")
+            eventually(is_empty, "a project to be empty")
         except AssertionError as error:
             raise AssertionError(f"{project.name} still has {', '.join(found)}") from error
     with contextlib.closing(project.cloud.admin()) as admin:

@@ -5,11 +5,12 @@ import json
 import os
 import signal
 import subprocess
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from openstack.config import OpenStackConfig
 from openstack.connection import Connection
@@ -19,6 +20,13 @@ from tests.openstack.cloud.cloud import Cloud, open_cloud, working
 from tests.waiting import until
 
 REQUEST_S = 120.0
+ASK_S = 0.2
+Found = TypeVar("Found")
+
+
+def eventually(ask: Callable[[], Found | None], what: str) -> Found:
+    """Wait as `until` does, without keeping the services busy with questions."""
+    return until(ask, what, rest=lambda _: time.sleep(ASK_S))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from openstack.connection import Connection
 from openstack.exceptions import SDKException
 
 from tests.openstack.projects import Project
-from tests.openstack.running import OpenStack
-from tests.waiting import until
+from tests.openstack.running import OpenStack, eventually
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def create_server(user: Connection, name: str, **nic: str) -> Server:
     flavor = compute.find_flavor("m1.tiny", ignore_missing=False)
     image = user.image.find_image("mini", ignore_missing=False)
     made = compute.create_server(name=name, flavor_id=flavor.id, image_id=image.id, networks=[nic])
-    until(lambda: compute.get_server(made).status == "ACTIVE", f"{name} to be ACTIVE")
+    eventually(lambda: compute.get_server(made).status == "ACTIVE", f"{name} to be ACTIVE")
     return compute.get_server(made)
 
 
@@ -55,11 +54,11 @@ def test_a_server_has_the_port_it_was_given(user: Connection, server: Server) ->
 def test_a_server_has_a_volume(user: Connection, server: Server) -> None:
     volumes = user.block_storage
     volume = volumes.create_volume(size=1, name="volume").id
-    until(lambda: volumes.get_volume(volume).status == "available", "the volume")
+    eventually(lambda: volumes.get_volume(volume).status == "available", "the volume")
     user.compute.create_volume_attachment(server, volume=volume)
-    until(lambda: volumes.get_volume(volume).status == "in-use", "the volume to be attached")
+    eventually(lambda: volumes.get_volume(volume).status == "in-use", "the volume to be attached")
     user.compute.delete_volume_attachment(server, volume)
-    until(lambda: volumes.get_volume(volume).status == "available", "the volume to be detached")
+    eventually(lambda: volumes.get_volume(volume).status == "available", "the volume to be detached")
 
 
 def test_what_is_done_may_not_be_answered(openstack_cloud: OpenStack, user: Connection) -> None:
@@ -83,27 +82,27 @@ def test_a_driver_fails_for_whom_it_is_told(openstack_cloud: OpenStack, user: Co
     with openstack_cloud.fault("volume", op="create_volume", name="^bad$", error="disk full"):
         made = {name: volumes.create_volume(size=1, name=name).id for name in ("bad", "good")}
         for name, status in (("bad", "error"), ("good", "available")):
-            until(lambda: volumes.get_volume(made[name]).status == status, f"{name} to be {status}")  # noqa: B023
+            eventually(lambda: volumes.get_volume(made[name]).status == status, f"{name} to be {status}")  # noqa: B023
 
 
 def test_nova_hears_when_a_guest_stops_or_is_gone(openstack_cloud: OpenStack, user: Connection, network: str) -> None:
     compute = user.compute
     made = create_server(user, "fragile", uuid=network)
     openstack_cloud.vm("crash", made.id)
-    until(lambda: compute.get_server(made).status == "SHUTOFF", "the server to be SHUTOFF")
+    eventually(lambda: compute.get_server(made).status == "SHUTOFF", "the server to be SHUTOFF")
     compute.start_server(made)
-    until(lambda: compute.get_server(made).status == "ACTIVE", "the server to run again")
+    eventually(lambda: compute.get_server(made).status == "ACTIVE", "the server to run again")
     openstack_cloud.vm("gone", made.id)
-    until(lambda: compute.get_server(made).power_state != 1, "Nova to miss the guest")
+    eventually(lambda: compute.get_server(made).power_state != 1, "Nova to miss the guest")
 
 
 def test_a_notification_arrives(openstack_cloud: OpenStack, user: Connection, server: Server) -> None:
     with openstack_cloud.notifications() as heard:
         user.compute.pause_server(server)
         wanted = {"instance.pause.end", "compute.instance.pause.end"}
-        until(lambda: wanted <= set(heard.of_server(server.id)), "notifications of both formats")
+        eventually(lambda: wanted <= set(heard.of_server(server.id)), "notifications of both formats")
     user.compute.unpause_server(server)
-    until(lambda: user.compute.get_server(server).status == "ACTIVE", "the server to run again")
+    eventually(lambda: user.compute.get_server(server).status == "ACTIVE", "the server to run again")
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL], ids=lambda by: by.name)
@@ -111,7 +110,7 @@ def test_processes_stop_and_start(
     openstack_cloud: OpenStack, user: Connection, network: str, by: signal.Signals
 ) -> None:
     with openstack_cloud.stopped("glance-api", by):
-        until(lambda: not answers(user), "Glance to be away")
+        eventually(lambda: not answers(user), "Glance to be away")
     assert answers(user)
     with openstack_cloud.stopped("nova-compute1", by):
         pass
@@ -138,7 +137,7 @@ def test_members_are_as_they_are_said_to_be(openstack_cloud: OpenStack, user: Co
     balancer = balancers.create_load_balancer(name="lb", vip_network_id=network)
 
     def settle() -> None:
-        until(lambda: balancers.get_load_balancer(balancer).provisioning_status == "ACTIVE", "the load balancer")
+        eventually(lambda: balancers.get_load_balancer(balancer).provisioning_status == "ACTIVE", "the load balancer")
 
     settle()
     listener = balancers.create_listener(name="lb", load_balancer_id=balancer.id, protocol="HTTP", protocol_port=80)
@@ -151,4 +150,4 @@ def test_members_are_as_they_are_said_to_be(openstack_cloud: OpenStack, user: Co
     settle()
     for said, status in (("up", "ONLINE"), ("down", "ERROR"), ("up", "ONLINE")):
         openstack_cloud.member(said, member.id)
-        until(lambda: balancers.get_member(member, pool).operating_status == status, status)  # noqa: B023
+        eventually(lambda: balancers.get_member(member, pool).operating_status == status, status)  # noqa: B023

@@ -1,6 +1,7 @@
 """Writing what the services, and their clients, read."""
 
 import json
+import shutil
 from collections.abc import Sequence
 
 from tests.openstack.cloud.files import write_ini
@@ -41,6 +42,8 @@ def _write_entry_points(site: Site, services: Sequence[Service]) -> None:
     """By which the services find our plug-ins, as if those were installed."""
     info = site.run("lib", "minios-1.0.dist-info")
     info.mkdir(parents=True, exist_ok=True)
+    # stevedore takes two states of this within two minutes for the same.
+    shutil.rmtree(site.run("home", ".cache", "python-entrypoints"), ignore_errors=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: minios\nVersion: 1.0\n")
     groups = {group: {"minios": plugin} for each in services for group, plugin in each.plugins.items()}
     write_ini(info / "entry_points.txt", groups)

@@ -9,9 +9,11 @@ def stat(pid: int | str) -> tuple[int, str] | None:
     """Process group and start time. None: it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        # The first thread may be a zombie while others, which go on dying, still hold a port.
+        has_ended = fields[0] == "Z" and len(os.listdir(f"/proc/{pid}/task")) == 1
     except OSError:
         return None
-    return None if fields[0] == "Z" else (int(fields[2]), fields[19])
+    return None if has_ended else (int(fields[2]), fields[19])
 
 
 def groups() -> set[int]:
