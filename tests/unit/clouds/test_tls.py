@@ -93,7 +93,7 @@ def test_without_tls_nothing_is_loaded() -> None:
     assert not loaded()
 
 
-def test_a_peer_that_nobody_vouches_for_is_refused(certificate: Path) -> None:
+def test_a_peer_of_an_unknown_authority_is_refused(certificate: Path) -> None:
     with serving(certificate) as port, pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         get(f"https://{NAME}:{port}/")
 
@@ -116,6 +116,6 @@ def test_a_known_peer_is_accepted_under_its_name_alone(certificate: Path, monkey
     assert loaded()
 
 
-def test_a_context_without_authorities_accepts_nobody() -> None:
+def test_the_context_itself_trusts_no_authority() -> None:
     bare = tls.verifying()
     assert (bare.verify_mode, bare.check_hostname, bare.get_ca_certs()) == (ssl.CERT_REQUIRED, True, [])
