@@ -93,6 +93,14 @@ def _add_openstack(command: ArgumentParser) -> None:
         "queue on the message bus; two services on one bus need different ones",
         metavar="NAME",
     )
+    add_option(
+        command,
+        "os-requests-per-second",
+        "",
+        "requests a second that all processes together send to each of OpenStack's services, and how many at once; "
+        "with their types for some of them, as in compute=20,network=50:100 (default: no limit)",
+        metavar="[SERVICE=]RATE[:BURST],...",
+    )
 
 
 def _add_listening(command: ArgumentParser) -> None:

@@ -51,6 +51,8 @@ class ServiceSettings:
     """`EXCHANGE/TOPIC` of their notifications; empty for the usual ones."""
     os_notification_pool: str = "homeostat"
     """Queue that the processes of this service share."""
+    os_requests_per_second: str = ""
+    """`RATE[:BURST]` for each of OpenStack's services, `SERVICE=RATE[:BURST],…`, or both; empty for no limit."""
     host: str = "127.0.0.1"
     port: int = PORT
     """0 for any free one."""
@@ -135,6 +137,7 @@ class ServiceSettings:
             os_notifications=tuple(arguments.os_notifications),
             os_notification_topics=tuple(arguments.os_notification_topic),
             os_notification_pool=arguments.os_notification_pool,
+            os_requests_per_second=arguments.os_requests_per_second,
             host=arguments.host,
             port=arguments.port,
             access=arguments.access,
@@ -298,6 +301,7 @@ class ServiceSettings:
             "HOMEOSTAT_OS_NOTIFICATIONS": " ".join(self.os_notifications),
             "HOMEOSTAT_OS_NOTIFICATION_TOPIC": " ".join(self.os_notification_topics),
             "HOMEOSTAT_OS_NOTIFICATION_POOL": self.os_notification_pool,
+            "HOMEOSTAT_OS_REQUESTS_PER_SECOND": self.os_requests_per_second,
             "HOMEOSTAT_HOST": self.host,
             "HOMEOSTAT_PORT": str(self.port),
             "HOMEOSTAT_ACCESS": self.access,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.openstack import OpenStack
+    from homeostat.clouds.openstack.budget import Budget
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Cloud, Clouds
     from homeostat.clouds.simulated import SimulatedCloud
@@ -105,7 +106,32 @@ def openstack(settings: ServiceSettings, db: "Database") -> "OpenStack":
             settings.os_notifications, settings.os_notification_topics or TOPICS, settings.os_notification_pool
         )
     )
-    return OpenStack(config, connections, credentials, watch=notifications.watch)
+    return OpenStack(config, connections, credentials, request_budget(settings, db), notifications)
+
+
+def request_budget(settings: ServiceSettings, db: "Database") -> "Budget":
+    """Return the limits of requests to OpenStack's services.
+
+    Raises:
+        Usage: They are not written as they should be, or name an unknown service.
+    """
+    from os_service_types import ServiceTypes
+
+    from homeostat.clouds.openstack.budget import Budget, read_limits
+    from homeostat.store.operation.request_turns import RequestTurns
+
+    known = ServiceTypes()
+    try:
+        limits = read_limits(settings.os_requests_per_second)
+    except ValueError as error:
+        raise Usage(f"--os-requests-per-second {settings.os_requests_per_second}: {error}") from error
+    unknown = [each for each in limits if each and not known.is_official(each)]
+    if unknown:
+        raise Usage(
+            f"--os-requests-per-second: OpenStack has no service type {', '.join(unknown)}; write compute, network, "
+            "block-storage, load-balancer, …, as `openstack catalog list` shows them"
+        )
+    return Budget(limits, RequestTurns(db))
 
 
 def private_paths(settings: ServiceSettings) -> "list[Path]":

@@ -6,11 +6,14 @@ The first rule that fits counts; a rule of one service precedes the general ones
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Any
 
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
+WAITS = frozenset({413, 429, 503})
+"""Status codes with which a service may say when to ask again."""
 READS = frozenset({"GET", "HEAD"})
 MESSAGE_MAX = 1000
 """Characters of a service's own words that go into an error."""
@@ -135,7 +138,7 @@ def error_of(
         case Meaning.UNAUTHENTICATED:
             return Unauthenticated(message)
         case Meaning.TRANSIENT:
-            return Transient(message, _seconds(headers.get("Retry-After", "")))
+            return Transient(message, retry_after_s(code, headers) or None)
         case Meaning.UNCERTAIN:
             return Uncertain(message)
         case Meaning.TERMINAL:
@@ -151,5 +154,18 @@ def words_of(body: Any) -> str:
     return next(filter(None, (words_of(each) for each in nested if isinstance(each, Mapping))), "")
 
 
-def _seconds(text: str) -> float | None:
-    return float(text) if text.isdigit() else None
+def retry_after_s(code: int, headers: Mapping[str, str]) -> float:
+    """Return the seconds for which a service asks not to be asked again; 0 where it does not.
+
+    A service that is overloaded, or limits requests, says so in `Retry-After`, as seconds or as a date.
+    """
+    said = headers.get("Retry-After", "").strip()
+    if code not in WAITS or not said:
+        return 0.0
+    if said.isdigit():
+        return float(said)
+    try:
+        until, now = (parsedate_to_datetime(each) for each in (said, headers.get("Date", "")))
+        return max((until - now).total_seconds(), 0.0)
+    except (TypeError, ValueError):
+        return 0.0

@@ -1,18 +1,17 @@
 """The OpenStack of all projects."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from homeostat.clouds.credentials import Credentials
+from homeostat.clouds.openstack.budget import Budget
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.config import OpenStackConfig
 from homeostat.clouds.openstack.connections import Connections
+from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications
 from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
-from homeostat.clouds.openstack.service import Budget, Service, Unlimited
-from homeostat.clouds.port import ChangeNotice
-
-Watch = Callable[[Callable[[], bool]], Iterator[ChangeNotice]]
+from homeostat.clouds.openstack.service import Service
 
 
 class OpenStack(OpenStackCloud):
@@ -24,7 +23,7 @@ class OpenStack(OpenStackCloud):
         connections: Connections,
         credentials: Credentials | None = None,
         budget: Budget | None = None,
-        watch: Watch = lambda stop: iter(()),
+        notifications: Notifications | None = None,
     ) -> None:
         """Take the parts.
 
@@ -32,16 +31,17 @@ class OpenStack(OpenStackCloud):
             config: Settings.
             connections: Connections to the services.
             credentials: Tokens of the owners of stacks; None where one login is used for all projects.
-            budget: Limit of requests that all workers keep together; None for no limit.
-            watch: Yields change notices of all projects.
+            budget: Limits of requests that all workers keep together; None for no limit.
+            notifications: Change notices of all projects; None for none.
         """
         self._connections = connections
         self._credentials = credentials
-        self._budget = budget or Unlimited()
+        self._budget = budget or Budget()
+        self._notifications = notifications or Notifications(NotificationConfig())
         self._threads = ThreadPoolExecutor(config.connections, thread_name_prefix="openstack")
         self._lock = threading.Lock()
         self._projects: dict[str, OpenStackCloud] = {}
-        super().__init__(COLLECTIONS, self._services(""), self._threads, watch)
+        super().__init__(COLLECTIONS, self._services(""), self._threads, self._notifications.watch)
 
     def of(self, project: str) -> OpenStackCloud:
         """Return the cloud as one project sees it."""
@@ -73,5 +73,6 @@ class OpenStack(OpenStackCloud):
 
     def close(self) -> None:
         """Close the connections and end the threads; things remain."""
+        self._notifications.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._connections.close()

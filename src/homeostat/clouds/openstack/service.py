@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import requests
@@ -10,7 +10,8 @@ import urllib3
 from keystoneauth1 import adapter, discover, exceptions
 
 from homeostat.clouds.credentials import Credentials
-from homeostat.clouds.openstack.answers import READS, Unauthenticated, error_of
+from homeostat.clouds.openstack.answers import READS, Unauthenticated, error_of, retry_after_s
+from homeostat.clouds.openstack.budget import Budget
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 LOG = logging.getLogger(__name__)
@@ -25,24 +26,6 @@ NOT_SENT = (
     urllib3.exceptions.ConnectTimeoutError,
 )
 """Errors after which no request can have reached the service."""
-
-
-class Budget(Protocol):
-    """Requests that all workers together may send to a service."""
-
-    def take(self, service: str) -> None:
-        """Wait for the turn of one request.
-
-        Raises:
-            Transient: The turn is too far away to be waited for.
-        """
-
-
-class Unlimited:
-    """No budget."""
-
-    def take(self, service: str) -> None:
-        """Return at once."""
 
 
 class Service:
@@ -161,8 +144,8 @@ class Service:
             self._proxy().session.invalidate()
 
     def _attempt(self, method: str, path: str, of: str, **more: Any) -> requests.Response:
-        self._budget.take(self.type)
         looks = method in READS
+        self._budget.take(self.type, looks)
         if self._credentials is not None and of:
             more["headers"] = {**more.get("headers", {}), "X-Auth-Token": self._credentials.token(self._project, of)}
             more["authenticated"] = False
@@ -188,6 +171,7 @@ class Service:
             message = f"{self.type} gave no answer: {error}"
             raise (Transient(message) if looks or _not_sent(error) else Uncertain(message)) from error
         if not answer.ok:
+            self._budget.pause(self.type, retry_after_s(answer.status_code, answer.headers))
             raise error_of(
                 self.type, method, answer.status_code, _json(answer), answer.headers, str(answer.reason or "")
             )

@@ -17,7 +17,7 @@ from homeostat.store.schema.cells import (
     without_nul,
 )
 from homeostat.store.schema.events import event, event_sink
-from homeostat.store.schema.records import record, signal, trust, worker
+from homeostat.store.schema.records import record, request_turn, signal, trust, worker
 from homeostat.store.schema.resources import (
     orphan,
     resource,
@@ -43,6 +43,7 @@ __all__ = [
     "metadata",
     "orphan",
     "record",
+    "request_turn",
     "resource",
     "resource_observed",
     "resource_properties_observed",

@@ -82,3 +82,12 @@ worker = Table(
     Column("seen_at", Double, nullable=False),
 )
 """The register of workers; see `operation.workers`. One that has not been seen for some seconds counts as dead."""
+
+request_turn = Table(
+    "request_turn",
+    metadata,
+    Column("service", Text, primary_key=True),
+    Column("free_at", Double, nullable=False),
+)
+"""Services whose requests are limited: when the first turn is that no process has taken; see `operation.request_turns`.
+"""

@@ -1,0 +1,169 @@
+"""How many requests a second may be sent to a service: one limit for all processes of this service together.
+
+A process takes several turns at once, a fifth of a second's at most, so that a limit of any size costs about five short
+transactions a second in all, and nothing while no request is sent.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from homeostat.model.errors import Transient
+from homeostat.model.rates import Rate, read_rate
+
+SLICE_S = 0.2
+"""Seconds of turns that are taken ahead at most, and for which a turn that has come stays good."""
+LOOK_WAITS_S = 2.0
+"""Seconds that a request which changes nothing waits for its turn."""
+CHANGE_WAITS_S = 5.0
+"""Seconds that another one waits: users, and what is ill, wait for it."""
+PAUSE_MAX_S = 300.0
+"""Longest pause that a service can ask for."""
+
+
+class Turns(Protocol):
+    """Turns that all processes share."""
+
+    def take(self, service: str, rate: Rate, wanted: int, within_s: float) -> tuple[list[float], float]:
+        """Take the next turns of a service.
+
+        Args:
+            service: Type of the service.
+            rate: Its limit.
+            wanted: How many turns, at most.
+            within_s: Turns that are further away are not taken.
+
+        Returns:
+            The seconds until each turn, and until the first that is still free.
+
+        Raises:
+            Transient: They cannot be taken now.
+        """
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """What one process has of the turns of a service. Times are of its monotonic clock.
+
+    Attributes:
+        turns: When each turn comes that was taken ahead.
+        waiting: Threads that wait for one.
+        taken_at: When turns were taken last.
+        taken: How many.
+        paused_until: The service has asked for a pause.
+    """
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    turns: deque[float] = field(default_factory=deque)
+    waiting: int = 0
+    taken_at: float = 0.0
+    taken: int = 0
+    paused_until: float = 0.0
+
+
+class Budget:
+    """The requests that may be sent. Safe to share between threads."""
+
+    def __init__(
+        self,
+        limits: Mapping[str, Rate] | None = None,
+        turns: Turns | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the limits.
+
+        Args:
+            limits: Type of a service -> its limit; "" -> that of each other one. None for no limits.
+            turns: Turns that all processes share; needed where there are limits.
+            monotonic: Clock of this process.
+            sleep: Lets time pass.
+        """
+        self._limits = limits or {}
+        self._turns = turns
+        self._monotonic = monotonic
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._ahead: dict[str, _Ahead] = {}
+
+    def take(self, service: str, looks: bool = False) -> None:
+        """Wait for the turn of one request.
+
+        Args:
+            service: Type of the service.
+            looks: The request changes nothing.
+
+        Raises:
+            Transient: The turn is too far away to be waited for.
+        """
+        ahead = self._of(service)
+        waits_s = LOOK_WAITS_S if looks else CHANGE_WAITS_S
+        pause_s = ahead.paused_until - self._monotonic()
+        if pause_s > waits_s:
+            raise Transient(f"{service} has asked for a pause of {pause_s:.0f} s", pause_s)
+        rate = self._limits.get(service) or self._limits.get("")
+        turn_s = self._turn_s(service, ahead, rate, waits_s) if rate is not None else 0.0
+        if max(pause_s, turn_s) > 0:
+            self._sleep(max(pause_s, turn_s))
+
+    def pause(self, service: str, seconds: float) -> None:
+        """Send nothing to a service for some seconds, since it has asked for that."""
+        ahead = self._of(service)
+        ahead.paused_until = max(ahead.paused_until, self._monotonic() + min(seconds, PAUSE_MAX_S))
+
+    def _of(self, service: str) -> _Ahead:
+        with self._lock:
+            return self._ahead.setdefault(service, _Ahead())
+
+    def _turn_s(self, service: str, ahead: _Ahead, rate: Rate, waits_s: float) -> float:
+        """Return the seconds until a turn that is now the caller's.
+
+        Raises:
+            Transient: There is none that is near enough.
+        """
+        with self._lock:
+            ahead.waiting += 1
+        try:
+            with ahead.lock:
+                now = self._monotonic()
+                while ahead.turns and ahead.turns[0] < now - SLICE_S:
+                    ahead.turns.popleft()
+                if not ahead.turns:
+                    self._take_ahead(service, ahead, rate, waits_s)
+                return ahead.turns.popleft() - self._monotonic()
+        finally:
+            with self._lock:
+                ahead.waiting -= 1
+
+    def _take_ahead(self, service: str, ahead: _Ahead, rate: Rate, waits_s: float) -> None:
+        """Take a turn for each thread that waits, or more where the last ones were used up soon."""
+        assert self._turns is not None
+        started = self._monotonic()
+        eager = 2 * ahead.taken if started < ahead.taken_at + 2 * SLICE_S else 0
+        wanted = max(1, ahead.waiting, min(eager, int(rate.per_s * SLICE_S)))
+        turns, free_s = self._turns.take(service, rate, wanted, waits_s)
+        ahead.taken_at, ahead.taken = self._monotonic(), len(turns)
+        if not turns:
+            raise Transient(f"{service}: the limit of {rate.per_s:g} requests a second is reached", free_s)
+        ahead.turns.extend(ahead.taken_at + each for each in turns)
+
+
+def read_limits(text: str) -> dict[str, Rate]:
+    """Read `RATE[:BURST]` for each service, or `SERVICE=RATE[:BURST],…`, or both; return none for an empty text.
+
+    Raises:
+        ValueError: The text has another form.
+    """
+    found: dict[str, Rate] = {}
+    for each in filter(None, (each.strip() for each in text.split(","))):
+        service, _, rate = each.rpartition("=")
+        limit = read_rate(rate)
+        if limit is None or service in found:
+            raise ValueError(
+                f"{each!r}: write SERVICE=RATE[:BURST], each service once, as in compute=20,network=50:100"
+            )
+        found[service] = limit
+    return found
