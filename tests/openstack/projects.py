@@ -94,6 +94,8 @@ def remove(project: Project) -> None:
         identity: Any = admin.identity
         identity.delete_user(project.user_id)
         identity.delete_project(project.id)
+        for group in admin.network.security_groups(project_id=project.id):  # the one that Neutron had made by itself
+            admin.network.delete_security_group(group)
 
 
 def _removals(project: Project, admin: Connection, user: Connection) -> Iterator[tuple[str, bool]]:
