@@ -121,7 +121,7 @@ class OpenStack:
 
     @contextlib.contextmanager
     def notifications(self) -> Iterator["Notifications"]:
-        """All that Nova tells from now on."""
+        """All events of Nova from now on."""
         site, pool = self._cloud.site, f"tests-{uuid.uuid4()}"
         with (
             site.log("listen").open("ab") as log,

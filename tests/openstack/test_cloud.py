@@ -77,7 +77,7 @@ def test_a_fault_hits_as_often_as_it_says(openstack_cloud: OpenStack, user: Conn
     assert answers == [500, 200, 200]
 
 
-def test_a_driver_fails_for_whom_it_is_told(openstack_cloud: OpenStack, user: Connection) -> None:
+def test_a_driver_fails_for_what_a_rule_names(openstack_cloud: OpenStack, user: Connection) -> None:
     volumes = user.block_storage
     with openstack_cloud.fault("volume", op="create_volume", name="^bad$", error="disk full"):
         made = {name: volumes.create_volume(size=1, name=name).id for name in ("bad", "good")}
@@ -127,8 +127,8 @@ def answers(user: Connection) -> bool:
 
 def test_a_project_sees_only_its_own(openstack_cloud: OpenStack, user: Connection, server: Server) -> None:
     assert server.id in {each.id for each in user.compute.servers()}
-    with contextlib.closing(openstack_cloud.user()) as somebody:
-        assert server.id not in {each.id for each in somebody.compute.servers()}
+    with contextlib.closing(openstack_cloud.user()) as demo:
+        assert server.id not in {each.id for each in demo.compute.servers()}
 
 
 @pytest.mark.services("octavia")

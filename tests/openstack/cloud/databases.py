@@ -77,7 +77,7 @@ def _fill_catalog(site: Site, services: Sequence[Service], processes: Processes)
 
 
 def _copy(site: Site, services: Sequence[Service]) -> Path:
-    """Its name tells what it was made with, and by which code."""
+    """Its name says what it was made with, and by which code."""
     made_with = [site.settings.port_base, site.settings.name, [each.name for each in services]]
     key = hashlib.sha256(json.dumps(made_with).encode())
     pins = [each.requirements for each in services if each.requirements is not None]

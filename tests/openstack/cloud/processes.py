@@ -35,7 +35,7 @@ class Processes:
         except (FileNotFoundError, ValueError):
             return None
         found = proc.stat(pid)
-        # The start time tells our process from a later one with its number.
+        # By the start time our process differs from a later one with its number.
         return int(pid) if found is not None and found[1] == started else None
 
     def recorded(self) -> list[str]:

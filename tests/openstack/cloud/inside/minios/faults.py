@@ -2,7 +2,7 @@
 
 Each rule has "kind" ("http", "virt", "volume", "lb" or "dns"), patterns that select what it hits, and what it does. The
 file is read again whenever it changes, so that faults come and go while the cloud runs. "times" says how often a rule
-fires in one process; its "id" tells it from others when the file changes.
+fires in one process; by its "id" it is known again when the file changes.
 """
 
 import json

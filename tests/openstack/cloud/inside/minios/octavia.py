@@ -52,7 +52,7 @@ MEMBERS = "SELECT id, pool_id, ip_address, enabled, weight FROM member"
 
 
 class MiniComputeDriver(compute.NoopComputeDriver):  # type: ignore[misc]
-    """Like the no-op driver, but tells Neutron what is attached."""
+    """Like the no-op driver, but reports to Neutron what is attached."""
 
     def attach_network_or_port(
         self, compute_id: str, network_id: str | None = None, ip_address: str | None = None, port_id: str | None = None

@@ -2,7 +2,7 @@
 
 * guests are files, $MINIOS_HYPERVISOR/HOST/UUID.json: they outlive nova-compute, and can be changed behind Nova's back;
 * pause, suspend and rescue change the power state, as on a real hypervisor;
-* a file UUID.event makes the driver tell Nova of an event, as libvirt does when a guest stops by itself;
+* a file UUID.event makes the driver emit an event, as libvirt does when a guest stops by itself;
 * faults of kind "virt" (`faults.py`) delay any operation or let it fail, such as
   {"kind": "virt", "op": "^spawn$", "name": "^bad", "error": "no luck"}.
 """
@@ -136,9 +136,9 @@ class MiniDriver(fake.FakeDriver):  # type: ignore[misc]
             time.sleep(LOOK_S)
             for name in os.listdir(self.instances.path):
                 if name.endswith(".event"):
-                    self._tell(name)
+                    self._emit(name)
 
-    def _tell(self, name: str) -> None:
+    def _emit(self, name: str) -> None:
         path = os.path.join(self.instances.path, name)
         try:
             with open(path) as file:
@@ -146,7 +146,7 @@ class MiniDriver(fake.FakeDriver):  # type: ignore[misc]
             os.unlink(path)
             self.emit_event(virtevent.LifecycleEvent(name.removesuffix(".event"), transition))
         except Exception:
-            LOG.exception("cannot tell of the event %s", name)
+            LOG.exception("cannot emit the event %s", name)
 
     def _set_state(self, instance: Any, state: int) -> None:
         if instance.uuid in self.instances:
