@@ -97,11 +97,26 @@ def _same_trunk_port(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> bool
 
 def rules(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
     """Compare the rules of a security group; egress rules are left to the cloud as long as none is wanted."""
-    if seen is None:
-        return True
+    return seen is None or not any(rule_changes(wanted, seen))
+
+
+def rule_changes(
+    wanted: Sequence[Mapping[str, Any]], seen: Sequence[Mapping[str, Any]]
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Return the wanted rules that are missing, and those that are there but not wanted.
+
+    A rule that is wanted twice may be there once: clouds refuse a second one.
+    """
     governed = {"ingress", *(rule.get("direction") for rule in wanted)}
-    there = [rule for rule in seen if rule.get("direction", "ingress") in governed]
-    return _paired([_clean(rule) for rule in wanted], [_clean(rule) for rule in there], _same_rule)
+    left = [rule for rule in seen if rule.get("direction", "ingress") in governed]
+    missing: list[Mapping[str, Any]] = []
+    for index, rule in enumerate(wanted):
+        found = next((other for other in left if _same_rule(_clean(rule), _clean(other))), None)
+        if found is not None:
+            left.remove(found)
+        elif _clean(rule) not in map(_clean, wanted[:index]):
+            missing.append(rule)
+    return missing, left
 
 
 def _clean(rule: Mapping[str, Any]) -> dict[str, str]:

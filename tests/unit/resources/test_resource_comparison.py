@@ -43,6 +43,8 @@ RULES: list[tuple[list[dict[str, Any]], list[dict[str, Any]], bool, str]] = [
     ([SSH], [], False, "taken away"),
     ([SSH], [SEEN_SSH, {**SEEN_SSH, "port_range_max": 80}], False, "one more"),
     ([SSH], [SEEN_SSH, SEEN_SSH], False, "one twice"),
+    ([SSH, SSH], [SEEN_SSH], True, "wanted twice"),
+    ([SSH, SSH], [SEEN_SSH, SEEN_SSH], True, "wanted and there twice"),
     ([SSH, OUT], [OUT, SEEN_SSH], True, "in any order"),
     ([SSH, {**OUT, "protocol": "udp"}], [SEEN_SSH, OUT], False, "another egress rule"),
     ([{**SSH, "remote_ip_prefix": "0.0.0.0/0"}], [SEEN_SSH], True, "anywhere is no limit"),

@@ -90,6 +90,30 @@ RULES: tuple[Rule, ...] = (
         words=r"status must be|must be available|must not be migrating|still has|is attached|dependent",
     ),
     _rule(
+        [404],
+        Meaning.TRANSIENT,
+        "no router leads from the port to the external network yet",
+        service="network",
+        methods="POST PUT",
+        words="is not reachable from subnet",
+    ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "all addresses are taken: others may give theirs back",
+        service="network",
+        methods="POST PUT",
+        words="Unable to find any IP address on external network",
+    ),
+    _rule(
+        [409],
+        Meaning.TERMINAL,
+        "the wish contradicts itself, or what is there",
+        service="network",
+        methods="POST PUT",
+        words="conflicts with allocation pool|overlapping allocation pools|must have unique prefixes",
+    ),
+    _rule(
         [404, 410],
         Meaning.MISSING,
         "the thing does not exist; in the answer to a creation: something that the creation names, which only another "

@@ -6,6 +6,7 @@ bodies, the place of its token. What is special about it overrides a method.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import quote
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.service import Service, Wire
@@ -164,7 +165,7 @@ class Collection:
         return str(thing["id"])
 
     def path_of(self, handle: str) -> str:
-        return f"{self.path}/{handle}"
+        return f"{self.path}/{quote(handle, safe='')}"
 
     def object_of(self, thing: Wire) -> Wire:
         """Return a thing with the fields of its kind."""
@@ -210,7 +211,9 @@ class Collection:
         if not body:
             return self.get(handle)
         if self.token.field in body:
-            body = self.token.write(body, self.token.read(self.get(handle)))
+            token = self.token.read(self.get(handle))
+            # What was adopted has none.
+            body = self.token.write(body, token) if token else body
         return self._thing(self.api.request(self.update_method, self.path_of(handle), self._wrapped(body), of=handle))
 
     def delete(self, handle: str) -> Wire | None:

@@ -1,68 +1,262 @@
-"""Networking: networks, subnets and ports."""
+"""Networking: networks, subnets and ports; what the collections of this service have in common."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, ClassVar
 
-from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import FEW, Collection
 from homeostat.clouds.openstack.service import Wire
-from homeostat.clouds.openstack.tokens import InText
+from homeostat.clouds.openstack.tokens import PREFIX, InText, Joined, TokenPlace
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, Uncertain
 
 IDS_MAX = 40
 """Ids in one query: its address must not become too long."""
+_ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
 
 class NetworkCollection(Collection):
     """A collection of the networking service.
 
     Its things carry the token at the end of their description, the only field for texts that can be given at creation.
+
+    Attributes:
+        extension: Extension of the service that has the collection; "" for the core.
+        references: Field -> kind of the thing that it names, by name or id.
+        cleared: Field -> what it is set to when a specification names it no more; others then stay as they are.
+        separate: Fields that need requests of their own, see `set_apart`.
+        agents: Field with the agents that serve a thing, path of its agents, path of their things, key of its id.
     """
 
     service = "network"
-    token = InText("description")
+    token: ClassVar[TokenPlace] = InText("description")
+    extension: ClassVar[str] = ""
+    references: ClassVar[Mapping[str, str]] = {}
+    cleared: ClassVar[Mapping[str, Any]] = {"tags": ()}
+    separate: ClassVar[tuple[str, ...]] = ("tags",)
+    agents: ClassVar[tuple[str, str, str, str] | None] = None
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        """Yield all things that fit the filters; none where the cloud lacks the extension."""
+        try:
+            yield from super().list(**filters)
+        except Missing:
+            if not self._lacks_extension():
+                raise
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
         if len(handles) > IDS_MAX:
             return self.list()
         return self.list(id=sorted(handles))
 
+    def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
+        found = super().find(tokens)
+        return {token: self._with_agents(thing) for token, thing in found.items()} if self.agents else found
+
+    def _with_agents(self, thing: Wire) -> Wire:
+        """Add the agents, which no list shows: what was lost with the answer to a creation is seen missing here."""
+        assert self.agents is not None
+        # Only administrators may look; others cannot have chosen agents.
+        with suppress(HomeostatError):
+            return {**thing, self.agents[0]: [*self._agents_of(self.handle_of(thing))]}
+        return thing
+
+    def resolve(self, name: str) -> str | None:
+        """Return the handle of the thing with this name or id; of several the project's own counts."""
+        try:
+            return super().resolve(name)
+        except Rejected:
+            own = [*self.list(**{self.names: name, "project_id": self.api.project_id})]
+            if len(own) != 1:
+                raise
+            return self.handle_of(own[0])
+
+    def named(self, kind: str, name: Any) -> Any:
+        """Return the id of a thing of another kind, by name or id; the name where this cloud has no such kind."""
+        collection = self.cloud.collections.get(kind)
+        return name if collection is None else collection.id_of(name)
+
+    def object_of(self, thing: Wire) -> Wire:
+        found = super().object_of(thing)
+        if found.get("tags"):
+            found["tags"] = [each for each in found["tags"] if not each.startswith(PREFIX)]
+        return found
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = super().body_of(spec)
+        return {
+            name: self.named(self.references[name], value) if name in self.references else value
+            for name, value in body.items()
+        }
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        tags = spec.get("tags")
-        made = super().create(token, {name: value for name, value in spec.items() if name != "tags"})
-        return self._tagged(self.handle_of(made), made, tags) if tags else made
+        own = {name: value for name, value in spec.items() if name not in self.separate}
+        try:
+            made = super().create(token, own)
+        except Missing as error:
+            if self._lacks_extension():
+                raise Terminal(f"this cloud's networking lacks the extension {self.extension}") from error
+            raise
+        apart = {name: spec[name] for name in self.separate if spec.get(name)}
+        return self.completed(made, apart) if apart else made
+
+    def completed(self, made: Wire, apart: Wire) -> Wire:
+        """Set what a creation could not.
+
+        Raises:
+            Uncertain: That failed. What was made is found by its token, and what it lacks is seen then.
+        """
+        handle = self.handle_of(made)
+        try:
+            return self.set_apart(handle, made, apart)
+        except HomeostatError as error:
+            raise Uncertain(f"{self.kind} {handle} was made, but not completed: {error}") from error
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        found = super().update(handle, spec, [each for each in changed if each != "tags"])
-        return self._tagged(handle, found, spec.get("tags") or ()) if "tags" in changed else found
+        part = {
+            name: spec.get(name, self.cleared.get(name)) for name in changed if name in spec or name in self.cleared
+        }
+        own = {name: value for name, value in part.items() if name not in self.separate}
+        apart = {name: value for name, value in part.items() if name in self.separate}
+        try:
+            found = super().update(handle, own, tuple(own))
+            return self.set_apart(handle, found, apart) if apart else found
+        except Missing as error:
+            named = _ID.findall(str(error))
+            # What is missing may be what the change names.
+            if named and handle not in named:
+                raise Terminal(str(error)) from error
+            raise
 
-    def _tagged(self, handle: str, thing: Wire, tags: Sequence[str]) -> Wire:
-        """Set the tags, which only a request of their own can do."""
-        found = self.api.request("PUT", f"{self.path_of(handle)}/tags", {"tags": sorted(tags)}, of=handle)
-        return {**thing, **found}
+    def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
+        """Set fields that need requests of their own, and return the thing."""
+        if "tags" in part:
+            own = [each for each in thing.get("tags") or () if each.startswith(PREFIX)]
+            tags = {"tags": sorted({*(part["tags"] or ()), *own})}
+            thing = {**thing, **self.api.request("PUT", f"{self.path_of(handle)}/tags", tags, of=handle)}
+        if self.agents is not None and self.agents[0] in part:
+            thing = {**thing, self.agents[0]: self._scheduled(handle, part[self.agents[0]] or ())}
+        return thing
+
+    def _agents_of(self, handle: str) -> Sequence[str]:
+        assert self.agents is not None
+        return tuple(each["id"] for each in self.api.get(f"{self.path_of(handle)}/{self.agents[1]}")["agents"])
+
+    def _scheduled(self, handle: str, wanted: Sequence[str]) -> Sequence[str]:
+        assert self.agents is not None
+        _, _, path, key = self.agents
+        there = self._agents_of(handle)
+        # Leaving comes first: most things may be at one agent only.
+        for agent in sorted(set(there) - set(wanted)):
+            self.api.request("DELETE", f"/agents/{agent}/{path}/{handle}", of=handle)
+        for agent in sorted(set(wanted) - set(there)):
+            self.api.request("POST", f"/agents/{agent}/{path}", {key: handle}, of=handle)
+        return [*wanted]
+
+    def _lacks_extension(self) -> bool:
+        if not self.extension:
+            return False
+        try:
+            self.api.get(f"/extensions/{self.extension}")
+        except Missing:
+            return True
+        return False
+
+
+class Aspect(NetworkCollection):
+    """Things that are no things of the service, but an aspect of another one, and idempotent by what they join.
+
+    Their handle is `<id of that>:<what else makes them out>`.
+    """
+
+    token = Joined()
+    separate = ()
+
+    def view(self, of: Wire, rest: str) -> Wire | None:
+        """Return the thing as an aspect of another; None where that does not have it.
+
+        Args:
+            of: The other thing, as the service shows it.
+            rest: The handle without the id of `of`.
+        """
+        raise NotImplementedError
+
+    def get(self, handle: str) -> Wire:
+        id, _, rest = handle.partition(":")
+        of = self._thing(self.api.get(self.path_of(id)))
+        found = self.view(of, rest)
+        if found is None:
+            raise Missing(f"{id} has no {self.kind} {rest}")
+        return {**found, "id": handle}
+
+    def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
+        wanted = {handle: handle.partition(":") for handle in handles}
+        if len(wanted) <= FEW:
+            return self._each(set(wanted))
+        there = {each["id"]: each for each in self.candidates({id for id, _, _ in wanted.values()})}
+        views = {handle: self.view(there[id], rest) for handle, (id, _, rest) in wanted.items() if id in there}
+        found = {handle: {**view, "id": handle} for handle, view in views.items() if view is not None}
+        return found | self._each(wanted.keys() - found.keys())
 
 
 class Networks(NetworkCollection):
     kind = "network"
     path, key, keys = "/networks", "network", "networks"
+    references = {"qos_policy_id": "qos_policy"}
+    cleared = {"tags": (), "qos_policy_id": None, "dns_domain": "", "port_security_enabled": True, "dhcp_agent_ids": ()}
+    separate = ("tags", "dhcp_agent_ids")
+    agents = ("dhcp_agent_ids", "dhcp-agents", "dhcp-networks", "network_id")
+
+    def object_of(self, thing: Wire) -> Wire:
+        found = super().object_of(thing)
+        number = found.get("provider:segmentation_id")
+        return {**found, "provider:segmentation_id": str(number)} if number is not None else found
 
 
 class Subnets(NetworkCollection):
     kind = "subnet"
     path, key, keys = "/subnets", "subnet", "subnets"
-
-    def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        body = super().body_of(spec)
-        for name, kind in (("network_id", "network"),):
-            if name in body:
-                body[name] = self.cloud.collections[kind].id_of(body[name])
-        return body
+    references = {"network_id": "network", "subnetpool_id": "subnetpool", "segment_id": "segment"}
+    cleared = {"tags": (), "host_routes": [], "dns_nameservers": []}
 
 
 class Ports(NetworkCollection):
     kind = "port"
     path, key, keys = "/ports", "port", "ports"
+    references = {"network_id": "network", "qos_policy_id": "qos_policy"}
+    cleared = {
+        "tags": (),
+        "allowed_address_pairs": [],
+        "qos_policy_id": None,
+        "dns_name": "",
+        "security_groups": ["default"],
+    }
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of(spec)
-        if "network_id" in body:
-            body["network_id"] = self.cloud.collections["network"].id_of(body["network_id"])
+        if body.get("fixed_ips"):
+            body["fixed_ips"] = [self._placed(each) for each in body["fixed_ips"]]
+        if body.get("security_groups"):
+            body["security_groups"] = [self.named("security_group", each) for each in body["security_groups"]]
         return body
+
+    def _placed(self, fixed: Mapping[str, Any]) -> Wire:
+        return {**fixed, "subnet_id": self.named("subnet", fixed["subnet_id"])} if fixed.get("subnet_id") else {**fixed}
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        """Make a port; without a network it lies on that of its first subnet."""
+        if not spec.get("network_id"):
+            spec = {**spec, "network_id": self._network_of(spec)}
+        return super().create(token, spec)
+
+    def _network_of(self, spec: Mapping[str, Any]) -> str:
+        for each in spec.get("fixed_ips") or ():
+            if each.get("subnet_id"):
+                subnets = self.cloud.collections["subnet"]
+                return str(subnets.get(subnets.id_of(each["subnet_id"]))["network_id"])
+        raise Terminal("a port needs a network, or a subnet in fixed_ips")

@@ -58,6 +58,11 @@ class Service:
         self._versions = versions
         self._microversion: str | None = None
 
+    @property
+    def project_id(self) -> str:
+        """Id of the project that the requests are for."""
+        return str(self._proxy().get_project_id())
+
     def get(self, path: str, **params: Any) -> Wire:
         """Return one thing or one page.
 

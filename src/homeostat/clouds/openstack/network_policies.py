@@ -1,0 +1,250 @@
+"""Networking for operators: quality of service, segments, address pools, sharing, metering, trunks and quotas."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.network import Aspect, NetworkCollection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import InText, Joined
+from homeostat.model.errors import Terminal
+from homeostat.resources import comparison
+
+
+class AddressScopes(NetworkCollection):
+    """Address scopes have neither description nor tags, so the token is at the end of the name."""
+
+    kind = "address_scope"
+    extension = "address-scope"
+    path, key, keys = "/address-scopes", "address_scope", "address_scopes"
+    references = {"tenant_id": "project"}
+    token = InText("name")
+    cleared = {}
+    separate = ()
+
+    def resolve(self, name: str) -> str | None:
+        found = super().resolve(name)
+        if found is not None:
+            return found
+        return next((each["id"] for each in self.list() if self.token.hide(each)["name"] == name), None)
+
+
+class SubnetPools(NetworkCollection):
+    kind = "subnetpool"
+    extension = "subnet_allocation"
+    path, key, keys = "/subnetpools", "subnetpool", "subnetpools"
+    references = {"address_scope_id": "address_scope"}
+    cleared = {"tags": (), "address_scope_id": None, "default_quota": None}
+
+    def object_of(self, thing: Wire) -> Wire:
+        found = super().object_of(thing)
+        lengths = ("default_prefixlen", "min_prefixlen", "max_prefixlen")
+        return {**found, **{name: int(found[name]) for name in lengths if found.get(name) is not None}}
+
+
+class RbacPolicies(NetworkCollection):
+    kind = "rbac_policy"
+    extension = "rbac-policies"
+    path, key, keys = "/rbac-policies", "rbac_policy", "rbac_policies"
+    token = Joined()
+    cleared = {}
+    separate = ()
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = super().body_of(spec)
+        if "object_id" in body:
+            body["object_id"] = self.named(spec["object_type"], body["object_id"])
+        if body.get("target_tenant") not in (None, "*"):
+            body["target_tenant"] = self.named("project", body["target_tenant"])
+        return body
+
+    def resolve(self, name: str) -> str | None:
+        return name
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        try:
+            return super().create(token, spec)
+        except Terminal:
+            body = self.body_of(spec)
+            same = self.list(object_id=body["object_id"], action=body["action"], target_tenant=body["target_tenant"])
+            there = next(iter(same), None)
+            if there is None:
+                raise
+            return there
+
+
+class NetworkQuotas(NetworkCollection):
+    """Quotas of projects that have other ones than the cloud's; the handle is the project's id."""
+
+    kind = "network_quota"
+    path, key, keys = "/quotas", "quota", "quotas"
+    token = Joined()
+    separate = ()
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        return iter(self.api.get(self.path)["quotas"])
+
+    def candidates(self, handles: set[str]) -> Iterator[Wire]:
+        return self.list()
+
+    def handle_of(self, thing: Wire) -> str:
+        return str(thing.get("project_id") or thing["tenant_id"])
+
+    def get(self, handle: str) -> Wire:
+        found = next((each for each in self.list() if self.handle_of(each) == handle), None)
+        if found is None:
+            raise Missing(f"project {handle} has the quota of the cloud")
+        return found
+
+    def object_of(self, thing: Wire) -> Wire:
+        return {**super().object_of(thing), "project": self.handle_of(thing)}
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        return self._put(self.named("project", spec["project"]), spec, token)
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        lost = [name for name in changed if spec.get(name) is None]
+        own = self.api.get(f"{self.path}/{handle}/default")["quota"] if lost else {}
+        return self._put(handle, {name: spec.get(name, own.get(name)) for name in changed}, handle)
+
+    def _put(self, project: str, limits: Mapping[str, Any], of: str) -> Wire:
+        body = {name: value for name, value in limits.items() if name != "project"}
+        made = self._thing(self.api.request("PUT", self.path_of(project), {"quota": body}, of=of))
+        return {**made, "project_id": project}
+
+    def delete(self, handle: str) -> Wire | None:
+        self.get(handle)
+        return super().delete(handle)
+
+
+class Segments(NetworkCollection):
+    kind = "segment"
+    extension = "segment"
+    path, key, keys = "/segments", "segment", "segments"
+    references = {"network_id": "network"}
+    cleared = {"description": ""}
+    separate = ()
+
+
+class MeteringLabels(NetworkCollection):
+    kind = "metering_label"
+    extension = "metering"
+    path, key, keys = "/metering/metering-labels", "metering_label", "metering_labels"
+    separate = ()
+
+
+class MeteringRules(NetworkCollection):
+    """Rules of metering labels; a label has each once."""
+
+    kind = "metering_rule"
+    extension = "metering"
+    path, key, keys = "/metering/metering-label-rules", "metering_label_rule", "metering_label_rules"
+    references = {"metering_label_id": "metering_label"}
+    token = Joined()
+    separate = ()
+
+    def resolve(self, name: str) -> str | None:
+        return name
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        try:
+            return super().create(token, spec)
+        except Terminal:
+            body = self.body_of(spec)
+            there = self.list(metering_label_id=body["metering_label_id"])
+            same = next((each for each in there if comparison.equal(body, each)), None)
+            if same is None:
+                raise
+            return same
+
+
+class Trunks(NetworkCollection):
+    kind = "trunk"
+    extension = "trunk"
+    path, key, keys = "/trunks", "trunk", "trunks"
+    references = {"port_id": "port"}
+    cleared = {"tags": (), "description": "", "sub_ports": [], "admin_state_up": True}
+    statuses: ClassVar[Mapping[str, str]] = {"degraded": "down"}
+    separate = ("tags", "sub_ports")
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        return super().create(token, {**spec, "port_id": self.named("port", spec.get("port_id"))})
+
+    def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
+        thing = super().set_apart(handle, thing, part)
+        if "sub_ports" not in part:
+            return thing
+        wanted = [{**each, "port_id": self.named("port", each["port_id"])} for each in part["sub_ports"] or ()]
+        there = thing.get("sub_ports") or []
+        gone = [{"port_id": each["port_id"]} for each in there if each not in wanted]
+        new = [each for each in wanted if each not in there]
+        for verb, ports in (("remove", gone), ("add", new)):
+            if ports:
+                path = f"{self.path_of(handle)}/{verb}_subports"
+                thing = {**thing, **self.api.request("PUT", path, {"sub_ports": ports}, of=handle)}
+        return thing
+
+
+class QosPolicies(NetworkCollection):
+    kind = "qos_policy"
+    extension = "qos"
+    path, key, keys = "/qos/policies", "policy", "policies"
+    references = {"tenant_id": "project"}
+    cleared = {"tags": (), "description": ""}
+
+
+class QosRules(Aspect):
+    """Rules of a policy, which shows them all; the handle is `<policy>:<rule>`. A policy has one for each direction.
+
+    Attributes:
+        type: Type of the rules, in the policy.
+    """
+
+    path, key, keys = "/qos/policies", "policy", "policies"
+    extension = "qos"
+    type: ClassVar[str]
+
+    def view(self, of: Wire, rest: str) -> Wire | None:
+        there = (each for each in of["rules"] if each["id"] == rest and each["type"] == self.type)
+        found = next(there, None)
+        return {**found, "policy": of["id"]} if found is not None else None
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        policy = self.named("qos_policy", spec["policy"])
+        body = {name: value for name, value in spec.items() if name not in ("policy", "tenant_id")}
+        for each in self.api.get(self.path_of(policy))[self.key]["rules"]:
+            if each["type"] == self.type and comparison.equal(body, each):
+                return {**each, "policy": policy, "id": f"{policy}:{each['id']}"}
+        made = self._send("POST", f"{policy}:", body, token)
+        return {**made, "id": f"{policy}:{made['id']}"}
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        body = {name: spec[name] for name in changed if spec.get(name) is not None and name != "tenant_id"}
+        return {**self._send("PUT", handle, body, handle), "id": handle}
+
+    def delete(self, handle: str) -> Wire | None:
+        self._send("DELETE", handle, None, handle)
+        return None
+
+    def _send(self, method: str, handle: str, body: Wire | None, of: str) -> Wire:
+        policy, _, rule = handle.partition(":")
+        path = f"{self.path_of(policy)}/{self.type}_rules/{rule}".rstrip("/")
+        key = f"{self.type}_rule"
+        answer = self.api.request(method, path, {key: body} if body is not None else None, of=of)
+        return {**answer.get(key, {}), "policy": policy}
+
+
+class QosBandwidthLimitRules(QosRules):
+    kind, type = "qos_bandwidth_limit_rule", "bandwidth_limit"
+
+
+class QosDscpMarkingRules(QosRules):
+    kind, type = "qos_dscp_marking_rule", "dscp_marking"
+
+
+class QosMinimumBandwidthRules(QosRules):
+    kind, type = "qos_minimum_bandwidth_rule", "minimum_bandwidth"
+
+
+class QosMinimumPacketRateRules(QosRules):
+    kind, type = "qos_minimum_packet_rate_rule", "minimum_packet_rate"

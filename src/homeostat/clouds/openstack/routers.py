@@ -1,0 +1,316 @@
+"""Networking: routers, their interfaces, their gateways and their routes."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import FEW
+from homeostat.clouds.openstack.network import Aspect, NetworkCollection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import PREFIX, InTags
+from homeostat.model.errors import HomeostatError, Terminal, Uncertain
+
+INTERFACES = (
+    "network:router_interface",
+    "network:router_interface_distributed",
+    "network:ha_router_replicated_interface",
+)
+"""Owners of the ports that are interfaces of routers."""
+AUTOMATIC = ("slaac", "dhcpv6-stateless")
+"""Modes of IPv6 in which a port cannot be given its address."""
+
+
+class Routers(NetworkCollection):
+    kind = "router"
+    path, key, keys = "/routers", "router", "routers"
+    cleared = {"tags": (), "l3_agent_ids": (), "external_gateway_info": {}}
+    separate = ("tags", "l3_agent_ids")
+    agents = ("l3_agent_ids", "l3-agents", "l3-routers", "router_id")
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = super().body_of(spec)
+        gateway = body.get("external_gateway_info")
+        if gateway:
+            gateway = {**gateway, "network_id": self.named("network", gateway.get("network_id"))}
+            fixed = [
+                {**each, "subnet_id": self.named("subnet", each["subnet_id"])} if each.get("subnet_id") else each
+                for each in gateway.get("external_fixed_ips") or ()
+            ]
+            body["external_gateway_info"] = {**gateway, "external_fixed_ips": fixed} if fixed else gateway
+        return body
+
+
+class RouterInterfaces(NetworkCollection):
+    """Routers' places on subnets.
+
+    On a subnet, an interface is a port that we make with the gateway's address, and that carries the token; its id is
+    the handle. A port of the user's joins the router with the token as a tag. Handles like `<router>:subnet_id=<id>`
+    and `<router>:port_id=<id>` are what other services call interfaces.
+    """
+
+    kind = "router_interface"
+    path, key, keys = "/ports", "port", "ports"
+    separate = ()
+    _tag = InTags()
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def get(self, handle: str) -> Wire:
+        router, end, id = _parsed(handle)
+        if end == "subnet_id":
+            found = self._on_subnet(router, id)
+            if found is None:
+                raise Missing(f"router {router} has no interface on subnet {id}")
+            return {**found, "handle": handle}
+        found = self._thing(self.api.get(self.path_of(id)))
+        if not _is_shown(found, router):
+            raise Missing(f"port {id} is not an interface of router {router}")
+        return {**found, "handle": handle}
+
+    def _on_subnet(self, router: str, subnet: str) -> Wire | None:
+        there = self.list(device_id=router, fixed_ips=f"subnet_id={subnet}")
+        return next((each for each in there if each["device_owner"] in INTERFACES), None)
+
+    def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
+        parsed = {handle: _parsed(handle) for handle in handles}
+        if len(parsed) <= FEW:
+            return self._each(set(parsed))
+        ports = {id for _, end, id in parsed.values() if end == "port_id"}
+        routers = {router for router, end, _ in parsed.values() if end == "subnet_id"}
+        by_id = {each["id"]: each for each in self.candidates(ports)} if ports else {}
+        by_subnet = {
+            (each["device_id"], fixed["subnet_id"]): each
+            for each in (self.list(device_owner=list(INTERFACES)) if routers else ())
+            for fixed in each["fixed_ips"]
+        }
+        found = {}
+        for handle, (router, end, id) in parsed.items():
+            port = by_subnet.get((router, id)) if end == "subnet_id" else by_id.get(id)
+            if port is not None and _is_shown(port, router):
+                found[handle] = {**port, "handle": handle}
+        return found | self._each(parsed.keys() - found.keys())
+
+    def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
+        wanted, found = set(tokens), dict[str, Wire]()
+        # Nothing but the token is in the description of a port that we make.
+        for port in self.list(description=[self.token.write({}, each)["description"] for each in sorted(wanted)]):
+            found[self.token.read(port)] = port
+        for query in self._tag.filters(sorted(wanted - found.keys())):
+            for port in self.list(**query):
+                if _is_shown(port, port["device_id"]):
+                    found[self._tag.read(port)] = {**port, "handle": f"{port['device_id']}:port_id={port['id']}"}
+        return {token: port for token, port in found.items() if token in wanted}
+
+    def handle_of(self, thing: Wire) -> str:
+        return str(thing.get("handle") or thing["id"])
+
+    def object_of(self, thing: Wire) -> Wire:
+        _, end, id = _parsed(self.handle_of(thing))
+        found = {
+            "id": self.handle_of(thing),
+            "router_id": thing["device_id"],
+            "port_id": thing["id"],
+            "subnet_id": id if end == "subnet_id" else next((each["subnet_id"] for each in thing["fixed_ips"]), None),
+            "fixed_ips": thing["fixed_ips"],
+            "status": thing["status"].lower(),
+        }
+        if thing["device_owner"] in INTERFACES:
+            return found
+        return {**found, "status": "error", "fault": "its port was made, but has not joined the router"}
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        router = self.named("router", spec.get("router_id"))
+        if spec.get("port_id"):
+            return self._with_port(token, router, self.named("port", spec["port_id"]))
+        if not spec.get("subnet_id"):
+            raise Terminal("a router interface needs a subnet or a port: set subnet or port")
+        subnet = self.cloud.collections["subnet"].get(self.named("subnet", spec["subnet_id"]))
+        if not subnet["gateway_ip"]:
+            raise Terminal(f"subnet {subnet['id']} has no gateway, whose address a router would take: set gateway_ip")
+        if subnet.get("ipv6_address_mode") in AUTOMATIC:
+            return self._by_subnet(token, router, subnet["id"])
+        return self._with_own_port(token, router, subnet)
+
+    def _with_port(self, token: str, router: str, port: str) -> Wire:
+        """Let a port of the user's join the router."""
+        with suppress(Terminal):
+            # Whoever may not mark the port may use it all the same.
+            self.api.request("PUT", f"{self.path_of(port)}/tags/{PREFIX}{token}", of=token)
+        handle = f"{router}:port_id={port}"
+        try:
+            self._join(token, router, port_id=port)
+        except HomeostatError as error:
+            if isinstance(error, Uncertain):
+                raise
+            try:
+                return self.get(handle)
+            except Missing:
+                raise error from None
+        return self.get(handle)
+
+    def _with_own_port(self, token: str, router: str, subnet: Wire) -> Wire:
+        """Make a port with the gateway's address, and let it join the router."""
+        fixed = {"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}
+        body = {"network_id": subnet["network_id"], "fixed_ips": [fixed], "security_groups": []}
+        try:
+            port = self._thing(self.api.request("POST", self.path, {"port": self.token.write(body, token)}, of=token))
+        except HomeostatError as error:
+            if isinstance(error, Uncertain):
+                raise
+            return self._in_place_of(error, token, router, subnet["id"])
+        try:
+            self._join(token, router, port_id=port["id"])
+        except HomeostatError as error:
+            if isinstance(error, Uncertain):
+                raise
+            try:
+                self.api.request("DELETE", self.path_of(port["id"]), of=token)
+            except HomeostatError:
+                raise Uncertain(f"port {port['id']} was made, but has not joined the router: {error}") from error
+            if isinstance(error, Terminal) and "both contain IPv6 subnets" in str(error):
+                return self._by_subnet(token, router, subnet["id"])
+            raise
+        return self.get(port["id"])
+
+    def _in_place_of(self, error: HomeostatError, token: str, router: str, subnet: str) -> Wire:
+        """Return the interface where its port cannot be made, since it is there already or others choose addresses."""
+        there = self._on_subnet(router, subnet)
+        if there is not None and not self.token.read(there):
+            return {**there, "handle": f"{router}:subnet_id={subnet}"}
+        if isinstance(error, Terminal) and "policy" in str(error):
+            return self._by_subnet(token, router, subnet)
+        raise error
+
+    def _by_subnet(self, token: str, router: str, subnet: str) -> Wire:
+        """Let the service choose the port and its address: all IPv6 subnets of a network share one port."""
+        try:
+            self._join(token, router, subnet_id=subnet)
+        except Terminal:
+            if self._on_subnet(router, subnet) is None:
+                raise
+        return self.get(f"{router}:subnet_id={subnet}")
+
+    def _join(self, token: str, router: str, **what: str) -> None:
+        self.api.request("PUT", f"/routers/{router}/add_router_interface", what, of=token)
+
+    def delete(self, handle: str) -> Wire | None:
+        """Delete an interface, and with it its port, which the service does not keep."""
+        port = self.get(handle)
+        if port["device_owner"] not in INTERFACES:
+            self.api.request("DELETE", self.path_of(port["id"]), of=handle)
+            return None
+        _, end, id = _parsed(handle)
+        path = f"/routers/{port['device_id']}/remove_router_interface"
+        self.api.request("PUT", path, {end: id}, of=handle)
+        return None
+
+
+def _parsed(handle: str) -> tuple[str, str, str]:
+    """Return the router, what the interface is known by (port_id or subnet_id), and its id.
+
+    The handle of a port that we made has no router: then that is "".
+    """
+    router, _, rest = handle.partition(":")
+    if not rest:
+        return "", "port_id", handle
+    end, _, id = rest.rpartition("=")
+    # Long ago, interfaces were called `<router>:<subnet>`.
+    return router, end or "subnet_id", id
+
+
+def _is_shown(port: Wire, router: str) -> bool:
+    """Return whether a port is an interface, or one of ours that is to become one (where `router` is "")."""
+    if not router:
+        return True
+    return port["device_id"] == router and port["device_owner"] in INTERFACES
+
+
+class RouterGateways(Aspect):
+    """Gateways of routers; the handle is `<router>:<network>`."""
+
+    kind = "router_gateway"
+    path, key, keys = "/routers", "router", "routers"
+
+    def view(self, of: Wire, rest: str) -> Wire | None:
+        gateway = of.get("external_gateway_info") or {}
+        if not gateway or rest not in ("", gateway["network_id"]):
+            return None
+        return {"router_id": of["id"], "network_id": gateway["network_id"], "status": of["status"]}
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        router = self.named("router", spec.get("router_id"))
+        network = self.named("network", spec.get("network_id")) or external(self)
+        handle = f"{router}:{network}"
+        try:
+            return self.get(handle)
+        except Missing:
+            self._set(router, {"network_id": network}, token)
+        return self.get(handle)
+
+    def delete(self, handle: str) -> Wire | None:
+        self._set(self.get(handle)["router_id"], {}, handle)
+        return None
+
+    def _set(self, router: str, gateway: Wire, of: str) -> None:
+        self.api.request("PUT", self.path_of(router), {"router": {"external_gateway_info": gateway}}, of=of)
+
+
+def external(collection: NetworkCollection) -> str:
+    """Return the id of the external network: the default one, or the first.
+
+    Raises:
+        Terminal: There is none.
+    """
+    found = list(collection.api.list("/networks", "networks", **{"router:external": True}))
+    found.sort(key=lambda each: (not each.get("is_default"), each.get("created_at") or ""))
+    if not found:
+        raise Terminal("there is no external network that this project may use: name one")
+    return str(found[0]["id"])
+
+
+class ExtraRouteSets(Aspect):
+    """Routes of a router apart from it; the handle is `<router>:<destination>=<next hop>,…`, so that it says which."""
+
+    kind = "extra_route_set"
+    extension = "extraroute-atomic"
+    path, key, keys = "/routers", "router", "routers"
+
+    def view(self, of: Wire, rest: str) -> Wire | None:
+        own, there = _routes(rest), of.get("routes") or []
+        if own and not any(each in there for each in own):
+            return None
+        return {"router_id": of["id"], "routes": there, "status": of["status"]}
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        router = self.named("router", spec.get("router_id"))
+        return self._put(router, "add", spec.get("routes") or [], token)
+
+    def _put(self, router: str, verb: str, routes: Sequence[Mapping[str, Any]], of: str) -> Wire:
+        plain = [{"destination": str(each["destination"]), "nexthop": str(each["nexthop"])} for each in routes]
+        path = f"{self.path_of(router)}/{verb}_extraroutes"
+        found = self._thing(self.api.request("PUT", path, {"router": {"routes": plain}}, of=of))
+        own = ",".join(f"{each['destination']}={each['nexthop']}" for each in plain)
+        return {**found, "router_id": found["id"], "id": f"{found['id']}:{own}"}
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        """Change the routes, and with them the handle."""
+        router, _, rest = handle.partition(":")
+        wanted = spec.get("routes") or []
+        gone = [each for each in _routes(rest) if each not in [{**one} for one in wanted]]
+        if gone:
+            self._put(router, "remove", gone, handle)
+        return self._put(router, "add", wanted, handle)
+
+    def delete(self, handle: str) -> Wire | None:
+        self.get(handle)
+        router, _, rest = handle.partition(":")
+        self._put(router, "remove", _routes(rest), handle)
+        return None
+
+
+def _routes(rest: str) -> list[Wire]:
+    pairs = (each.partition("=") for each in rest.split(",") if each)
+    return [{"destination": destination, "nexthop": nexthop} for destination, _, nexthop in pairs]
