@@ -4,6 +4,7 @@ Every rule takes (wanted, seen), both plain data, wanted not empty. It returns F
 false drift is worse than undetected drift.
 """
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 Rule = Callable[[Any, Any], bool]
 
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+_MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}", re.IGNORECASE)
 _ANYWHERE = ("0.0.0.0/0", "::/0")
 _PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "icmpv6": "ipv6-icmp"}
 
@@ -34,7 +36,20 @@ def _scalar(value: Any) -> str | float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        return str(value).lower() if str(value).lower() in ("true", "false") else str(value)
+        text = str(value)
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    return _address(text) if ":" in text else text
+
+
+def _address(text: str) -> str:
+    """Return an IPv6 or MAC address, or a range, as clouds write it: there are several ways to."""
+    if _MAC.fullmatch(text):
+        return text.lower()
+    try:
+        return str(ipaddress.ip_network(text) if "/" in text else ipaddress.ip_address(text))
+    except ValueError:
+        return text
 
 
 def unordered(wanted: Sequence[Any], seen: Any) -> bool:

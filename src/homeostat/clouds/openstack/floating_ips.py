@@ -75,6 +75,7 @@ class FloatingIpAssociations(Aspect):
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         """Lead elsewhere, or another floating IP to there; the handle changes with them."""
+        self.get(handle)
         before, _, _ = handle.partition(":")
         if self.named("floating_ip", spec.get("floatingip_id")) != before:
             try:

@@ -129,7 +129,7 @@ class NetworkCollection(Collection):
         except Missing as error:
             named = _ID.findall(str(error))
             # What is missing may be what the change names.
-            if named and handle not in named:
+            if named and not any(each in handle for each in named):
                 raise Terminal(str(error)) from error
             raise
 

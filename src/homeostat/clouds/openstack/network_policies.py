@@ -103,9 +103,11 @@ class NetworkQuotas(NetworkCollection):
         return self._put(self.named("project", spec["project"]), spec, token)
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        there = self.get(handle)
         lost = [name for name in changed if spec.get(name) is None]
         own = self.api.get(f"{self.path}/{handle}/default")["quota"] if lost else {}
-        return self._put(handle, {name: spec.get(name, own.get(name)) for name in changed}, handle)
+        limits = {name: own.get(name) if name in lost else spec[name] for name in changed}
+        return self._put(handle, limits, handle) if limits else there
 
     def _put(self, project: str, limits: Mapping[str, Any], of: str) -> Wire:
         body = {name: value for name, value in limits.items() if name != "project"}

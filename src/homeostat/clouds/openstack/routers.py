@@ -191,7 +191,15 @@ class RouterInterfaces(NetworkCollection):
         except Terminal:
             if self._on_subnet(router, subnet) is None:
                 raise
-        return self.get(f"{router}:subnet_id={subnet}")
+        handle = f"{router}:subnet_id={subnet}"
+        port = self.get(handle)
+        if len(port["fixed_ips"]) > 1 or port.get("description"):
+            return port
+        try:
+            marked = self.api.request("PUT", self.path_of(port["id"]), {"port": self.token.write({}, token)}, of=token)
+        except HomeostatError as error:
+            raise Uncertain(f"router interface {handle} was made, but does not carry its token: {error}") from error
+        return self._thing(marked)
 
     def _join(self, token: str, router: str, **what: str) -> None:
         self.api.request("PUT", f"/routers/{router}/add_router_interface", what, of=token)
@@ -293,10 +301,11 @@ class ExtraRouteSets(Aspect):
         path = f"{self.path_of(router)}/{verb}_extraroutes"
         found = self._thing(self.api.request("PUT", path, {"router": {"routes": plain}}, of=of))
         own = ",".join(f"{each['destination']}={each['nexthop']}" for each in plain)
-        return {**found, "router_id": found["id"], "id": f"{found['id']}:{own}"}
+        return {**(self.view(found, "") or {}), "id": f"{found['id']}:{own}"}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         """Change the routes, and with them the handle."""
+        self.get(handle)
         router, _, rest = handle.partition(":")
         wanted = spec.get("routes") or []
         gone = [each for each in _routes(rest) if each not in [{**one} for one in wanted]]

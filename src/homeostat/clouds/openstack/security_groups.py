@@ -25,7 +25,8 @@ class SecurityGroups(NetworkCollection):
     separate = ("tags", "rules")
 
     def object_of(self, thing: Wire) -> Wire:
-        return {**super().object_of(thing), "rules": self._rules(thing)}
+        rules = [{name: each[name] for name in ("id", *OF_RULES) if each.get(name)} for each in self._rules(thing)]
+        return {**super().object_of(thing), "rules": rules}
 
     def _rules(self, thing: Wire) -> Sequence[Wire]:
         return [each for each in thing.get("security_group_rules") or () if not self.token.read(each)]
