@@ -175,6 +175,7 @@ L7_RULE = Kind(
         "type": TEXT,
         "compare_type": TEXT,
         "invert": BOOLEAN,
+        "key": TEXT,
         "value": TEXT,
     },
     reported={

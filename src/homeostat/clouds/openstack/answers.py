@@ -114,6 +114,38 @@ RULES: tuple[Rule, ...] = (
         words="conflicts with allocation pool|overlapping allocation pools|must have unique prefixes",
     ),
     _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "the load balancer still has listeners or pools, which may be going",
+        service="load-balancer",
+        methods="DELETE",
+        words="it has children",
+    ),
+    _rule(
+        [409],
+        Meaning.TERMINAL,
+        "another thing of the load balancer has the place already, or there are too many",
+        service="load-balancer",
+        methods="POST PUT",
+        words=r"already (using|has|in use|an entity)|too many rules",
+    ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "the zone still has zones below it, which may be going",
+        service="dns",
+        methods="DELETE",
+        words="subzone",
+    ),
+    _rule(
+        [400],
+        Meaning.MISSING,
+        "what is no id is none of a thing",
+        service="dns",
+        methods="GET PUT PATCH DELETE",
+        words="Invalid UUID",
+    ),
+    _rule(
         [404, 410],
         Meaning.MISSING,
         "the thing does not exist; in the answer to a creation: something that the creation names, which only another "
@@ -129,6 +161,7 @@ RULES: tuple[Rule, ...] = (
         words=r"already (exists?|in use by|been allocated|attached|have)|Key pair .* exists|duplicate|is not unique",
     ),
     _rule([409], Meaning.TRANSIENT, "the thing is in use, locked or changing: that will end"),
+    _rule([501], Meaning.TERMINAL, "the service, or the provider behind it, has no such feature"),
     _rule([403], Meaning.TRANSIENT, "the stack's owner may not look now; roles can come back", methods="GET HEAD"),
     _rule(ALL_5XX, Meaning.TRANSIENT, "the service is away or broken; nothing was changed", methods="GET HEAD"),
     _rule(ALL_5XX, Meaning.UNCERTAIN, "the service or a proxy failed, perhaps after the deed: it is looked for first"),
@@ -174,8 +207,8 @@ def words_of(body: Any) -> str:
     for name in ("message", "faultstring", "description", "error_message", "title"):
         if isinstance(body, Mapping) and isinstance(body.get(name), str) and body[name]:
             return " ".join(body[name].split())[:MESSAGE_MAX]
-    nested = body.values() if isinstance(body, Mapping) else ()
-    return next(filter(None, (words_of(each) for each in nested if isinstance(each, Mapping))), "")
+    nested = body.values() if isinstance(body, Mapping) else body if isinstance(body, list) else ()
+    return next(filter(None, (words_of(each) for each in nested if isinstance(each, Mapping | list))), "")
 
 
 def retry_after_s(code: int, headers: Mapping[str, str]) -> float:

@@ -93,7 +93,15 @@ class OpenStackCloud:
             except HomeostatError as error:
                 return error
 
-        return self.side_by_side(make, intents) if intents else []
+        together = collection.together(intents)
+        alone = [intent for intent in intents if intent.token not in together]
+        made = zip((intent.token for intent in alone), self.side_by_side(make, alone) if alone else (), strict=True)
+        seen = {
+            token: found if isinstance(found, HomeostatError) else _seen(collection, found)
+            for token, found in together.items()
+        }
+        answers = {**seen, **dict(made)}
+        return [answers[intent.token] for intent in intents]
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         of = self.collections[kind]

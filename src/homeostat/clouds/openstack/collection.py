@@ -11,8 +11,9 @@ from urllib.parse import quote
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import AsId, Joined, TokenPlace
+from homeostat.clouds.port import Creation
 from homeostat.kinds.registry import KINDS
-from homeostat.model.errors import Rejected, Terminal, ambiguous
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, ambiguous
 
 if TYPE_CHECKING:
     from homeostat.clouds.openstack.cloud import OpenStackCloud
@@ -199,6 +200,14 @@ class Collection:
         """
         body = self.token.write(self.body_of(spec), token)
         return self._thing(self.api.request("POST", self.path, self._wrapped(body), of=token))
+
+    def together(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
+        """Make several things with fewer requests than one for each, where the service can.
+
+        Returns:
+            Token -> thing or error; what is left out is made by itself.
+        """
+        return {}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         """Change a thing in place, and return it.

@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 
-from homeostat.clouds.openstack import floating_ips, network, network_policies, routers, security_groups
+from homeostat.clouds.openstack import (
+    floating_ips,
+    load_balancing,
+    network,
+    network_policies,
+    routers,
+    security_groups,
+)
 from homeostat.clouds.openstack.collection import Collection
 
 COLLECTIONS: tuple[type[Collection], ...] = (
@@ -21,6 +28,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     network_policies.SubnetPools,
     network_policies.RbacPolicies,
     network_policies.NetworkQuotas,
+    *load_balancing.COLLECTIONS,
 )
 VERSIONS: Mapping[str, tuple[str, str]] = {"compute": ("2.53", "2.96"), "block-storage": ("3.50", "3.71")}
 """Service -> the lowest and the highest microversion that this adapter was tried with."""

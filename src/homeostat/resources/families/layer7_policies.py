@@ -1,7 +1,7 @@
 """Types of load balancing by content: policies of a listener, and the rules that decide when they apply."""
 
 from homeostat.resources.base import Props, ResourceType
-from homeostat.resources.families.octavia import link
+from homeostat.resources.families.octavia import PartType, link
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import UNKNOWN, Attribute, Schema, ValueType, between, boolean, number, one_of, text
 
@@ -16,7 +16,10 @@ POLICY: Schema = {
     ),
     "redirect_pool": link("Pool that gets them.", "octavia.pool", update=True),
     "redirect_url": text("URL that clients are sent to.", update=True),
-    "position": number("Its place among the policies of the listener.", update=True, constraints=(between(1),)),
+    # A cloud counts the places anew whenever a policy comes or goes.
+    "position": number(
+        "Its place among the policies of the listener.", update=True, drift=False, constraints=(between(1),)
+    ),
     "listener": link("Listener whose requests it is for.", "octavia.listener", required=True),
 }
 RULE: Schema = {
@@ -57,7 +60,7 @@ class L7Policy(ResourceType):
             require(not misplaced, f"{name} must not be given for action {action}", path)
 
 
-class L7Rule(ResourceType):
+class L7Rule(PartType):
     name = "OS::Octavia::L7Rule"
     kind = "l7_rule"
     description = "Which requests fit a policy: all its rules must hold."

@@ -155,7 +155,19 @@ class Pool(ResourceType):
         return _listed(thing, name, "listener") if name == "listeners" else super().attribute(thing, name)
 
 
-class PoolMember(ResourceType):
+class PartType(ResourceType):
+    """Base of types whose things lie below another thing; the handle may be `<other thing>/<id>`."""
+
+    def shown_id(self, handle: str) -> str:
+        """Return the id alone."""
+        return handle.rpartition("/")[2]
+
+    def reference(self, thing: Thing) -> Any:
+        """Its id."""
+        return self.shown_id(thing.handle) or thing.name
+
+
+class PoolMember(PartType):
     """A member of a pool.
 
     Its operating status is the health of the server behind it. The server is healed by itself; the member stays.
