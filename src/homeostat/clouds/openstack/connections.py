@@ -1,5 +1,6 @@
 """Connections to an OpenStack: one for each project, with the login of `clouds.yaml` or the trusts of users."""
 
+import datetime
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,14 +19,14 @@ from homeostat.model.errors import HomeostatError, Transient
 
 PROJECTS_MAX = 1000
 """Projects whose connections one process keeps."""
-LAST_S = 120
-"""Seconds of validity under which a token counts as expired."""
+CATALOGUE_S = 600
+"""Seconds for which a catalogue and the token that it was asked with are used; `Credentials` knows when tokens end."""
 
 
 class StackTokens(base.BaseIdentityPlugin):
     """Login of keystoneauth with the tokens of the owner of some stack in a project.
 
-    Keystone tells the catalogue of a token that was got elsewhere.
+    A token that was got elsewhere comes without its catalogue, which Keystone tells.
     """
 
     def __init__(self, auth_url: str, project: str, credentials: Credentials) -> None:
@@ -45,10 +46,11 @@ class StackTokens(base.BaseIdentityPlugin):
             raise
         except HomeostatError as error:
             raise Transient(f"no owner of a stack in project {self._project} lets this service act: {error}") from error
-        headers = {"X-Auth-Token": token, "X-Subject-Token": token, "Accept": "application/json"}
-        url = f"{str(self.auth_url).rstrip('/')}/auth/tokens"
-        answer = session.get(url, headers=headers, authenticated=False)
-        return access.AccessInfoV3(answer.json(), auth_token=token)
+        url = f"{str(self.auth_url).rstrip('/')}/auth/catalog"
+        answer = session.get(url, headers={"X-Auth-Token": token, "Accept": "application/json"}, authenticated=False)
+        until = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=CATALOGUE_S)
+        known = {"catalog": answer.json()["catalog"], "expires_at": until.isoformat()}
+        return access.AccessInfoV3({"token": {**known, "project": {"id": self._project}}}, auth_token=token)
 
     def get_cache_id_elements(self) -> dict[str, str | None]:
         return {"project": self._project}
