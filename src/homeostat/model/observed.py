@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from homeostat.model.status import Word
 
-class Presence(StrEnum):
+
+class Presence(Word):
     """Whether a look found the thing.
 
     `ABSENT` means that the cloud has answered that there is none. Without a clear answer it is `UNKNOWN`, which
@@ -42,7 +43,7 @@ class Observation:
         return self.presence is Presence.PRESENT
 
 
-class Condition(StrEnum):
+class Condition(Word):
     """Result of comparing an observation with the desired state."""
 
     READY = "ready"
@@ -53,7 +54,7 @@ class Condition(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Remedy(StrEnum):
+class Remedy(Word):
     """The right action for a condition that does not pass by itself (CV13).
 
     RECREATE deletes the broken thing and then creates another one; REPLACE creates another one first and deletes the

@@ -1,10 +1,11 @@
 """Decisions: steps to take now, and for everything else the reason to wait (invariant 2, CONTRIBUTING.md)."""
 
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import Any
 
 from homeostat.model.observed import Observation
+from homeostat.model.status import Word
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
 
@@ -19,7 +20,7 @@ class Priority(IntEnum):
     GARBAGE = 4
 
 
-class Verb(StrEnum):
+class Verb(Word):
     """The act that carries out a step; the executor has no choice left.
 
     Attributes:

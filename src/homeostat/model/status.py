@@ -6,7 +6,14 @@ from enum import StrEnum
 from homeostat.model.errors import Bug
 
 
-class Action(StrEnum):
+class Word(StrEnum):
+    """Words that are compared and looked up in tables for each row of each pass."""
+
+    # That of Enum hashes the name, in Python; this one the text, in C, and agrees with plain texts by definition.
+    __hash__ = str.__hash__
+
+
+class Action(Word):
     INIT = "INIT"
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -22,7 +29,7 @@ class Action(StrEnum):
     UNLOCK = "UNLOCK"
 
 
-class Status(StrEnum):
+class Status(Word):
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
     FAILED = "FAILED"
