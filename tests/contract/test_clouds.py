@@ -36,12 +36,16 @@ class Subject:
     """A cloud under test.
 
     rest — lets time pass, of whichever sort the cloud goes by; all_kinds — whether it has every kind of CASES, so that
-    no test is skipped.
+    no test is skipped; idempotent — whether a second creation with a token gives the same thing; by_id — fields
+    that may name a thing, and are told as its id; own_words — whether refusals come in the words of other services.
     """
 
     cloud: Cloud
     rest: Callable[[float], None]
     all_kinds: bool = True
+    idempotent: bool = True
+    by_id: frozenset[str] = frozenset()
+    own_words: bool = False
     made: dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, kind: str) -> str:
@@ -202,7 +206,7 @@ CASES: dict[str, Case] = {
 KINDS = sorted(CASES)
 NOT_REPORTED = {"floating_network_id", "fixed_ips", "template", "parameters"}
 """Fields that may be asked for, and are not told as they were asked for."""
-SINGLE = {"remote_stack", "keypair", "flavor", "listener", "health_monitor", "volume_attachment"}
+SINGLE = {"remote_stack", "subnet", "keypair", "flavor", "listener", "health_monitor", "volume_attachment"}
 SINGLE |= {"floating_ip_association"}
 """Of these no two with the same spec can be had at once."""
 
@@ -241,12 +245,14 @@ def test_what_is_created_is_seen_by_handle_and_by_token(subject: Subject, kind: 
     assert (found.presence, found.handle) == (Presence.PRESENT, created.handle)
     assert missing.presence is Presence.ABSENT
     assert seen.properties.get("status") not in ("error", "stopped")
-    for name in spec.keys() - NOT_REPORTED:
+    for name in spec.keys() - NOT_REPORTED - subject.by_id:
         assert seen.properties[name] == spec[name], name
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_create_with_a_known_token_gives_the_same_thing(subject: Subject, kind: str) -> None:
+    if not subject.idempotent:
+        pytest.skip("this cloud knows no tokens: what was made is looked for before a second creation")
     spec = CASES[kind].spec(subject)
     first = present(subject.cloud.create(kind, [Creation("token", spec)])[0])
     again = present(subject.cloud.create(kind, [Creation("token", spec)])[0])
@@ -312,7 +318,7 @@ def test_what_is_in_use_cannot_be_deleted_yet(subject: Subject, used: str, user:
     holder = subject[user]
     (refused,) = subject.cloud.delete(used, [subject[used]])
     assert isinstance(refused, Transient)
-    assert "in use" in str(refused)
+    assert subject.own_words or "in use" in str(refused)
     assert subject.cloud.observe(used, [subject[used]])[0].present
     subject.cloud.delete(user, [holder])
     subject.until_absent(user, holder)

@@ -157,6 +157,7 @@ class ResourceType:
             for name, prop in cls._canonical.items()
             if prop.update and prop.drift
         )
+        cls._observable = tuple((name, cls.renamed.get(name, name)) for name in cls._canonical)
         # No legal value of a constrained text is empty: "" comes from an explicit null.
         cls._left_out = frozenset(
             name for name, prop in cls.properties.items() if prop.kind is ValueType.STRING and prop.constraints
@@ -164,6 +165,7 @@ class ResourceType:
 
     _canonical: ClassVar[Schema] = {}
     _defaults: ClassVar[Mapping[str, Any]] = {}
+    _observable: ClassVar[tuple[tuple[str, str], ...]] = ()
     _compared: ClassVar[tuple[tuple[str, str, Rule], ...]] = ()
     _left_out: ClassVar[frozenset[str]] = frozenset()
 
@@ -342,12 +344,11 @@ class ResourceType:
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
         """Return the observed values of the properties that are set, for `resource_properties_observed` (CV1)."""
-        seen = thing.seen.properties
-        fields = {name: self.renamed.get(name, name) for name in self._canonical}
+        seen, wanted = thing.seen.properties, thing.properties
         return {
             name: seen[field_name]
-            for name, field_name in fields.items()
-            if field_name in seen and thing.properties.get(name) is not None
+            for name, field_name in self._observable
+            if field_name in seen and wanted.get(name) is not None
         }
 
     # -- answering -------------------------------------------------------------------------------------------

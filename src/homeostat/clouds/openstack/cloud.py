@@ -79,15 +79,15 @@ class OpenStackCloud:
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         collection = self.collections.get(kind)
         if collection is None:
-            return list(names)
-        return [self.known(kind, name, partial(collection.resolve, name)) for name in names]
+            return [None] * len(names)
+        return [collection.resolve(name) for name in names]
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         collection = self.collections[kind]
 
         def make(intent: Creation) -> Answer:
             try:
-                return _seen(collection, collection.create(intent.token, intent.spec))
+                return _seen(collection, self._make(collection, intent))
             except Missing as error:
                 return Terminal(str(error))
             except HomeostatError as error:
@@ -102,6 +102,14 @@ class OpenStackCloud:
         }
         answers = {**seen, **dict(made)}
         return [answers[intent.token] for intent in intents]
+
+    def _make(self, collection: Collection, intent: Creation) -> Wire:
+        try:
+            return collection.create(intent.token, intent.spec)
+        except Missing:
+            # The id of a name may be remembered of a thing that was replaced by another of that name meanwhile.
+            self._known.clear()
+            return collection.create(intent.token, intent.spec)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         of = self.collections[kind]

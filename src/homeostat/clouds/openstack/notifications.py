@@ -161,7 +161,7 @@ class Notifications:
         try:
             self._notices.get_nowait()
         except queue.Empty:
-            return  # Somebody has read it meanwhile.
+            return  # It was read meanwhile.
 
     def _start(self) -> None:
         with self._lock:
