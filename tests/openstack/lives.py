@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from tests.openstack.projects import Project
 from tests.waiting import until
 
 Spec = dict[str, Any]
+SETTLES_S = 600.0
+"""Some services lose a change under load, and find that out minutes later."""
 LOOK_S = 0.5
 """Between two looks: a real service is not asked more often."""
 
@@ -103,8 +106,6 @@ def accepted(act: Callable[[], list[Answer]]) -> Observation:
 
 
 def rest(_: float) -> None:
-    import time
-
     time.sleep(LOOK_S)
 
 
@@ -119,7 +120,7 @@ def ready(cloud: OpenStackCloud, kind: str, handle: str) -> Observation:
         assert status not in words.broken, seen.properties
         return seen if status is None or status in words.ready else None
 
-    return until(ask, f"{kind} {handle}", rest=rest)
+    return until(ask, f"{kind} {handle}", rest=rest, within_s=SETTLES_S)
 
 
 def make(cloud: OpenStackCloud, type: str, properties: Spec, name: str = "") -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from homeostat.clouds.openstack import (
     floating_ips,
+    key_manager,
     load_balancing,
     network,
     network_policies,
@@ -29,6 +30,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     network_policies.RbacPolicies,
     network_policies.NetworkQuotas,
     *load_balancing.COLLECTIONS,
+    *key_manager.COLLECTIONS,
 )
 VERSIONS: Mapping[str, tuple[str, str]] = {"compute": ("2.53", "2.96"), "block-storage": ("3.50", "3.71")}
 """Service -> the lowest and the highest microversion that this adapter was tried with."""

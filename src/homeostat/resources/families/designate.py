@@ -1,7 +1,9 @@
 """Types of DNS: zones and sets of records."""
 
+from typing import Any
+
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType
+from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.rules import is_set, require
 from homeostat.resources.schema import Attribute, between, integer, length, link, listing, mapping, one_of, text
 from homeostat.resources.support import Support
@@ -56,6 +58,14 @@ class RecordSet(ResourceType):
         "zone": link("The zone.", "designate.zone", required=True),
     }
     renamed = {"zone": "zone_id"}
+
+    def shown_id(self, handle: str) -> str:
+        """Return the id alone: the handle may be `<zone>/<id>`."""
+        return handle.rpartition("/")[2]
+
+    def reference(self, thing: Thing) -> Any:
+        """Its id."""
+        return self.shown_id(thing.handle) or thing.name
 
 
 TYPES: list[type[ResourceType]] = [Zone, RecordSet]
