@@ -47,15 +47,20 @@ class Project:
 
     def admin(self) -> Connection:
         """As the administrator, in this project."""
-        known = OpenStackConfig(config_files=[str(self.cloud.clouds_yaml)], load_envvars=False).get_one("minios-admin")
-        auth = known.config["auth"]
-        return _connect(_auth(self.cloud, auth["username"], auth["password"], self.name))
+        return _connect(auth_of_admin(self))
 
     def limit(self, service: str, **limits: int) -> None:
         """Set quotas. service — compute, network or volume."""
         with contextlib.closing(self.cloud.admin()) as admin:
             set_quotas: Callable[..., object] = getattr(admin, f"set_{service}_quotas")
             set_quotas(self.id, **limits)
+
+
+def auth_of_admin(project: Project) -> dict[str, str]:
+    """What keystoneauth's plug-in `password` takes, of the administrator in a project."""
+    known = OpenStackConfig(config_files=[str(project.cloud.clouds_yaml)], load_envvars=False).get_one("minios-admin")
+    auth = known.config["auth"]
+    return _auth(project.cloud, auth["username"], auth["password"], project.name)
 
 
 def create(cloud: OpenStack) -> Project:

@@ -84,6 +84,22 @@ RULES: tuple[Rule, ...] = (
     _rule(
         [400],
         Meaning.TRANSIENT,
+        "the volume is attached to a server already, or changing: Compute passes on what Block Storage says",
+        service="compute",
+        methods="POST DELETE",
+        words=r"Invalid volume: .*(already attached|status must be|is in use)",
+    ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "a volume type or a QoS specification is in use",
+        service="block-storage",
+        methods="POST PUT DELETE",
+        words=r"(still|currently|type) in use",
+    ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
         "the volume is attached, or busy with something that ends by itself",
         service="block-storage",
         methods="POST PUT DELETE",

@@ -68,12 +68,12 @@ class OpenStackCloud:
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         collection = self.collections[kind]
-        found = collection.observe(handles)
+        found = collection.complete(collection.observe(handles))
         return [_seen(collection, found.get(handle), handle) for handle in handles]
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         collection = self.collections[kind]
-        found = collection.find(tokens)
+        found = collection.complete(collection.find(tokens))
         return [_seen(collection, found.get(token)) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
@@ -135,7 +135,9 @@ class OpenStackCloud:
         def act(item: tuple[str, Callable[[], Wire | None]]) -> Answer:
             handle, call = item
             try:
-                return _seen(collection, call(), handle)
+                thing = call()
+                whole = thing if thing is None or deleting else collection.complete({handle: thing})[handle]
+                return _seen(collection, whole, handle)
             except Missing as error:
                 gone = f"there is no such {collection.kind}: {error}"
                 return Observation(Presence.ABSENT, handle, seen_at=time.time(), reason=gone, not_found=deleting)

@@ -4,6 +4,7 @@ Most collections of OpenStack's services are alike, so a kind is a class with a 
 bodies, the place of its token. What is special about it overrides a method.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from homeostat.model.errors import HomeostatError, Rejected, Terminal, ambiguous
 if TYPE_CHECKING:
     from homeostat.clouds.openstack.cloud import OpenStackCloud
 
+LOG = logging.getLogger(__name__)
 FEW = 3
 """Up to this many things are asked for one by one; more are looked up in the list."""
 
@@ -36,6 +38,7 @@ class Collection:
         renamed: Field of the kind -> field of the service, where the two differ.
         statuses: Word of the service's `status`, in lower case -> word of the kind, where the two differ.
         names: Field by which users name things.
+        filtered_by_name: Whether the list can be filtered by it, or ignores such a filter.
         detail: Path of the list with all fields, below `path`.
     """
 
@@ -49,6 +52,7 @@ class Collection:
     renamed: ClassVar[Mapping[str, str]] = {}
     statuses: ClassVar[Mapping[str, str]] = {}
     names: ClassVar[str] = "name"
+    filtered_by_name: ClassVar[bool] = True
     detail: ClassVar[str] = ""
 
     def __init__(self, cloud: "OpenStackCloud") -> None:
@@ -139,7 +143,9 @@ class Collection:
         except Missing:
             pass
         # Not every service knows the filter by name, and one that does not gives the whole list.
-        named = [each for each in self.list(**{self.names: name}) if each.get(self.names) == name]
+        filtered = self.filtered_by_name and self.token.field != self.names
+        found = self.list(**{self.names: name}) if filtered else self.list()
+        named = [each for each in found if self.token.hide(each).get(self.names) == name]
         if len(named) > 1:
             raise ambiguous(name)
         return self.handle_of(named[0]) if named else None
@@ -160,12 +166,26 @@ class Collection:
             raise Terminal(f"there is no {self.kind.replace('_', ' ')} with the name or id {name}")
         return found
 
+    def reference(self, kind: str, name: Any) -> Any:
+        """Return the id of another thing that a specification names; the name itself where this cloud has no such kind.
+
+        Raises:
+            Terminal: There is no such thing, or there are several.
+        """
+        named = self.cloud.collections.get(kind)
+        return named.id_of(name) if named is not None else name
+
+    def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
+        """Return things with what a look at them leaves out, and only another list or request tells."""
+        return things
+
     # -- what things look like ---------------------------------------------------------------------------------------
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing["id"])
 
     def path_of(self, handle: str) -> str:
+        # A user may name anything; a name must not lead to another path.
         return f"{self.path}/{quote(handle, safe='')}"
 
     def object_of(self, thing: Wire) -> Wire:
@@ -208,6 +228,18 @@ class Collection:
             Token -> thing or error; what is left out is made by itself.
         """
         return {}
+
+    def afterwards(self, made: Wire, act: Callable[[], object]) -> Wire:
+        """Carry out what a creation needs a second request for, and return the thing.
+
+        The thing exists: if that fails, it differs from what was meant, which is then repaired, or told, like drift.
+        """
+        try:
+            act()
+        except HomeostatError as error:
+            LOG.warning("%s %s is not as it was meant yet: %s", self.kind, self.handle_of(made), error)
+            return made
+        return self.get(self.handle_of(made))
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         """Change a thing in place, and return it.

@@ -3,13 +3,19 @@
 from collections.abc import Mapping
 
 from homeostat.clouds.openstack import (
+    block_storage,
+    compute,
     floating_ips,
+    images,
     key_manager,
     load_balancing,
     network,
     network_policies,
+    quotas,
     routers,
     security_groups,
+    volume_attachments,
+    volume_types,
 )
 from homeostat.clouds.openstack.collection import Collection
 
@@ -31,6 +37,21 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     network_policies.NetworkQuotas,
     *load_balancing.COLLECTIONS,
     *key_manager.COLLECTIONS,
+    block_storage.Volumes,
+    block_storage.VolumeSnapshots,
+    block_storage.VolumeBackups,
+    volume_attachments.VolumeAttachments,
+    volume_types.VolumeTypes,
+    volume_types.VolumeTypeEncryptions,
+    volume_types.VolumeQosSpecs,
+    volume_types.VolumeQosAssociations,
+    quotas.VolumeQuotas,
+    quotas.ComputeQuotas,
+    images.Images,
+    compute.KeyPairs,
+    compute.ServerGroups,
+    compute.Flavors,
+    compute.HostAggregates,
 )
-VERSIONS: Mapping[str, tuple[str, str]] = {"compute": ("2.53", "2.96"), "block-storage": ("3.50", "3.71")}
+VERSIONS: Mapping[str, tuple[str, str]] = {"compute": ("2.70", "2.96"), "block-storage": ("3.50", "3.71")}
 """Service -> the lowest and the highest microversion that this adapter was tried with."""

@@ -1,6 +1,8 @@
 """One service of an OpenStack as one project sees it: requests, with errors as the port knows them."""
 
+import html
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -63,6 +65,11 @@ class Service:
         """Id of the project that the requests are for."""
         return str(self._proxy().get_project_id())
 
+    @property
+    def has_owners(self) -> bool:
+        """Whether requests are sent for the owners of stacks, who may see different things."""
+        return self._credentials is not None
+
     def get(self, path: str, **params: Any) -> Wire:
         """Return one thing or one page.
 
@@ -72,12 +79,13 @@ class Service:
         """
         return self.request("GET", path, params=params)
 
-    def list(self, path: str, key: str, **params: Any) -> Iterator[Wire]:
+    def list(self, path: str, key: str, of: str = "", /, **params: Any) -> Iterator[Wire]:
         """Yield all things of a list, page by page.
 
         Args:
             path: Path of the list.
             key: Field of the answer that has the things.
+            of: As for `request`.
             params: Filters.
 
         Raises:
@@ -85,7 +93,7 @@ class Service:
         """
         more: dict[str, Any] = {"limit": PAGE}
         for _ in range(PAGES_MAX):
-            page = self.request("GET", path, params={**params, **more})
+            page = self.request("GET", path, of=of, params={**params, **more})
             yield from page.get(key) or ()
             query = _next_page(page, key)
             if not query or query == more:
@@ -110,7 +118,7 @@ class Service:
             body: Body, as JSON.
             of: Token of a creation, or handle: the request is sent for the owner of that stack.
             params: Query.
-            more: Further arguments for keystoneauth.
+            more: Further arguments for keystoneauth, such as a `microversion` other than the newest.
 
         Raises:
             Missing: The thing does not exist.
@@ -163,8 +171,7 @@ class Service:
                 connect_retries=0,
                 status_code_retries=0,
                 redirect=5 if looks else False,
-                microversion=self._negotiated(proxy),
-                **more,
+                **{"microversion": self._negotiated(proxy), **more},
             )
         except HomeostatError:
             raise
@@ -177,9 +184,7 @@ class Service:
             raise (Transient(message) if looks or _not_sent(error) else Uncertain(message)) from error
         if not answer.ok:
             self._budget.pause(self.type, retry_after_s(answer.status_code, answer.headers))
-            raise error_of(
-                self.type, method, answer.status_code, _json(answer), answer.headers, str(answer.reason or "")
-            )
+            raise error_of(self.type, method, answer.status_code, _json(answer), answer.headers, _plain_words(answer))
         return answer
 
     def _negotiated(self, proxy: adapter.Adapter) -> str | None:
@@ -205,6 +210,13 @@ def _json(answer: requests.Response) -> Any:
         return answer.json()
     except ValueError:
         return None
+
+
+def _plain_words(answer: requests.Response) -> str:
+    """Return what an answer without JSON says: Images explains errors in HTML."""
+    text = answer.text if "html" in answer.headers.get("Content-Type", "") else ""
+    said = html.unescape(re.sub("<[^>]*>", " ", re.sub("(?is)<(title|h1)>.*?</\\1>", "", text)))
+    return " ".join(said.split()) or str(answer.reason or "")
 
 
 def _body(answer: requests.Response) -> Wire:

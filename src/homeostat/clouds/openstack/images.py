@@ -1,0 +1,203 @@
+"""Images that the cloud downloads."""
+
+from calendar import timegm
+from collections.abc import Iterator, Mapping, Sequence
+from time import strptime, time
+from typing import Any
+from urllib.parse import quote
+
+from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import KEY, AsId
+from homeostat.model.errors import HomeostatError, Transient, Uncertain
+
+PATCH = "application/openstack-images-v2.1-json-patch"
+BEGINS_S = 60
+"""Seconds after its creation in which the download of an image is asked for."""
+FIELDS = ("name", "min_disk", "min_ram", "disk_format", "container_format", "protected", "visibility", "tags", "owner")
+TEXTS = ("architecture", "kernel_id", "os_distro", "os_version", "ramdisk_id")
+"""Properties of the image that are fields of the kind."""
+OF_THE_SERVICE = (
+    "id",
+    "status",
+    "size",
+    "virtual_size",
+    "checksum",
+    "created_at",
+    "updated_at",
+    "self",
+    "file",
+    "schema",
+)
+OF_STORES = ("schema", "direct_url", "locations", "stores", "os_hidden", "os_hash_algo", "os_hash_value")
+NO_PROPERTY = frozenset({*FIELDS, *TEXTS, *OF_THE_SERVICE, *OF_STORES, KEY, "members", "fault"})
+IMPORT_TASK = "os_glance_import_task"
+
+
+class InProperty(AsId):
+    """The token is a property, and makes the id where none is wished for."""
+
+    words = f"the property `{KEY}`, and the id, which is made from it where none is wished for"
+
+    def write(self, body: Wire, token: str) -> Wire:
+        return {**body, KEY: token, "id": body.get("id") or self.id_of(token)}
+
+    def read(self, thing: Wire) -> str:
+        return str(thing.get(KEY) or "")
+
+    def hide(self, thing: Wire) -> Wire:
+        return {name: value for name, value in thing.items() if name != KEY}
+
+
+class Images(Collection):
+    """Images. One is made in two requests, for itself and for the download of its data.
+
+    The second one may be lost with its worker: an image that waits for its data, and is not being imported, is then
+    reported as failed, like one whose download failed, and another is made.
+    """
+
+    kind = "image"
+    service = "image"
+    path, keys = "/images", "images"
+    token = InProperty()
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
+        found = super().find(tokens)
+        left = [each for each in tokens if each not in found]
+
+        def look(token: str) -> Sequence[Wire]:
+            return list(self.list(**{KEY: token}))
+
+        looks = zip(left, self.cloud.side_by_side(look, left), strict=True) if left else ()
+        return found | {token: things[0] for token, things in looks if things}
+
+    def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
+        """Return images with the projects they are shared with, and with the reason where they failed."""
+        asked = [name for name, thing in things.items() if thing["visibility"] == "shared" or _is_stuck(thing)]
+        found = self.cloud.side_by_side(lambda name: self._whole(things[name]), asked) if asked else []
+        return {**things, **dict(zip(asked, found, strict=True))}
+
+    def _whole(self, thing: Wire) -> Wire:
+        if _is_stuck(thing):
+            return {**thing, "status": "error", "fault": self._fault_of(thing)}
+        try:
+            return {**thing, "members": sorted(self._members(thing["id"]))}
+        except HomeostatError:
+            # One that others share with this project: only its owner sees with whom.
+            return thing
+
+    def _members(self, handle: str) -> Sequence[str]:
+        return [each["member_id"] for each in self.api.get(f"{self.path_of(handle)}/members")["members"]]
+
+    def _fault_of(self, thing: Wire) -> str:
+        """Return what the last import says."""
+        tasks = self.api.get(f"{self.path_of(thing['id'])}/tasks").get("tasks") or ()
+        newest: Wire = max(tasks, key=lambda each: str(each["created_at"]), default={})
+        return str(newest.get("message") or "") or ("its import failed" if tasks else "its import was never begun")
+
+    def object_of(self, thing: Wire) -> Wire:
+        found = super().object_of(thing)
+        extra = {name: value for name, value in self.token.hide(thing).items() if not _is_of_the_service(name)}
+        active = {"active": True, "deactivated": False}.get(found["status"])
+        return {**found, "extra_properties": extra, "active": active}
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = {name: spec[name] for name in (*FIELDS, *TEXTS, "id") if spec.get(name) is not None}
+        return {**_texts(spec.get("extra_properties")), **body}
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        body = self.token.write(self.body_of(spec), token)
+        try:
+            made = self.api.request("POST", self.path, body, of=token)
+        except HomeostatError:
+            # Perhaps an earlier request has made it, or this one, though the answer was lost.
+            before = self._made_before(body["id"], token)
+            if before is None:
+                raise
+            made = before
+        if made["status"] == "queued" and IMPORT_TASK not in made:
+            self._import(made, str(spec.get("location") or ""), token)
+        given = [name for name in ("members",) if spec.get(name)]
+        return self.afterwards(made, lambda: self._share(made["id"], spec["members"])) if given else made
+
+    def _made_before(self, handle: str, token: str) -> Wire | None:
+        """Return the image that carries a token, where its id is taken; None if another has the id, or none."""
+        try:
+            found = self.get(handle)
+        except HomeostatError:
+            return None
+        return found if self.token.read(found) == token else None
+
+    def _import(self, made: Wire, location: str, token: str) -> None:
+        """Have the data downloaded; an image that cannot get its data is deleted again.
+
+        Raises:
+            Terminal: The service does not download from there.
+        """
+        body = {"method": {"name": "web-download", "uri": location}}
+        try:
+            self.api.request("POST", f"{self.path_of(made['id'])}/import", body, of=token)
+        except (Transient, Uncertain):
+            raise
+        except HomeostatError:
+            self.api.request("DELETE", self.path_of(made["id"]), of=token)
+            raise
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        thing = self.get(handle)
+        patches = list(_patches(thing, spec, changed))
+        if patches:
+            headers = {"Content-Type": PATCH}
+            self.api.request("PATCH", self.path_of(handle), patches, of=handle, headers=headers)
+        if "active" in changed and spec.get("active") is not None:
+            verb = "reactivate" if spec["active"] else "deactivate"
+            if thing["status"] != {"reactivate": "active", "deactivate": "deactivated"}[verb]:
+                self.api.request("POST", f"{self.path_of(handle)}/actions/{verb}", of=handle)
+        if "members" in changed:
+            self._share(handle, spec.get("members") or ())
+        return self.get(handle)
+
+    def _share(self, handle: str, names: Sequence[str]) -> None:
+        """Share an image with these projects alone."""
+        wanted, before = {str(self.reference("project", each)) for each in names}, set(self._members(handle))
+        path = f"{self.path_of(handle)}/members"
+        for each in sorted(wanted - before):
+            self.api.request("POST", path, {"member": each}, of=handle)
+        for each in sorted(before - wanted):
+            self.api.request("DELETE", f"{path}/{quote(each, safe='')}", of=handle)
+
+
+def _patches(thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> Iterator[Wire]:
+    """Yield the operations of JSON Patch that make the changed fields of an image what the specification says."""
+    wanted: Wire = {name: spec.get(name) for name in changed if name in (*FIELDS, *TEXTS)}
+    if "extra_properties" in changed:
+        present = {name: None for name in thing if not _is_of_the_service(name)}
+        wanted = {**wanted, **present, **_texts(spec.get("extra_properties"))}
+    for name, value in wanted.items():
+        path = "/" + name.replace("~", "~0").replace("/", "~1")
+        if value is None and name == "tags":
+            yield {"op": "replace", "path": path, "value": []}
+        elif value is None and name in thing and name not in FIELDS:
+            yield {"op": "remove", "path": path}
+        elif value is not None and thing.get(name) != value:
+            yield {"op": "replace" if name in thing else "add", "path": path, "value": value}
+
+
+def _is_stuck(thing: Wire) -> bool:
+    """Return whether an image waits for data that nobody fetches."""
+    if thing["status"] != "queued" or thing.get(IMPORT_TASK):
+        return False
+    made_at = timegm(strptime(thing["created_at"], "%Y-%m-%dT%H:%M:%SZ"))
+    return bool(thing.get("os_glance_failed_import")) or time() - made_at > BEGINS_S
+
+
+def _is_of_the_service(name: str) -> bool:
+    return name in NO_PROPERTY or name.startswith(("os_glance", "owner_specified."))
+
+
+def _texts(properties: Mapping[str, Any] | None) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else str(value) for name, value in (properties or {}).items()}

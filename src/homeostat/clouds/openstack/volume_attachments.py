@@ -1,0 +1,112 @@
+"""Attachments of volumes to servers: Compute makes them, Block Storage tells how far they are."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import Joined
+from homeostat.model.errors import Transient
+
+UNDER_WAY: Mapping[str, str] = {"available": "detaching", "in-use": "attaching"}
+"""Status of a volume that does not list an attachment which Compute knows -> status of the attachment."""
+
+
+class VolumeAttachments(Collection):
+    """Attachments, known as `server/volume`; a volume is attached to a server once at most.
+
+    So one that is there already is the one that is wanted. The tag of the device would have room for a token, but not
+    every hypervisor has tags, some keep a volume that has one from being detached, and only each server by itself tells
+    them. An attachment that is to be changed is detached; then it is gone, and is made again as it is wanted by now.
+    """
+
+    kind = "volume_attachment"
+    service = "compute"
+    path, key, keys = "/servers", "volumeAttachment", "volumeAttachments"
+    token = Joined()
+    renamed = {"instance_uuid": "serverId", "volume_id": "volumeId", "mountpoint": "device"}
+
+    def path_of(self, handle: str) -> str:
+        server, _, volume = handle.partition("/")
+        return f"/servers/{quote(server, safe='')}/os-volume_attachments/{quote(volume, safe='')}"
+
+    def handle_of(self, thing: Wire) -> str:
+        return f"{thing['serverId']}/{thing['volumeId']}"
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def get(self, handle: str) -> Wire:
+        found = self.observe([handle]).get(handle)
+        if found is None:
+            raise Missing(f"there is no volume attachment {handle}")
+        return found
+
+    def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
+        """Return what the volumes list; Compute is asked about an attachment that begins or ends."""
+        volumes = self.cloud.collections["volume"].observe(sorted({each.rpartition("/")[2] for each in handles}))
+        found: dict[str, Wire] = {}
+        for handle in handles:
+            server, _, id = handle.rpartition("/")
+            thing = self._seen(server, volumes[id]) if id in volumes else None
+            if thing is not None:
+                found[handle] = thing
+        return found
+
+    def _seen(self, server: str, volume: Wire) -> Wire | None:
+        """Return the attachment of a volume to a server; None if there is none. Heat knew the volume alone."""
+        listed = [each for each in volume["attachments"] if each["server_id"] == server or not server]
+        if listed:
+            one = listed[0]
+            status = "detaching" if volume["status"] == "detaching" else "attached"
+            wire = {"serverId": one["server_id"], "volumeId": volume["id"], "device": one["device"]}
+            return {**wire, "status": status}
+        if not server:
+            return None
+        try:
+            found = self._thing(self.api.get(self.path_of(f"{server}/{volume['id']}")))
+        except Missing:
+            return None
+        return {**found, "status": UNDER_WAY.get(volume["status"], volume["status"])}
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        ids = self._ids(spec)
+        body = {"volumeId": ids["volumeId"], **({"device": spec["mountpoint"]} if spec.get("mountpoint") else {})}
+        path = f"/servers/{quote(ids['serverId'], safe='')}/os-volume_attachments"
+        try:
+            made = self.api.request("POST", path, self._wrapped(body), of=token)
+        except Transient:
+            before = self.observe([self.handle_of(ids)]).get(self.handle_of(ids))
+            if before is None or before["status"] == "detaching":
+                raise
+            return before
+        return {**ids, **self._thing(made), "status": "attaching"}
+
+    def _ids(self, spec: Mapping[str, Any]) -> Wire:
+        return {
+            "serverId": self.reference("server", spec["instance_uuid"]),
+            "volumeId": self.reference("volume", spec["volume_id"]),
+        }
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        thing = self.get(handle)
+        moved = any(thing[name] != value for name, value in self._ids(spec).items())
+        renamed = "mountpoint" in changed and spec.get("mountpoint") not in (None, thing.get("device"))
+        if not moved and not renamed:
+            return thing
+        self.delete(self.handle_of(thing))
+        raise Transient(f"volume {thing['volumeId']} is being detached from server {thing['serverId']} first")
+
+    def delete(self, handle: str) -> Wire | None:
+        try:
+            self.api.request("DELETE", self.path_of(handle), of=handle)
+        except Transient:
+            thing = self.get(handle)
+            if thing["status"] != "detaching":
+                raise
+            return {**thing, "status": "deleting"}
+        server, _, volume = handle.partition("/")
+        return {"serverId": server, "volumeId": volume, "status": "deleting"}
