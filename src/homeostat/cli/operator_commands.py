@@ -22,22 +22,10 @@ from homeostat.cli.flags import (
     age_s,
     natural,
 )
-from homeostat.cli.settings import CLOUDS
 from homeostat.cli.state_directory import State
 
 if TYPE_CHECKING:
     from homeostat.store.database import Database
-
-
-def doctor(arguments: Namespace) -> int:
-    """Check the service; the exit code says whether a check failed (warnings do not count)."""
-    from homeostat.cli import reports
-
-    load_plugins(arguments)
-    root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
-    with contextlib.closing(_open_database(arguments)) as db:
-        _read_keys(db, arguments)
-        return reports.doctor(db, root, as_json=arguments.json, acknowledge=arguments.acknowledge)
 
 
 def types(arguments: Namespace) -> int:
@@ -57,7 +45,7 @@ def purge(arguments: Namespace) -> int:
     from homeostat.cli import maintenance
     from homeostat.store.operation.purge import Rules
 
-    with contextlib.closing(_open_database(arguments)) as db:
+    with contextlib.closing(open_database(arguments)) as db:
         rules = Rules(time.time() - arguments.older_than, arguments.events_per_stack)
         return maintenance.purge(db, rules, dry_run=arguments.dry_run, as_json=arguments.json)
 
@@ -68,7 +56,7 @@ def migrate(arguments: Namespace) -> int:
     from homeostat.store.sql.migration import Phase
 
     State(arguments.state_dir.expanduser().absolute()).make()
-    with contextlib.closing(_open_database(arguments)) as db:
+    with contextlib.closing(open_database(arguments)) as db:
         return maintenance.migrate(db, Phase(arguments.phase), as_json=arguments.json)
 
 
@@ -90,10 +78,10 @@ def keys(arguments: Namespace) -> int:
     if arguments.act == "generate":
         state.make()
         return key_commands.generate(path, as_json=arguments.json)
-    with contextlib.closing(_open_database(arguments)) as db:
+    with contextlib.closing(open_database(arguments)) as db:
         if arguments.act == "rotate":
             return key_commands.rotate(db, path, same_key=arguments.same_key, as_json=arguments.json)
-        _read_keys(db, arguments)
+        read_keys(db, arguments)
         return key_commands.status(db, path, as_json=arguments.json)
 
 
@@ -105,7 +93,7 @@ def load_plugins(arguments: Namespace) -> None:
     loading.install(directories, heat_imports=arguments.heat_imports)
 
 
-def _read_keys(db: "Database", arguments: Namespace) -> None:
+def read_keys(db: "Database", arguments: Namespace) -> None:
     """Give the database the existing keys, for commands that only read.
 
     Raises:
@@ -116,7 +104,7 @@ def _read_keys(db: "Database", arguments: Namespace) -> None:
     key_commands.read_keys(db, arguments.encryption_keys, arguments.state_dir.expanduser().absolute())
 
 
-def _open_database(arguments: Namespace) -> "Database":
+def open_database(arguments: Namespace) -> "Database":
     """Open the database of a service, for the operator's commands.
 
     Raises:
@@ -137,28 +125,11 @@ def _open_database(arguments: Namespace) -> "Database":
 
 
 def add_commands(commands: Commands) -> None:
-    _add_doctor(commands)
     _add_purge(commands)
     _add_migrate(commands)
     _add_register(commands)
     _add_keys(commands)
     _add_types(commands)
-
-
-def _add_doctor(commands: Commands) -> None:
-    command = add_operator_command(
-        commands,
-        doctor,
-        "doctor",
-        "check the service, running or not, and suggest what to do",
-        "homeostat doctor\n  homeostat doctor --json | jq '.checks[] | select(.level != \"ok\")'",
-    )
-    command.add_argument(
-        "--acknowledge", action="store_true", help="remove dead workers from the register, once you know why they died"
-    )
-    add_option(command, "cloud", "local", "where resources are created: on this machine, or in memory", choices=CLOUDS)
-    add_encryption_keys(command)
-    add_plugins(command)
 
 
 def _add_purge(commands: Commands) -> None:

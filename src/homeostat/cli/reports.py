@@ -1,6 +1,6 @@
 """Reports for operators: the checks of `doctor`, resource types, access rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,10 +17,16 @@ from homeostat.store.operation import workers
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
-def doctor(db: Database, cloud: Path | None, *, as_json: bool, acknowledge: bool = False) -> int:
+def doctor(
+    db: Database, cloud: Path | None, more: Iterable[Check] = (), *, as_json: bool, acknowledge: bool = False
+) -> int:
     """Print all checks.
 
     Args:
+        db: The database.
+        cloud: Directory of the local cloud; None for other clouds.
+        more: Further checks.
+        as_json: Print JSON.
         acknowledge: Forget dead workers.
 
     Returns:
@@ -29,7 +35,7 @@ def doctor(db: Database, cloud: Path | None, *, as_json: bool, acknowledge: bool
     if acknowledge and not db.missing_file and db.schema_status().usable:
         with db.write() as tx:
             workers.forget_dead(tx, db.now_of(tx))
-    checks = list(examine(db, cloud))
+    checks = [*examine(db, cloud), *more]
     healthy = all(check.level is not Level.FAIL for check in checks)
     if as_json:
         write_json({"healthy": healthy, "checks": [asdict(check) for check in checks]})

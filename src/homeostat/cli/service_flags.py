@@ -30,7 +30,7 @@ def add_service_command(commands: Commands, run: Run, name: str, summary: str, e
 def add_service_flags(command: ArgumentParser) -> None:
     command.set_defaults(workers=1, apis=1, json=False)
     _add_storage(command)
-    _add_openstack(command)
+    add_openstack(command)
     _add_listening(command)
     _add_access(command)
     _add_limits_of_requests(command)
@@ -62,7 +62,8 @@ def _add_storage(command: ArgumentParser) -> None:
     )
 
 
-def _add_openstack(command: ArgumentParser) -> None:
+def add_openstack(command: ArgumentParser) -> None:
+    """Add the flags about OpenStack."""
     add_option(
         command,
         "os-cloud",
@@ -115,7 +116,7 @@ def _add_listening(command: ArgumentParser) -> None:
     )
 
 
-def _add_access(command: ArgumentParser) -> None:
+def add_access_mode(command: ArgumentParser) -> None:
     add_option(
         command,
         "access",
@@ -123,14 +124,9 @@ def _add_access(command: ArgumentParser) -> None:
         "who may use the API: the user who runs it, users with passwords, or users of Keystone",
         choices=ACCESS_MODES,
     )
-    add_switch(command, "all-local-users", "--access none lets in every user of this machine")
-    add_switch(
-        command,
-        "users-run-code-as-me",
-        "let other users use the local cloud, although its servers are processes of the user who runs the service: "
-        "every user of the API can do what that user can",
-    )
-    add_option(command, "htpasswd", None, "users of --access basic (bcrypt)", type=Path, metavar="FILE")
+
+
+def add_keystone_config(command: ArgumentParser) -> None:
     add_option(
         command,
         "keystone-config",
@@ -139,6 +135,19 @@ def _add_access(command: ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
     )
+
+
+def _add_access(command: ArgumentParser) -> None:
+    add_access_mode(command)
+    add_switch(command, "all-local-users", "--access none lets in every user of this machine")
+    add_switch(
+        command,
+        "users-run-code-as-me",
+        "let other users use the local cloud, although its servers are processes of the user who runs the service: "
+        "every user of the API can do what that user can",
+    )
+    add_option(command, "htpasswd", None, "users of --access basic (bcrypt)", type=Path, metavar="FILE")
+    add_keystone_config(command)
     add_option(
         command,
         "policy-file",

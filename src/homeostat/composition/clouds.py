@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from homeostat.clouds.credentials import Credentials
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.local import LocalCloud
-    from homeostat.clouds.openstack import OpenStack
-    from homeostat.clouds.openstack.budget import Budget
+    from homeostat.clouds.openstack import OpenStack, OpenStackConfig
+    from homeostat.clouds.openstack.connections import Connections
+    from homeostat.clouds.openstack.notifications import NotificationConfig
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Cloud, Clouds
     from homeostat.clouds.simulated import SimulatedCloud
+    from homeostat.model.rates import Rate
     from homeostat.store.database import Database
     from homeostat.templates.shared_environments import SharedEnvironment
 
@@ -85,31 +87,56 @@ def openstack(settings: ServiceSettings, db: "Database") -> "OpenStack":
     """Return the OpenStack that the service stands beside.
 
     Raises:
+        Usage: A setting is wrong; the error says which.
+    """
+    from homeostat.clouds.openstack import OpenStack
+    from homeostat.clouds.openstack.budget import Budget
+    from homeostat.clouds.openstack.notifications import Notifications
+    from homeostat.store.operation.request_turns import RequestTurns
+
+    budget = Budget(request_limits(settings), RequestTurns(db))
+    notifications = Notifications(notification_config(settings))
+    connections = openstack_connections(settings, db)
+    return OpenStack(openstack_config(settings), connections, trusts(settings, db), budget, notifications)
+
+
+def openstack_config(settings: ServiceSettings) -> "OpenStackConfig":
+    """Return how OpenStack is reached."""
+    from homeostat.clouds.openstack import OpenStackConfig
+
+    keystone = identity(settings)
+    region = settings.os_region or (keystone.config.region if keystone is not None else "")
+    return OpenStackConfig(settings.os_cloud, region, settings.os_interface)
+
+
+def openstack_connections(settings: ServiceSettings, db: "Database") -> "Connections":
+    """Return connections to OpenStack.
+
+    Raises:
         Usage: `clouds.yaml` has no such entry.
     """
     from openstack.exceptions import ConfigException
 
-    from homeostat.clouds.openstack import OpenStack, OpenStackConfig
     from homeostat.clouds.openstack.connections import Connections
-    from homeostat.clouds.openstack.notifications import TOPICS, NotificationConfig, Notifications
 
-    keystone, credentials = identity(settings), trusts(settings, db)
-    region = settings.os_region or (keystone.config.region if keystone is not None else "")
-    config = OpenStackConfig(settings.os_cloud, region, settings.os_interface)
+    keystone = identity(settings)
     auth_url, tls = (keystone.config.login_url, keystone.config.connection) if keystone is not None else ("", None)
     try:
-        connections = Connections(config, credentials, auth_url, tls)
+        return Connections(openstack_config(settings), trusts(settings, db), auth_url, tls)
     except ConfigException as error:
         raise Usage(f"--os-cloud {settings.os_cloud}: {error}") from error
-    notifications = Notifications(
-        NotificationConfig(
-            settings.os_notifications, settings.os_notification_topics or TOPICS, settings.os_notification_pool
-        )
+
+
+def notification_config(settings: ServiceSettings) -> "NotificationConfig":
+    """Return where the notifications of OpenStack's services come from."""
+    from homeostat.clouds.openstack.notifications import TOPICS, NotificationConfig
+
+    return NotificationConfig(
+        settings.os_notifications, settings.os_notification_topics or TOPICS, settings.os_notification_pool
     )
-    return OpenStack(config, connections, credentials, request_budget(settings, db), notifications)
 
 
-def request_budget(settings: ServiceSettings, db: "Database") -> "Budget":
+def request_limits(settings: ServiceSettings) -> "Mapping[str, Rate]":
     """Return the limits of requests to OpenStack's services.
 
     Raises:
@@ -117,8 +144,7 @@ def request_budget(settings: ServiceSettings, db: "Database") -> "Budget":
     """
     from os_service_types import ServiceTypes
 
-    from homeostat.clouds.openstack.budget import Budget, read_limits
-    from homeostat.store.operation.request_turns import RequestTurns
+    from homeostat.clouds.openstack.budget import read_limits
 
     known = ServiceTypes()
     try:
@@ -131,7 +157,7 @@ def request_budget(settings: ServiceSettings, db: "Database") -> "Budget":
             f"--os-requests-per-second: OpenStack has no service type {', '.join(unknown)}; write compute, network, "
             "block-storage, load-balancer, …, as `openstack catalog list` shows them"
         )
-    return Budget(limits, RequestTurns(db))
+    return limits
 
 
 def private_paths(settings: ServiceSettings) -> "list[Path]":

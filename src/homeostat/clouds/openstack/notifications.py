@@ -3,10 +3,13 @@
 A notice is only a hint where to look (invariant 1, CONTRIBUTING.md): whatever is lost here is found by the next look.
 """
 
+import contextlib
 import logging
 import queue
 import re
 import threading
+import time
+import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 POOL = "homeostat"
+PRIORITIES = ("info", "warn", "error")
 TOPICS = (
     "nova/versioned_notifications",
     "nova/notifications",
@@ -213,6 +217,73 @@ class _Endpoint:
         self._heard(event_type, payload)
 
     error = warn = info
+
+
+@dataclass(frozen=True, slots=True)
+class Listened:
+    """What was seen of a message bus.
+
+    Attributes:
+        listeners: Processes that listen to the queue of the service.
+        waiting: Notifications in that queue.
+        heard: Notifications that came meanwhile.
+    """
+
+    listeners: int
+    waiting: int
+    heard: int
+
+
+def listened(url: str, config: NotificationConfig, listen_s: float, timeout_s: float) -> Listened:
+    """Look at a message bus, and listen to it for a while beside the workers, without taking anything from them.
+
+    Raises:
+        Exception: It does not answer, or is no RabbitMQ.
+    """
+    _prepare_library()
+    import kombu
+    import oslo_messaging
+    from oslo_config import cfg
+
+    parsed = oslo_messaging.TransportURL.parse(cfg.ConfigOpts(), url)
+    if parsed.transport not in ("rabbit", "kombu"):
+        raise ValueError("only RabbitMQ can be looked at")
+    host = parsed.hosts[0]
+    with kombu.Connection(
+        hostname=host.hostname,
+        port=host.port,
+        userid=host.username,
+        password=host.password,
+        virtual_host=parsed.virtual_host or "/",
+        ssl=parsed.query.get("ssl", "").lower() in ("1", "true", "yes"),
+        connect_timeout=timeout_s,
+    ) as bus:
+        own = kombu.Queue(f"{config.pool}-doctor-{uuid.uuid4()}", exclusive=True, auto_delete=True, durable=False)
+        heard: list[object] = []
+        with bus.Consumer(own.bind(bus.default_channel), callbacks=[lambda body, _: heard.append(body)], no_ack=True):
+            places = [topic.rpartition("/") for topic in config.topics]
+            for exchange, topic in {(exchange, topic) for exchange, _, topic in places}:
+                _listen_to(bus, own.name, exchange, topic)
+            _hear(bus, listen_s)
+        try:
+            _, waiting, listeners = bus.channel().queue_declare(config.pool, passive=True)
+        except bus.channel_errors:
+            waiting = listeners = 0
+    return Listened(listeners, waiting, len(heard))
+
+
+def _listen_to(bus: Any, queue_name: str, exchange: str, topic: str) -> None:
+    """Bind a queue to a topic; an exchange that no service has made yet sends nothing."""
+    with bus.channel() as channel, contextlib.suppress(*bus.channel_errors):
+        for priority in PRIORITIES:
+            channel.queue_bind(queue_name, exchange or "openstack", f"{topic}.{priority}")
+
+
+def _hear(bus: Any, listen_s: float) -> None:
+    end = time.monotonic() + listen_s
+    with contextlib.suppress(TimeoutError):
+        while (rest := end - time.monotonic()) > 0:
+            bus.drain_events(timeout=rest)
 
 
 def shown(url: str) -> str:

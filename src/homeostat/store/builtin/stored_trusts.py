@@ -46,6 +46,12 @@ def of_project(tx: Connection, project: str, limit: int) -> list[StoredTrust]:
     return [_of(row) for row in tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))]
 
 
+def some_project(tx: Connection) -> str:
+    """Return a project with a good trust; "" if there is none."""
+    good = select(_table.c.project).where(_table.c.state == GOOD).limit(1)
+    return str(tx.execute(good).scalar() or "")
+
+
 def gone(tx: Connection, limit: int) -> list[Row[Any]]:
     """Return the trusts that Keystone does not honour any more, with the names of their stacks."""
     stack = schema.stack

@@ -1,0 +1,142 @@
+"""What `doctor` looks at in an OpenStack: its services, clocks and notifications, and the limits of requests."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from itertools import groupby
+from typing import Any
+
+from keystoneauth1 import discover
+from keystoneauth1.exceptions import ClientException
+
+from homeostat.cli.doctor import CLOCKS_S, Check, Level
+from homeostat.clouds.openstack.connections import Connections
+from homeostat.clouds.openstack.notifications import NotificationConfig, listened, shown
+from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
+from homeostat.model.errors import HomeostatError
+from homeostat.model.rates import Rate
+from homeostat.store.database import Database
+from homeostat.store.operation import request_turns
+
+TIMEOUT_S = 10.0
+LISTENS_S = 2.0
+BACKLOG_MAX = 1000
+"""Notifications that may wait in the queue."""
+QUEUE_S = 1.0
+"""Seconds for which requests may wait for their turn before it is told."""
+DATE_S = 1.0
+"""The `Date` of an answer has no fractions of a second."""
+
+
+def examine_openstack(
+    db: Database,
+    connections: Connections,
+    project: str,
+    limits: Mapping[str, Rate],
+    notifications: NotificationConfig,
+) -> Iterator[Check]:
+    """Run all checks of an OpenStack.
+
+    Args:
+        db: The database, which has the current schema.
+        connections: Connections to the services.
+        project: Id of a project that the service may act in; "" where one login is used for all.
+        limits: Limits of requests, by type of service.
+        notifications: Where notifications come from.
+    """
+    yield from _services(connections, project)
+    yield from _notifications(notifications)
+    yield _limits(db, limits)
+
+
+def _services(connections: Connections, project: str) -> Iterator[Check]:
+    try:
+        session: Any = connections.of(project).session
+        access = session.auth.get_access(session)
+    except (ClientException, HomeostatError) as error:
+        remedy = "look at --os-cloud and clouds.yaml, or at --keystone-config, and whether Keystone is up"
+        yield Check("openstack login", Level.FAIL, str(error), remedy)
+        return
+    yield Check("openstack login", Level.OK, f"{access.username} in project {access.project_name}")
+    needed = groupby(sorted(COLLECTIONS, key=lambda each: each.service), key=lambda each: each.service)
+    differences: list[float] = []
+    for service, kinds in needed:
+        yield _service(connections.proxy(project, service)(), service, [each.kind for each in kinds], differences)
+    yield _clocks(differences)
+
+
+def _service(proxy: Any, service: str, kinds: Sequence[str], differences: list[float]) -> Check:
+    """Look at one service; add the difference between its clock and this machine's to a list."""
+    name = f"openstack {service}"
+    endpoint = proxy.get_endpoint()
+    if not endpoint:
+        things = ", ".join(each.replace("_", " ") for each in kinds)
+        remedy = f"add it to the catalogue of this region, or leave such resources out of templates: {things}"
+        return Check(name, Level.WARN, "the catalogue does not have it", remedy)
+    try:
+        sent = time.time()
+        answer = proxy.session.get(endpoint, authenticated=False, raise_exc=False, timeout=TIMEOUT_S)
+        _add_difference(answer.headers.get("Date", ""), sent, differences)
+        data = proxy.get_endpoint_data()
+    except ClientException as error:
+        return Check(name, Level.FAIL, f"{endpoint} gives no answer: {error}", "start it, or look at its proxy")
+    if answer.status_code >= 500:
+        return Check(name, Level.FAIL, f"{endpoint} answers {answer.status_code}", "look at its log, or its proxy's")
+    newest = data.max_microversion if data is not None else None
+    if service in VERSIONS and (newest is None or newest < discover.normalize_version_number(VERSIONS[service][0])):
+        found = f"its newest microversion is {newest and discover.version_to_string(newest)}"
+        return Check(name, Level.FAIL, found, f"upgrade it: {VERSIONS[service][0]} is needed")
+    upto = f", up to {discover.version_to_string(newest)}" if newest else ""
+    return Check(name, Level.OK, f"it answers at {endpoint}{upto}")
+
+
+def _add_difference(date: str, sent: float, differences: list[float]) -> None:
+    try:
+        theirs = parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return
+    # The service wrote the date between the request and now, and cut its fraction off.
+    differences.append(max(sent - (theirs + DATE_S), theirs - time.time(), 0.0))
+
+
+def _clocks(differences: Sequence[float]) -> Check:
+    worst = max(differences, default=0.0)
+    if worst > CLOCKS_S:
+        remedy = "keep the clocks of all machines together (NTP): tokens expire early or late"
+        return Check("openstack clocks", Level.WARN, f"a service's clock differs by {worst:.0f} s", remedy)
+    return Check("openstack clocks", Level.OK, "those of the services agree with this machine's")
+
+
+def _notifications(config: NotificationConfig) -> Iterator[Check]:
+    name = "openstack notifications"
+    if not config.urls:
+        yield Check(name, Level.OK, "none are used (--os-notifications): changes are found at the next look")
+    for url in config.urls:
+        try:
+            found = listened(url, config, LISTENS_S, TIMEOUT_S)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may quote the URL with its password
+            words = f"{shown(url)} does not answer: {type(error).__name__}: {str(error).replace(url, shown(url))}"
+            yield Check(name, Level.FAIL, words, "start the message bus, or correct --os-notifications")
+            continue
+        if found.listeners == 0:
+            remedy = "start the workers with the same --os-notifications and --os-notification-pool"
+            yield Check(name, Level.WARN, f"nobody listens to the queue {config.pool} of {shown(url)}", remedy)
+        elif found.waiting > BACKLOG_MAX:
+            remedy = "start more workers (--workers), or name fewer topics (--os-notification-topic)"
+            yield Check(name, Level.WARN, f"{found.waiting} wait in the queue {config.pool} of {shown(url)}", remedy)
+        else:
+            heard = f"{found.listeners} processes listen; {found.heard} came in {LISTENS_S:.0f} s"
+            yield Check(name, Level.OK, f"{shown(url)}: {heard}")
+
+
+def _limits(db: Database, limits: Mapping[str, Rate]) -> Check:
+    name = "openstack requests"
+    if not limits:
+        return Check(name, Level.OK, "they are not limited (--os-requests-per-second)")
+    late = {each: free_s for each, free_s in sorted(request_turns.free_in(db).items()) if free_s > QUEUE_S}
+    if late:
+        found = ", ".join(f"{each} for {free_s:.1f} s" for each, free_s in late.items())
+        remedy = "raise --os-requests-per-second, or wait if this does not last"
+        return Check(name, Level.WARN, f"they wait for their turn: {found}", remedy)
+    shown_limits = ", ".join(f"{each or 'each service'} {rate.per_s:g}/s" for each, rate in limits.items())
+    return Check(name, Level.OK, f"within their limits: {shown_limits}")
