@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -14,6 +15,7 @@ from tests.openstack.cloud import install
 from tests.openstack.cloud.__main__ import DEFAULT, VARIABLE
 from tests.openstack.cloud.cloud import Cloud, open_cloud, working
 from tests.openstack.cloud.services import OPTIONAL
+from tests.openstack.message_bus import remove_queue
 from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack
 
@@ -50,6 +52,14 @@ def project(openstack_cloud: OpenStack) -> Iterator[Project]:
     made = projects.create(openstack_cloud)
     yield made
     projects.remove(made)
+
+
+@pytest.fixture
+def pool(openstack_cloud: OpenStack) -> Iterator[str]:
+    """Name of a queue for notifications, of the test's own."""
+    name = f"test-{uuid.uuid4()}"
+    yield name
+    remove_queue(openstack_cloud.transport_url, name)
 
 
 def _given(directory: Path, wanted: set[str]) -> OpenStack:

@@ -189,6 +189,7 @@ class Notifications:
             self.connected.set()
             self._stopped.wait()
             listener.stop()
+            listener.wait()  # closes the connection
 
     def _listener(self, url: str) -> "oslo_messaging.NotificationListener":
         _prepare_library()
