@@ -161,6 +161,7 @@ RULES: tuple[Rule, ...] = (
         methods="GET PUT PATCH DELETE",
         words="Invalid UUID",
     ),
+    _rule([409], Meaning.TERMINAL, "the container is not empty", service="object-store", methods="DELETE"),
     _rule(
         [404, 410],
         Meaning.MISSING,

@@ -11,6 +11,7 @@ from homeostat.clouds.openstack import (
     load_balancing,
     network,
     network_policies,
+    object_storage,
     quotas,
     routers,
     security_groups,
@@ -52,6 +53,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     compute.ServerGroups,
     compute.Flavors,
     compute.HostAggregates,
+    *object_storage.COLLECTIONS,
 )
 VERSIONS: Mapping[str, tuple[str, str]] = {"compute": ("2.70", "2.96"), "block-storage": ("3.50", "3.71")}
 """Service -> the lowest and the highest microversion that this adapter was tried with."""

@@ -70,6 +70,17 @@ class Service:
         """Whether requests are sent for the owners of stacks, who may see different things."""
         return self._credentials is not None
 
+    def endpoint(self) -> str:
+        """Return the URL of the service for the project.
+
+        Raises:
+            Transient: The catalogue cannot be read.
+        """
+        try:
+            return str(self._proxy().get_endpoint())
+        except (exceptions.ClientException, requests.RequestException) as error:
+            raise Transient(f"{self.type} has no address: {error}") from error
+
     def get(self, path: str, **params: Any) -> Wire:
         """Return one thing or one page.
 

@@ -1,0 +1,195 @@
+"""Object storage: containers of objects."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from cachetools import LRUCache
+
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import FEW, Collection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import InMetadata
+from homeostat.model.errors import Terminal, Transient
+
+META = "X-Container-Meta-"
+TOKEN = "x-container-meta-homeostat-token"
+PURGE = "x-container-meta-homeostat-purge"
+OWN = frozenset({TOKEN, PURGE})
+SHOWN = ("x-container-", "x-storage-policy", "x-timestamp", "x-versions-location", "x-history-location")
+"""Beginnings of the headers that are about a container, not about an answer."""
+PURGED_AT_ONCE = 1000
+PURGES_MAX = 10
+"""Pages of objects that one deletion empties a container of."""
+KNOWN_MAX = 10_000
+
+
+class Containers(Collection):
+    """The containers of an account. Their id is their name.
+
+    The account's list has no metadata, so a container is asked for its headers when the list shows that it changed.
+    """
+
+    kind = "container"
+    service = "object-store"
+    path = ""
+    token = InMetadata("metadata of the container")
+
+    def __init__(self, cloud: Any) -> None:
+        super().__init__(cloud)
+        self._names: LRUCache[str, str] = LRUCache(KNOWN_MAX)
+        self._seen: LRUCache[str, tuple[Any, Wire]] = LRUCache(KNOWN_MAX)
+
+    def handle_of(self, thing: Wire) -> str:
+        return str(thing["name"])
+
+    def path_of(self, handle: str) -> str:
+        return f"/{quote(handle, safe='')}"
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        return self._pages("", **filters)
+
+    def _pages(self, path: str, **filters: Any) -> Iterator[Wire]:
+        marker = ""
+        while page := self.api.get(path, format="json", marker=marker, **filters).get("") or []:
+            yield from page
+            marker = page[-1].get("name") or page[-1].get("subdir")
+
+    def get(self, handle: str) -> Wire:
+        answer = self.api.answer("HEAD", self.path_of(handle))
+        headers = {name.lower(): _text(value) for name, value in answer.headers.items()}
+        return {"name": handle, "headers": {name: headers[name] for name in headers if name.startswith(SHOWN)}}
+
+    def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
+        """Return name -> container, for those that exist."""
+        wanted = set(handles)
+        if len(wanted) <= FEW:
+            return self._each(wanted)
+        listed = {each["name"]: each for each in self.list() if each.get("name") in wanted}
+        known = {name: self._seen[name][1] for name, each in listed.items() if self._is_known(name, each)}
+        looked = self._each(wanted - known.keys())
+        for name, thing in looked.items():
+            if name in listed:
+                self._seen[name] = (listed[name], thing)
+        return known | looked
+
+    def _is_known(self, name: str, listed: Wire) -> bool:
+        return name in self._seen and self._seen[name][0] == listed
+
+    def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
+        wanted = set(tokens)
+        made_here = {self._names[token] for token in wanted if token in self._names}
+        found = self._carrying(wanted, made_here)
+        if wanted <= self._names.keys() | found.keys():
+            return found
+        return found | self._carrying(wanted, {str(each["name"]) for each in self.list()} - made_here)
+
+    def _carrying(self, tokens: set[str], names: set[str]) -> dict[str, Wire]:
+        looks = self._each(names).values() if names else ()
+        return {each["headers"].get(TOKEN): each for each in looks if each["headers"].get(TOKEN) in tokens}
+
+    def resolve(self, name: str) -> str | None:
+        try:
+            return self.handle_of(self.get(name))
+        except Missing:
+            return None
+
+    def object_of(self, thing: Wire) -> Wire:
+        """Return a container with the fields of its kind."""
+        headers = thing.get("headers") or {}
+        endpoint = str(self.api.endpoint()).rstrip("/")
+        return {
+            "id": thing["name"],
+            "name": thing["name"],
+            "url": f"{endpoint}{self.path_of(thing['name'])}",
+            "object_count": int(headers.get("x-container-object-count") or 0),
+            "bytes_used": int(headers.get("x-container-bytes-used") or 0),
+            "read_acl": headers.get("x-container-read"),
+            "write_acl": headers.get("x-container-write"),
+            "purge": headers.get(PURGE) == "true",
+            "headers": {name: value for name, value in headers.items() if name not in OWN},
+        }
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        name = str(spec["name"])
+        self._names[token] = name
+        found = self._each({name}).get(name)
+        if found is not None and found["headers"].get(TOKEN) != token:
+            raise Terminal(f"object-store: a container {name} exists already")
+        self.api.answer("PUT", self.path_of(name), of=token, headers=_headers(spec, token))
+        account = {f"X-Account-Meta-{key}": _sent(value) for key, value in (spec.get("account_metadata") or {}).items()}
+        if account:
+            self.api.answer("POST", "", of=token, headers=account)
+        return self.get(name)
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        # Nothing of a container can change in place.
+        return self.get(handle)
+
+    def delete(self, handle: str) -> Wire | None:
+        headers = self.get(handle)["headers"]
+        try:
+            self.api.answer("DELETE", self.path_of(handle), of=handle)
+        except Terminal as error:
+            if headers.get(PURGE) != "true":
+                raise Terminal(
+                    f"Deleting non-empty container ({handle}) when PurgeOnDelete is False is not supported"
+                ) from error
+            self._empty(handle)
+            raise Transient(f"object-store: the objects of container {handle} are being deleted", 0.5) from error
+        self._seen.pop(handle, None)
+        return None
+
+    def _empty(self, name: str) -> None:
+        """Delete objects of a container: all, or as many as one request of a user may take."""
+        for _ in range(PURGES_MAX):
+            page = self.api.get(self.path_of(name), format="json", limit=PURGED_AT_ONCE).get("") or []
+            paths = [f"{self.path_of(name)}/{quote(each['name'], safe='')}" for each in page]
+            if not paths:
+                return
+            self._delete_objects(name, paths)
+
+    def _delete_objects(self, name: str, paths: Sequence[str]) -> None:
+        text = {"Content-Type": "text/plain", "Accept": "application/json"}
+        body = "\n".join(paths).encode()
+        query = {"bulk-delete": "true"}
+        answer = self.api.request("POST", "", of=name, params=query, headers=text, data=body)
+        if "Number Deleted" in answer:
+            return
+        # A store without deletion in bulk takes that for something else.
+        for path in paths:
+            try:
+                self.api.answer("DELETE", path, of=name)
+            except Missing:
+                continue
+
+
+def _headers(spec: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """Return what makes a container as it is wanted."""
+    metadata = {f"{META}{key}": _sent(value) for key, value in (spec.get("metadata") or {}).items()}
+    lists = {"X-Container-Read": spec.get("read_acl"), "X-Container-Write": spec.get("write_acl")}
+    given = {name: _sent(value) for name, value in lists.items() if value}
+    return {**metadata, **given, TOKEN: token, PURGE: str(bool(spec.get("purge"))).lower()}
+
+
+def _sent(value: Any) -> str:
+    """Return a text as a header's value: the store keeps UTF-8, and HTTP takes that for Latin-1.
+
+    Raises:
+        Terminal: It has more than one line.
+    """
+    text = str(value)
+    if "\n" in text or "\r" in text:
+        raise Terminal(f"object-store: metadata and access lists have one line: {text!r}")
+    return text.encode().decode("latin-1")
+
+
+def _text(value: str) -> str:
+    """Return a header's value, which the store keeps as UTF-8 and HTTP shows as Latin-1."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
+
+
+COLLECTIONS: tuple[type[Collection], ...] = (Containers,)
