@@ -1,9 +1,10 @@
 """Networks and what belongs to them, in a real OpenStack: their lives through the cloud port, and what is special."""
 
 import contextlib
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,194 +16,18 @@ from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.clouds.port import Answer, Change, Creation
+from homeostat.model.errors import Terminal, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.resources import comparison
 from homeostat.resources.base import EMPTY, ResourceType, Thing
 from homeostat.resources.registry import resource_type
 from tests.kind_checks import misfits
+from tests.openstack.network_lives import LIVES, SSH, WEB, Fields, Life
 from tests.openstack.projects import Project
+from tests.openstack.running import OpenStack as RunningCloud
 from tests.waiting import until
 
-Fields = Mapping[str, Any]
 API = "neutron-api"
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """A thing to make and to change.
-
-    Attributes:
-        properties: Of the template; a text `$name` is the id of something that is there.
-        changes: Properties that change together, one time after the other.
-        by_admin: Whether only an administrator may.
-        once: Why it cannot be made side by side with others of its kind, for the reader.
-    """
-
-    type: str
-    properties: Fields
-    changes: Sequence[Fields] = ()
-    by_admin: bool = False
-    called: str = field(default="", kw_only=True)
-
-    def __str__(self) -> str:
-        return self.called or self.type
-
-
-SSH = {"protocol": "tcp", "port_range_min": 22, "port_range_max": 22}
-WEB = {"protocol": "6", "port_range_min": 80, "port_range_max": 81, "remote_ip_prefix": "10.0.0.0/8"}
-LIVES = (
-    Life(
-        "OS::Neutron::Net",
-        {"name": "one", "tags": ["b", "a"], "value_specs": {"mtu": 1400, "description": "some words"}},
-        [
-            {"name": "two", "admin_state_up": False, "port_security_enabled": False, "tags": ["c"]},
-            {"name": "three", "tags": [], "value_specs": {"mtu": 1300, "description": "other words"}},
-        ],
-    ),
-    Life(
-        "OS::Neutron::ProviderNet",
-        {"network_type": "vlan", "physical_network": "physnet1", "segmentation_id": "3977", "shared": False},
-        [{"router_external": True, "name": "outside"}, {"admin_state_up": False, "tags": ["a"]}],
-        by_admin=True,
-    ),
-    Life(
-        "OS::Neutron::Subnet",
-        {
-            "network": "$network",
-            "cidr": "10.31.0.0/24",
-            "dns_nameservers": ["10.31.0.3", "10.31.0.2"],
-            "allocation_pools": [{"start": "10.31.0.20", "end": "10.31.0.30"}],
-            "host_routes": [{"destination": "10.32.0.0/16", "nexthop": "10.31.0.9"}],
-        },
-        [
-            {"name": "other", "gateway_ip": "10.31.0.4", "enable_dhcp": False, "tags": ["a"]},
-            {"dns_nameservers": ["10.31.0.5"], "allocation_pools": [{"start": "10.31.0.40", "end": "10.31.0.50"}]},
-            {"host_routes": None, "gateway_ip": ""},
-        ],
-    ),
-    Life(
-        "OS::Neutron::Subnet",
-        {
-            "network": "$network",
-            "cidr": "2001:DB8:7:0::/64",
-            "ip_version": 6,
-            "gateway_ip": "2001:DB8:7:0::0:1",
-            "dns_nameservers": ["2001:DB8:7::0:5"],
-            "allocation_pools": [{"start": "2001:DB8:7::0:20", "end": "2001:DB8:7::0:30"}],
-        },
-        [{"dns_nameservers": ["2001:DB8:7::0:6"]}],
-        called="subnet of IPv6",
-    ),
-    Life(
-        "OS::Neutron::Subnet",
-        {"network": "$pool_network", "subnetpool": "$subnetpool", "prefixlen": 28},
-        [{"name": "other"}],
-        called="subnet of a pool",
-    ),
-    Life(
-        "OS::Neutron::Port",
-        {
-            "network": "$network_name",
-            "fixed_ips": [{"subnet": "$subnet_name", "ip_address": "10.30.0.77"}],
-            "security_groups": ["$security_group_name", "default"],
-            "allowed_address_pairs": [{"ip_address": "10.9.0.0/16", "mac_address": "FA:16:3E:00:00:01"}],
-            "mac_address": "fa:16:3e:77:00:01",
-            "tags": ["a"],
-        },
-        [
-            {"name": "other", "admin_state_up": False, "security_groups": ["$security_group"], "tags": ["b"]},
-            {"fixed_ips": [{"subnet": "$subnet", "ip_address": "10.30.0.78"}, {"subnet": "$subnet"}]},
-            {"binding:vnic_type": "direct", "allowed_address_pairs": None, "device_id": "some", "device_owner": "me"},
-            {"security_groups": None, "fixed_ips": None},
-            {"security_groups": [], "no_fixed_ips": True},
-            {"port_security_enabled": False},
-        ],
-    ),
-    Life(
-        "AWS::EC2::NetworkInterface",
-        {"SubnetId": "$subnet", "Description": "some words", "PrivateIpAddress": "10.30.0.79"},
-        [{"GroupSet": ["$security_group"]}],
-    ),
-    Life(
-        "OS::Neutron::Router",
-        {"tags": ["a"], "external_gateway_info": {"network": "public"}},
-        [
-            {"name": "other", "admin_state_up": False, "tags": ["b"]},
-            {"external_gateway_info": None},
-            {"external_gateway_info": {"network": "$public"}},
-        ],
-    ),
-    Life("OS::Neutron::RouterInterface", {"router": "$router_name", "subnet": "$free_subnet"}),
-    Life("OS::Neutron::RouterInterface", {"router": "$router", "port": "$free_port"}, called="interface of a port"),
-    Life("OS::Neutron::RouterInterface", {"router": "$router", "subnet": "$slaac"}, called="interface of IPv6"),
-    Life("OS::Neutron::RouterGateway", {"router_id": "$free_router", "network": "public"}),
-    Life("AWS::EC2::VPCGatewayAttachment", {"VpcId": "$free_router", "InternetGatewayId": "any"}),
-    Life(
-        "OS::Neutron::ExtraRouteSet",
-        {"router": "$router", "routes": [{"destination": "10.91.0.0/16", "nexthop": "10.30.0.91"}]},
-        [
-            {"routes": [{"destination": f"10.9{each}.0.0/16", "nexthop": "10.30.0.92"} for each in (2, 1)]},
-            {"routes": [{"destination": "10.92.0.0/16", "nexthop": "10.30.0.92"}]},
-        ],
-    ),
-    Life("OS::Neutron::ExtraRoute", {"router_id": "$router", "destination": "10.93.0.0/16", "nexthop": "10.30.0.93"}),
-    Life(
-        "OS::Neutron::FloatingIP",
-        {"floating_network": "public", "port_id": "$port"},
-        [{"port_id": "$other_port", "fixed_ip_address": "10.30.0.12"}, {"port_id": None, "fixed_ip_address": None}],
-    ),
-    Life("AWS::EC2::EIP", {}),
-    Life(
-        "OS::Neutron::FloatingIPAssociation",
-        {"floatingip_id": "$floating_ip", "port_id": "$port", "fixed_ip_address": "10.30.0.11"},
-        [{"port_id": "$other_port", "fixed_ip_address": None}, {"floatingip_id": "$other_floating_ip"}],
-    ),
-    Life(
-        "OS::Neutron::SecurityGroup",
-        {"description": "words", "rules": [SSH, {"remote_mode": "remote_group_id"}, {**SSH, "ethertype": "IPv6"}]},
-        [
-            {"name": "other", "description": "other words", "rules": [WEB, SSH, SSH]},
-            {"rules": [{**SSH, "direction": "egress"}, {"protocol": "ICMPv6", "ethertype": "IPv6"}]},
-            {"rules": [{"remote_mode": "remote_group_id", "remote_group_id": "$security_group_name"}]},
-            {"stateful": False, "rules": []},
-        ],
-    ),
-    Life(
-        "AWS::EC2::SecurityGroup",
-        {
-            "GroupDescription": "words",
-            "SecurityGroupIngress": [{"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "0.0.0.0/0"}],
-            "SecurityGroupEgress": [{"IpProtocol": "-1", "CidrIp": "10.0.0.0/8"}],
-        },
-        [{"SecurityGroupIngress": [{"IpProtocol": "icmp", "FromPort": -1, "ToPort": -1}]}],
-    ),
-    Life("OS::Neutron::SecurityGroupRule", {"security_group": "$security_group", **SSH, "description": "words"}),
-    Life("OS::Neutron::AddressScope", {"name": "scope"}, [{"name": "other"}]),
-    Life(
-        "OS::Neutron::SubnetPool",
-        {"prefixes": ["10.50.0.0/16"], "min_prefixlen": 20, "default_prefixlen": 24, "max_prefixlen": 28},
-        [
-            {"name": "other", "prefixes": ["10.50.0.0/16", "10.52.0.0/16"], "default_quota": 4096, "tags": ["a"]},
-            {"default_prefixlen": 25, "min_prefixlen": 21, "max_prefixlen": 27, "address_scope": "$address_scope"},
-        ],
-    ),
-    Life(
-        "OS::Neutron::RBACPolicy",
-        {
-            "object_type": "network",
-            "object_id": "$network_name",
-            "action": "access_as_shared",
-            "target_tenant": "$target",
-        },
-        [{"target_tenant": "$other_target"}],
-    ),
-    Life(
-        "OS::Neutron::Quota",
-        {"project": "$other_project", "port": 77, "rbac_policy": 5},
-        [{"port": 78, "subnetpool": 3}, {"rbac_policy": None}],
-        by_admin=True,
-    ),
-)
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +54,7 @@ def cloud(clouds: tuple[OpenStackCloud, ...]) -> OpenStackCloud:
 
 
 @pytest.fixture(scope="module")
-def there(cloud: OpenStackCloud, project: Project) -> dict[str, str]:
+def there(cloud: OpenStackCloud) -> Iterator[dict[str, str]]:
     """Name -> id of what the lives need around them; `<name>_name` is its name."""
     found = {"target": uuid.uuid4().hex, "other_target": uuid.uuid4().hex, "other_project": uuid.uuid4().hex}
 
@@ -256,7 +81,9 @@ def there(cloud: OpenStackCloud, project: Project) -> dict[str, str]:
         make(called, "port", fixed_ips=[{"subnet_id": found[subnet], "ip_address": address}])
     for called in ("floating_ip", "other_floating_ip"):
         found[called] = created(cloud, "floating_ip", {}).handle
-    return found
+    yield found
+    for kind in ("subnetpool", "address_scope"):
+        cloud.delete(kind, [found[kind]])
 
 
 def created(cloud: OpenStackCloud, kind: str, spec: Fields, token: str = "") -> Observation:
@@ -376,3 +203,149 @@ def _ended(cloud: OpenStackCloud, kind: str, handle: str, token: str, spec: Fiel
     answer = cloud.update(kind, [Change(handle, spec, tuple({"name"} & spec.keys()))])[0]
     assert isinstance(answer, Observation), repr(answer)
     assert answer.presence is Presence.ABSENT
+
+
+COLLECTIONS = sorted({each.type: each for each in reversed(LIVES)}.values(), key=str)
+
+
+@pytest.mark.parametrize("life", COLLECTIONS, ids=str)
+def test_a_lost_answer_leaves_one_thing(
+    life: Life, clouds: tuple[OpenStackCloud, ...], there: dict[str, str], openstack_cloud: RunningCloud
+) -> None:
+    cloud, wanted = clouds[life.by_admin], Wanted.of(life, life.properties, there)
+    kind, token = wanted.type.kind, new_token()
+    method, path = LOST.get(kind, ("POST", cloud.collections[kind].path))
+    with openstack_cloud.fault("http", service=API, method=method, path=f"{path}$", status=502, after=True, times=1):
+        answer = cloud.create(kind, [Creation(token, wanted.spec)])[0]
+    assert isinstance(answer, Uncertain), repr(answer)
+    found = cloud.find(kind, [token])[0]
+    if _is_joined(cloud, kind):
+        assert not found.present
+        found = created(cloud, kind, wanted.spec, token)
+    else:
+        things = cloud.collections[kind].list()
+        assert [each["id"] for each in things if cloud.collections[kind].token.read(each) == token] == [found.handle]
+    if found.properties.get("status") == "error":
+        assert kind == "router_interface"
+    else:
+        again = created(cloud, kind, wanted.spec, token) if _is_joined(cloud, kind) else look(cloud, kind, found.handle)
+        assert again.handle == found.handle
+    _ended(cloud, kind, found.handle, token, wanted.spec)
+
+
+LOST = {
+    "router_gateway": ("PUT", r"/routers/[^/]*"),
+    "extra_route_set": ("PUT", "/add_extraroutes"),
+    "floating_ip_association": ("PUT", r"/floatingips/[^/]*"),
+    "network_quota": ("PUT", r"/quotas/[^/]*"),
+}
+"""Kind -> method and path of the request that makes a thing, where it is not the usual one."""
+
+
+def test_an_interface_whose_joining_is_lost_is_found(
+    cloud: OpenStackCloud, there: dict[str, str], openstack_cloud: RunningCloud
+) -> None:
+    for spec in ({"subnet_id": there["free_subnet"]}, {"port_id": port_on(cloud, there["port_subnet"])}):
+        token = new_token()
+        path = f"/{there['router']}/add_router_interface$"
+        with openstack_cloud.fault("http", service=API, method="PUT", path=path, status=502, after=True, times=1):
+            answer = cloud.create("router_interface", [Creation(token, {"router_id": there["router"], **spec})])[0]
+        assert isinstance(answer, Uncertain), repr(answer)
+        found = seen(cloud.find("router_interface", [token])[0])
+        assert found.properties["router_id"] == there["router"]
+        assert found.properties["status"] != "error"
+        again = cloud.create("router_interface", [Creation(token, {"router_id": there["router"], **spec})])[0]
+        # What has a token is another's: of a port of the user's it counts what it joins.
+        assert isinstance(again, Transient) if "subnet_id" in spec else seen(again).handle == found.handle
+        _ended(cloud, "router_interface", found.handle, token, {})
+
+
+def port_on(cloud: OpenStackCloud, subnet: str) -> str:
+    return created(cloud, "port", {"fixed_ips": [{"subnet_id": subnet}]}).handle
+
+
+def test_an_interface_as_heat_calls_it(cloud: OpenStackCloud, there: dict[str, str]) -> None:
+    made = created(cloud, "router_interface", {"router_id": there["router"], "subnet_id": there["free_subnet"]})
+    handles = [f"{there['router']}:{end}={made.properties[end]}" for end in ("subnet_id", "port_id")]
+    looks = cloud.observe("router_interface", [*handles, made.handle, f"{there['free_router']}:subnet_id=x"])
+    assert [each.present for each in looks] == [True, True, True, False]
+    assert {each.properties.get("port_id") for each in looks[:3]} == {made.handle}
+    # A port of a router cannot be deleted, and neither can the router nor the subnet.
+    waiting = [("port", made.handle), ("router", there["router"]), ("network", there["free_network"])]
+    for kind, handle in waiting:
+        assert isinstance(cloud.delete(kind, [handle])[0], Transient), kind
+    assert not seen_or_gone(cloud.delete("router_interface", [handles[0]])[0]).present
+    assert not look(cloud, "port", made.handle).present
+
+
+def seen_or_gone(answer: Answer) -> Observation:
+    assert isinstance(answer, Observation), repr(answer)
+    return answer
+
+
+def test_what_answers_mean(cloud: OpenStackCloud, project: Project, there: dict[str, str]) -> None:
+    """What ends by itself is waited for; what only another wish helps is told."""
+    port = {"network_id": there["network"]}
+    unreachable = {"port_id": port_on(cloud, there["port_subnet"])}
+    taken = {"fixed_ips": [{"subnet_id": there["subnet"], "ip_address": "10.30.0.11"}]}
+    outside = {"fixed_ips": [{"subnet_id": there["subnet"], "ip_address": "10.99.0.1"}]}
+    mac = look(cloud, "port", there["port"]).properties["mac_address"]
+    cases: list[tuple[str, Fields, type[Exception], str]] = [
+        ("floating_ip", unreachable, Transient, "not reachable"),
+        ("floating_ip_association", {"floatingip_id": there["floating_ip"], **unreachable}, Transient, "not reachable"),
+        ("port", {**port, **taken}, Transient, "in use|already allocated"),
+        ("port", {**port, "mac_address": mac}, Transient, "in use"),
+        ("port", {**port, **outside}, Terminal, "not a valid IP"),
+        ("port", {**port, "security_groups": ["no such group"]}, Terminal, "no security group with the name"),
+        ("port", {"network_id": str(uuid.uuid4())}, Terminal, "no network with the name or id"),
+        ("port", {}, Terminal, "needs a network"),
+        ("security_group", {"name": "g", "rules": [{"protocol": "no such"}]}, Uncertain, "not completed"),
+        ("router_interface", {"router_id": there["router"], "subnet_id": there["subnet"]}, Transient, "in use|already"),
+        ("network_quota", {"project": project.id, "port": 1}, Terminal, "polic"),
+    ]
+    for kind, spec, error, words in cases:
+        answer = cloud.create(kind, [Creation(new_token(), spec)])[0]
+        assert isinstance(answer, error), f"{kind} {spec}: {answer!r}"
+        assert re.search(words, str(answer)), answer
+    project.limit("network", routers=2)
+    answer = cloud.create("router", [Creation(new_token(), {"name": "one too many"})])[0]
+    project.limit("network", routers=20)
+    assert isinstance(answer, Terminal), repr(answer)
+    used = cloud.update("port", [Change(there["port"], {"qos_policy_id": "x" * 8}, ("qos_policy_id",))])[0]
+    assert isinstance(used, Terminal), repr(used)
+
+
+def test_rules_of_their_own_are_no_rules_of_the_group(cloud: OpenStackCloud, there: dict[str, str]) -> None:
+    group = created(cloud, "security_group", {"name": "g", "rules": [{"direction": "ingress", **SSH}]})
+    rule = created(cloud, "security_group_rule", {"security_group_id": group.handle, "direction": "ingress", **WEB})
+    ingress = [
+        each
+        for each in look(cloud, "security_group", group.handle).properties["rules"]
+        if each["direction"] == "ingress"
+    ]
+    assert [each["port_range_min"] for each in ingress] == [22]
+    seen(cloud.update("security_group", [Change(group.handle, {"rules": []}, ("rules",))])[0])
+    assert look(cloud, "security_group_rule", rule.handle).present
+    used = created(cloud, "port", {"network_id": there["network"], "security_groups": [group.handle]})
+    assert isinstance(cloud.delete("security_group", [group.handle])[0], Transient)
+    for kind, handle in (("port", used.handle), ("security_group", group.handle)):
+        assert not seen_or_gone(cloud.delete(kind, [handle])[0]).present
+
+
+def test_nothing_is_asked_of_each_while_things_are_quiet(
+    cloud: OpenStackCloud, there: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = cloud.create("security_group", [Creation(new_token(), {"name": f"g{n}", "rules": []}) for n in range(6)])
+    handles = [seen(each).handle for each in made]
+    asked: list[str] = []
+    api = cloud.service("network")
+    whole = api.answer
+
+    def counted(method: str, path: str, *args: Any, **more: Any) -> Any:
+        asked.append(f"{method} {path}")
+        return whole(method, path, *args, **more)
+
+    monkeypatch.setattr(api, "answer", counted)
+    assert all(each.present for each in cloud.observe("security_group", handles))
+    assert asked == ["GET /security-groups"]
+    cloud.delete("security_group", handles)

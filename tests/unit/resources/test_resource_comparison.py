@@ -25,6 +25,11 @@ EQUAL: list[tuple[Any, Any, bool, str]] = [
     ([1, 2], ["1", "2"], True, "items"),
     ([1, 2], [2, 1], False, "items out of order"),
     ([1], [1, 2], False, "items too many"),
+    ("2001:DB8:0:0::0:1", "2001:db8::1", True, "an address of IPv6 in two ways"),
+    ("2001:DB8:0::/64", "2001:db8::/64", True, "a range of IPv6 in two ways"),
+    ("2001:db8::1", "2001:db8::2", False, "other addresses of IPv6"),
+    ("FA:16:3E:00:00:01", "fa:16:3e:00:00:01", True, "a MAC address in two ways"),
+    ("A:B", "a:b", False, "texts with a colon"),
 ]
 
 

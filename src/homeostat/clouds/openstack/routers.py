@@ -17,8 +17,6 @@ INTERFACES = (
     "network:ha_router_replicated_interface",
 )
 """Owners of the ports that are interfaces of routers."""
-AUTOMATIC = ("slaac", "dhcpv6-stateless")
-"""Modes of IPv6 in which a port cannot be given its address."""
 
 
 class Routers(NetworkCollection):
@@ -98,7 +96,7 @@ class RouterInterfaces(NetworkCollection):
             found[self.token.read(port)] = port
         for query in self._tag.filters(sorted(wanted - found.keys())):
             for port in self.list(**query):
-                if _is_shown(port, port["device_id"]):
+                if port["device_owner"] in INTERFACES:
                     found[self._tag.read(port)] = {**port, "handle": f"{port['device_id']}:port_id={port['id']}"}
         return {token: port for token, port in found.items() if token in wanted}
 
@@ -115,7 +113,7 @@ class RouterInterfaces(NetworkCollection):
             "fixed_ips": thing["fixed_ips"],
             "status": thing["status"].lower(),
         }
-        if thing["device_owner"] in INTERFACES:
+        if thing["device_id"]:
             return found
         return {**found, "status": "error", "fault": "its port was made, but has not joined the router"}
 
@@ -130,8 +128,6 @@ class RouterInterfaces(NetworkCollection):
         subnet = self.cloud.collections["subnet"].get(self.named("subnet", spec["subnet_id"]))
         if not subnet["gateway_ip"]:
             raise Terminal(f"subnet {subnet['id']} has no gateway, whose address a router would take: set gateway_ip")
-        if subnet.get("ipv6_address_mode") in AUTOMATIC:
-            return self._by_subnet(token, router, subnet["id"])
         return self._with_own_port(token, router, subnet)
 
     def _with_port(self, token: str, router: str, port: str) -> Wire:
@@ -154,7 +150,9 @@ class RouterInterfaces(NetworkCollection):
     def _with_own_port(self, token: str, router: str, subnet: Wire) -> Wire:
         """Make a port with the gateway's address, and let it join the router."""
         fixed = {"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}
-        body = {"network_id": subnet["network_id"], "fixed_ips": [fixed], "security_groups": []}
+        # Without this owner the port would get addresses on subnets of IPv6 with automatic ones, too.
+        body = {"network_id": subnet["network_id"], "fixed_ips": [fixed], "device_owner": INTERFACES[0]}
+        body["security_groups"] = []
         try:
             port = self._thing(self.api.request("POST", self.path, {"port": self.token.write(body, token)}, of=token))
         except HomeostatError as error:
@@ -207,7 +205,7 @@ class RouterInterfaces(NetworkCollection):
     def delete(self, handle: str) -> Wire | None:
         """Delete an interface, and with it its port, which the service does not keep."""
         port = self.get(handle)
-        if port["device_owner"] not in INTERFACES:
+        if not port["device_id"]:
             self.api.request("DELETE", self.path_of(port["id"]), of=handle)
             return None
         _, end, id = _parsed(handle)

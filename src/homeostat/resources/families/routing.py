@@ -1,6 +1,7 @@
 """Types of networking between networks: routers, their interfaces, floating IPs and their associations."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.resources import comparison
@@ -24,6 +25,7 @@ from homeostat.resources.schema import (
 )
 from homeostat.resources.support import deprecated, hidden, unsupported
 
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 FORWARDED = ("tcp", "udp", "icmp", "icmp6", "sctp", "dccp")
 """Protocols of port forwarding."""
 
@@ -181,6 +183,10 @@ class FloatingIPAssociation(NetworkingType):
         """Return the router interfaces that make the port reachable."""
         return _interfaces_reaching(properties.get("port_id"), graph)
 
+    def adopted_handle(self, id: str, values: Props) -> str:
+        """Return the floating IP for the number by which Heat calls an association."""
+        return str(values["floatingip_id"]) if id.isdecimal() else id
+
     def reference(self, thing: Thing) -> Any:
         """Its id in this service."""
         return thing.key if thing.handle else thing.name
@@ -244,6 +250,11 @@ class ExtraRoute(NetworkingType):
         route = {name: values[name] for name in ("destination", "nexthop")}
         return {"router_id": values["router_id"], "routes": [route]}
 
+    def adopted_handle(self, id: str, values: Props) -> str:
+        """Return the handle of `<router>:<destination>:<nexthop>`, as Heat calls a route."""
+        router, _, rest = id.partition(":")
+        return _set_of(router, [values]) if rest and "=" not in rest else id
+
     def reference(self, thing: Thing) -> Any:
         """`<router>:<destination>:<nexthop>`."""
         return ":".join(str(thing.properties[name]) for name in self.properties) if thing.handle else thing.name
@@ -272,6 +283,10 @@ class ExtraRouteSet(NetworkingType):
         """Return what makes the next hops reachable."""
         return _ways_of(properties.get("router"), graph)
 
+    def adopted_handle(self, id: str, values: Props) -> str:
+        """Return the handle of the routes of the router whose id Heat uses for them."""
+        return _set_of(id, values["routes"]) if _UUID.fullmatch(id) else id
+
 
 class FloatingIPPortForward(NetworkingType):
     name = "OS::Neutron::FloatingIPPortForward"
@@ -296,6 +311,11 @@ class FloatingIPPortForward(NetworkingType):
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the router interfaces that make the port reachable."""
         return _interfaces_reaching(properties.get("internal_port"), graph)
+
+
+def _set_of(router: str, routes: Sequence[Props]) -> str:
+    """Return the handle of some of a router's routes: it says which they are."""
+    return f"{router}:" + ",".join(f"{each['destination']}={each['nexthop']}" for each in routes)
 
 
 def _ways_of(router: Any, graph: Graph) -> set[str]:
