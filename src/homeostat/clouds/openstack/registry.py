@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from homeostat.clouds.openstack import (
     block_storage,
     compute,
+    dns,
     floating_ips,
     images,
     key_manager,
@@ -37,6 +38,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     network_policies.RbacPolicies,
     network_policies.NetworkQuotas,
     *load_balancing.COLLECTIONS,
+    *dns.COLLECTIONS,
     *key_manager.COLLECTIONS,
     block_storage.Volumes,
     block_storage.VolumeSnapshots,
