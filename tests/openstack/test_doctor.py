@@ -82,8 +82,8 @@ def test_one_with_everything_wrong(
         *("--os-notification-pool", pool, "--os-requests-per-second", "5"),
     )
     assert found["network"] == [("fail", "its newest microversion is None")]
-    (_, nobody), (level, away) = found["notifications"]
-    assert f"nobody listens to the queue {pool}" in nobody
+    (_, unread), (level, away) = found["notifications"]
+    assert f"no process listens to the queue {pool}" in unread
     assert (level, away.partition(":")[0]) == ("fail", "rabbit")
     assert "s3cret" not in away
     assert found["requests"][0][0] == "warn"

@@ -120,7 +120,7 @@ def _notifications(config: NotificationConfig) -> Iterator[Check]:
             continue
         if found.listeners == 0:
             remedy = "start the workers with the same --os-notifications and --os-notification-pool"
-            yield Check(name, Level.WARN, f"nobody listens to the queue {config.pool} of {shown(url)}", remedy)
+            yield Check(name, Level.WARN, f"no process listens to the queue {config.pool} of {shown(url)}", remedy)
         elif found.waiting > BACKLOG_MAX:
             remedy = "start more workers (--workers), or name fewer topics (--os-notification-topic)"
             yield Check(name, Level.WARN, f"{found.waiting} wait in the queue {config.pool} of {shown(url)}", remedy)
