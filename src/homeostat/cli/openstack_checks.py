@@ -68,18 +68,20 @@ def _services(connections: Connections, project: str) -> Iterator[Check]:
 def _service(proxy: Any, service: str, kinds: Sequence[str], differences: list[float]) -> Check:
     """Look at one service; add the difference between its clock and this machine's to a list."""
     name = f"openstack {service}"
-    endpoint = proxy.get_endpoint()
-    if not endpoint:
-        things = ", ".join(each.replace("_", " ") for each in kinds)
-        remedy = f"add it to the catalogue of this region, or leave such resources out of templates: {things}"
-        return Check(name, Level.WARN, "the catalogue does not have it", remedy)
+    endpoint = ""
     try:
+        endpoint = proxy.get_endpoint()
+        if not endpoint:
+            things = ", ".join(each.replace("_", " ") for each in kinds)
+            remedy = f"add it to the catalogue of this region, or leave such resources out of templates: {things}"
+            return Check(name, Level.WARN, "the catalogue does not have it", remedy)
         sent = time.time()
         answer = proxy.session.get(endpoint, authenticated=False, raise_exc=False, timeout=TIMEOUT_S)
         _add_difference(answer.headers.get("Date", ""), sent, differences)
-        data = proxy.get_endpoint_data()
+        # Only those with microversions say what they know in a form that all agree on.
+        data = proxy.get_endpoint_data() if service in VERSIONS else None
     except ClientException as error:
-        return Check(name, Level.FAIL, f"{endpoint} gives no answer: {error}", "start it, or look at its proxy")
+        return Check(name, Level.FAIL, f"{endpoint or 'it'} gives no answer: {error}", "start it, or look at its proxy")
     if answer.status_code >= 500:
         return Check(name, Level.FAIL, f"{endpoint} answers {answer.status_code}", "look at its log, or its proxy's")
     newest = data.max_microversion if data is not None else None
