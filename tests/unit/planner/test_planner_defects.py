@@ -468,3 +468,14 @@ def test_what_is_not_found_when_it_is_unlocked_for_its_deletion_is_watched_for_o
     of = world([], [mine])
     record = outcome.conclude(of, Step(Verb.OPERATE, mine), Observation(Presence.ABSENT, "h"), NOW)
     assert (record.removed, record.orphan_token, record.events[0].reason) == (True, watched, reason)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_thing_that_is_known_by_its_name_does_not_come_back_as_its_own_replacement(same: bool) -> None:
+    """Found with a volume attachment, known as server/volume: its replacement was deleted as a leftover."""
+    old = row("a", VOLUME, marks=Marks(lost_at=NOW), replaced_by="a2", handle="name")
+    handle = "name" if same else "other"
+    made = row("a", VOLUME, "CREATE_IN_PROGRESS", key="a2", replaces="a1", handle=handle, born=1)
+    look = {"a1": seen(status="available"), "a2": seen(status="creating")}
+    of = world([wanted("a", VOLUME)], [old, made], look, settled_revision=0)
+    assert any(each.startswith("a1") for each in until_an_act(of)) is not same

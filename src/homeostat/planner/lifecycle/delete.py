@@ -71,7 +71,10 @@ def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.UNSEEN, (), REPLACED, row.updated_at, row.due_at, row.key)
         return Step(Verb.OBSERVE, row, REPLACED)
-    there = context.world.seen[row.key].observation.present
+    successor = context.world.rows.get(row.replaced_by or "")
+    # What is known by its name, or by what it joins, has the same handle again: seen is the replacement.
+    same = successor is not None and successor.handle == row.handle
+    there = context.world.seen[row.key].observation.present and not same
     return _remove_row(context, row, RETAINED_AFTER_RETURN if there else REPLACED, stays=there)
 
 

@@ -160,6 +160,9 @@ def came_back(context: Context, definition: Definition, row: Resource | None, no
     if row.status == Status.COMPLETE and row.action != Action.INIT:
         # The replacement may hold data by now, so it stays.
         return None
+    if row.handle == old.handle:
+        # What is known by its name, or by what it joins, has the same handle again: seen is the replacement.
+        return None
     if old.type != definition.type or not _is_usable(context, old, now):
         return None
     # With this `current_row` chooses the old one, also in the next pass: see `current.gave_way`.
