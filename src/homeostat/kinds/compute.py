@@ -41,6 +41,7 @@ SERVER = Kind(
         "tags": LIST,
         "networks": listing("[{network, port, fixed_ip}]"),
         "preserve_ephemeral": BOOLEAN,
+        "keeps_user_data": Field(FieldType.BOOLEAN, "", "a change of user_data does not rebuild it"),
     },
     reported={
         "status": TEXT,
@@ -53,9 +54,20 @@ SERVER = Kind(
     },
     statuses=Statuses(
         ready=frozenset({"active"}),
-        busy=frozenset({"building", "deleting", "rebooting", "rebuilding", "resizing"}),
-        broken={"error": Remedy.RECREATE},
-        operations={"stopped": "start", "paused": "unpause", "suspended": "resume"},
+        busy=frozenset(
+            {
+                "building",
+                "deleting",
+                "migrating",
+                "rebooting",
+                "rebuilding",
+                "resizing",
+                "starting",
+                "unreachable",
+            }
+        ),
+        broken={"error": Remedy.RECREATE, "soft_deleted": Remedy.RECREATE},
+        operations={"lost": "reboot", "stopped": "start", "paused": "unpause", "suspended": "resume"},
         suspended=frozenset({"suspended"}),
     ),
     operations={
@@ -76,6 +88,9 @@ SERVER = Kind(
         ("A locked server refuses every change, its deletion, and every operation but lock, unlock and snapshot."),
         "A server whose `image` is the id of a snapshot gets the saved disk.",
         "Its `scheduler_hints` name a server group as `{group}`.",
+        "A server that is `lost` should run, but its host does not know it.",
+        "A server that is `soft_deleted` was deleted, and is kept for a while: deleting it once more removes it.",
+        "A server that is `unreachable` goes on, or not, on a host that the cloud cannot ask for the time being.",
     ),
 )
 KEYPAIR = Kind(

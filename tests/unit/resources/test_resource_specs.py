@@ -119,6 +119,7 @@ SPECS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"image_update_policy": "REBUILD_PRESERVE_EPHEMERAL"},
         {"preserve_ephemeral": True},
     ),
+    ("user data of the first boot", SERVER, {"user_data_update_policy": "IGNORE"}, {"keeps_user_data": True}),
     ("no private matters of a key pair", "OS::Nova::KeyPair", {}, {"name": "me", "save_private_key": None}),
     (
         "persistence without a cookie",

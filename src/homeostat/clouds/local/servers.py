@@ -78,7 +78,7 @@ class Servers(Family):
         facts = {**record.facts, **self._checked(look, spec, changed)}
         if "networks" in changed:
             facts["plugged"] = False
-        if changed & {"image", "user_data"}:
+        if changed & ({"image"} if spec.get("keeps_user_data") else {"image", "user_data"}):
             facts.update(reborn(wipe=True))
         return facts
 

@@ -163,6 +163,23 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule([409], Meaning.TERMINAL, "the container is not empty", service="object-store", methods="DELETE"),
     _rule(
+        [409],
+        Meaning.TERMINAL,
+        "the server is locked, or in a state that somebody chose and that does not end by itself; or it has to be said "
+        "on which of several networks it shall be",
+        service="compute",
+        methods="POST PUT DELETE",
+        words=r"is locked|in vm_state (?!active|building|resized)|Multiple possible networks",
+    ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "the image is still being saved, or the resize just being confirmed",
+        service="compute",
+        methods="POST",
+        words=r"Image \S+ is not active|has not been resized",
+    ),
+    _rule(
         [404, 410],
         Meaning.MISSING,
         "the thing does not exist; in the answer to a creation: something that the creation names, which only another "

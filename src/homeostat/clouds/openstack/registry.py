@@ -16,6 +16,8 @@ from homeostat.clouds.openstack import (
     quotas,
     routers,
     security_groups,
+    server_snapshots,
+    servers,
     volume_attachments,
     volume_types,
 )
@@ -55,6 +57,8 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     compute.ServerGroups,
     compute.Flavors,
     compute.HostAggregates,
+    servers.Servers,
+    server_snapshots.ServerSnapshots,
     *object_storage.COLLECTIONS,
 )
 VERSIONS: Mapping[str, tuple[str, str]] = {"compute": ("2.70", "2.96"), "block-storage": ("3.50", "3.71")}

@@ -245,6 +245,8 @@ class Server(ServerType):
             spec["networks"] = payload(values["networks"])
         if values.get("image_update_policy") == "REBUILD_PRESERVE_EPHEMERAL":
             spec["preserve_ephemeral"] = True
+        if values.get("user_data_update_policy") == "IGNORE":
+            spec["keeps_user_data"] = True
         return spec
 
     def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:

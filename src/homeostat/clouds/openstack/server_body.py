@@ -1,0 +1,170 @@
+"""Servers as Nova takes and shows them, translated from and into the fields of the kind. Pure."""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from homeostat.clouds.openstack.service import Wire
+
+IdOf = Callable[[str, Any], Any]
+"""Kind, name or id of a thing -> its id."""
+OWN_TAGS = ("homeostat:", "homeostat-")
+"""How the tags begin that this service has put on a server for itself."""
+ALIKE = ("name", "key_name", "availability_zone", "config_drive", "metadata", "tags")
+RENAMED = {
+    "accessIPv4": "access_ipv4",
+    "accessIPv6": "access_ipv6",
+    "OS-DCF:diskConfig": "diskConfig",
+    "OS-EXT-AZ:availability_zone": "availability_zone",
+    "OS-EXT-SRV-ATTR:instance_name": "instance_name",
+    "OS-EXT-SRV-ATTR:hostname": "hostname",
+    "OS-EXT-SRV-ATTR:host": "host",
+}
+"""Field of Nova -> field of the kind."""
+SHOWN = ("id", "name", "metadata", "locked", "key_name", "config_drive", "description", "created", *RENAMED)
+SOURCES = {
+    "volume_id": ("volume", "volume", "volume"),
+    "snapshot_id": ("volume_snapshot", "snapshot", "volume"),
+    "image": ("image", "image", "volume"),
+    "swap_size": ("", "blank", "local"),
+    "ephemeral_size": ("", "blank", "local"),
+}
+"""Source of a block device -> the kind that its value names, and Nova's words for source and destination."""
+STATUSES = {
+    "build": "building",
+    "hard_reboot": "rebooting",
+    "password": "active",
+    "reboot": "rebooting",
+    "rebuild": "rebuilding",
+    "resize": "resizing",
+    "revert_resize": "resizing",
+    "shutoff": "stopped",
+    "unknown": "unreachable",
+    "verify_resize": "resizing",
+}
+DELETING = ("deleting", "soft-deleting")
+STARTING = ("powering-on", "resuming", "unpausing")
+"""Tasks of Nova during which the status is still that of before."""
+NO_STATE = 0
+"""Power state of a guest that its hypervisor does not know; Nova leaves such a server as it is."""
+EXPLAINED = {
+    "lost": "its host does not know it",
+    "rescue": "somebody rescues it: it goes on once it is unrescued",
+    "shelved": "somebody shelved it: it goes on once it is unshelved",
+    "shelved_offloaded": "somebody shelved it: it goes on once it is unshelved",
+    "soft_deleted": "it is deleted, but Nova keeps it with its addresses for a while, so that it can be restored",
+}
+"""Word for the status -> what it means. None of them ends by itself."""
+
+
+def body_of(spec: Mapping[str, Any], id_of: IdOf, networks: Any) -> Wire:
+    """Return the body of a creation.
+
+    Args:
+        spec: The specification.
+        id_of: Returns the id of a thing that it names.
+        networks: Networks, ports or word, as Nova takes them.
+    """
+    server: Wire = {name: spec[name] for name in ALIKE if spec.get(name) not in (None, "", {}, [])}
+    server |= {"flavorRef": id_of("flavor", spec.get("flavor")), "networks": networks}
+    server |= {"imageRef": id_of("image", spec["image"])} if spec.get("image") else {}
+    devices = _devices(spec, id_of)
+    groups = [{"name": group} for group in spec.get("security_groups") or ()]
+    files = [{"path": path, "contents": encoded(text)} for path, text in (spec.get("personality") or {}).items()]
+    more = {
+        "adminPass": spec.get("admin_pass"),
+        "OS-DCF:diskConfig": spec.get("diskConfig"),
+        "block_device_mapping_v2": devices,
+        "personality": files,
+        "security_groups": groups,
+        "user_data": encoded(spec.get("user_data") or ""),
+    }
+    body = {"server": {**server, **{name: value for name, value in more.items() if value}}}
+    hints = _hints(spec, id_of)
+    return {**body, "os:scheduler_hints": hints} if hints else body
+
+
+def encoded(text: str) -> str:
+    """Return a text as Nova takes user data and files."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def _hints(spec: Mapping[str, Any], id_of: IdOf) -> Wire:
+    hints = dict(spec.get("scheduler_hints") or {})
+    if hints.get("group"):
+        hints["group"] = id_of("server_group", hints["group"])
+    return {**hints, "reservation": spec["reservation_id"]} if spec.get("reservation_id") else hints
+
+
+def _devices(spec: Mapping[str, Any], id_of: IdOf) -> list[Wire]:
+    devices = [_device(each, id_of) for each in spec.get("block_device_mapping") or ()]
+    if not devices or not spec.get("image"):
+        return devices
+    # Nova wants the disk of the image to be listed with the others; only one device can be the first.
+    disk = {"uuid": id_of("image", spec["image"]), "source_type": "image", "destination_type": "local"}
+    others = [{**each, "boot_index": -1 if each["boot_index"] == 0 else each["boot_index"]} for each in devices]
+    return [{**disk, "boot_index": 0, "delete_on_termination": True}, *others]
+
+
+def _device(device: Mapping[str, Any], id_of: IdOf) -> Wire:
+    source = next(name for name in SOURCES if device.get(name))
+    kind, source_type, destination = SOURCES[source]
+    local = destination == "local"
+    found: Wire = {
+        "source_type": source_type,
+        "destination_type": destination,
+        "boot_index": -1 if local else device.get("boot_index", -1),
+        "delete_on_termination": device.get("delete_on_termination", local),
+    }
+    found |= {"uuid": id_of(kind, device[source])} if kind else {"volume_size": device[source]}
+    guest = "swap" if source == "swap_size" else device.get("ephemeral_format")
+    found |= {"guest_format": guest} if local and guest else {}
+    more = ("device_name", "device_type", "disk_bus", "volume_size", "volume_type")
+    return found | {name: device[name] for name in more if device.get(name) and not (local and name == "volume_size")}
+
+
+def object_of(thing: Wire) -> Wire:
+    """Return a server with the fields of its kind, as far as Nova has told them."""
+    found: Wire = {RENAMED.get(name, name): thing[name] for name in SHOWN if name in thing}
+    found["status"] = _status(thing)
+    found["fault"] = EXPLAINED.get(found["status"]) or (thing.get("fault") or {}).get("message")
+    if "flavor" in thing:
+        found["flavor"] = thing["flavor"].get("original_name") or thing["flavor"].get("id")
+    if "image" in thing:
+        found["image"] = (thing["image"] or {}).get("id")
+    if "tags" in thing:
+        found["tags"] = [each for each in thing["tags"] if not each.startswith(OWN_TAGS)]
+    if "addresses" in thing:
+        found["addresses"] = _addresses(thing)
+        found["address"] = next((each["addr"] for group in found["addresses"].values() for each in group), None)
+    return {**found, **{name: thing[f"_{name}"] for name in ("snapshots",) if thing.get(f"_{name}")}}
+
+
+def _status(thing: Wire) -> str:
+    word = str(thing.get("status", "build")).lower()
+    task = thing.get("OS-EXT-STS:task_state")
+    if task in DELETING:
+        return "deleting"
+    if task in STARTING:
+        return "starting"
+    if word == "active" and task is None and thing.get("OS-EXT-STS:power_state") == NO_STATE:
+        return "lost"
+    return STATUSES.get(word, word)
+
+
+def _addresses(thing: Wire) -> dict[str, list[Wire]]:
+    ports = thing.get("_ports") or {}
+    return {
+        network: [_address(each, ports.get(each.get("OS-EXT-IPS-MAC:mac_addr")) or {}) for each in group]
+        for network, group in thing["addresses"].items()
+    }
+
+
+def _address(entry: Wire, port: Mapping[str, Any]) -> Wire:
+    found = {"addr": entry["addr"], "version": entry["version"], "mac": entry.get("OS-EXT-IPS-MAC:mac_addr")}
+    return {
+        **found,
+        "type": entry.get("OS-EXT-IPS:type", "fixed"),
+        "port": port.get("id"),
+        "network": port.get("network_id"),
+    }

@@ -1,0 +1,363 @@
+"""Compute: servers.
+
+A server carries its token as a tag. Some of its ports are made by this service, see `server_ports`.
+"""
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cachetools import TTLCache
+
+from homeostat.clouds.openstack import server_body
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.server_looks import ServerLooks
+from homeostat.clouds.openstack.server_ports import ServerPorts, is_own
+from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import InTags
+from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+
+if TYPE_CHECKING:
+    from homeostat.clouds.openstack.cloud import OpenStackCloud
+
+FILES = "2.56"
+"""The last microversion in which a server can be made with files in it (`personality`)."""
+LEFT = "ports-of-"
+"""Begin of the handle of a server that is nothing but the ports made for it."""
+SNAPSHOTS = "homeostat-snapshots"
+"""Tag of servers that have snapshots, so that others need not be asked for."""
+RESIZE_S = 2.0
+"""Seconds until a resize that goes on is looked at again."""
+DELETE_S = 1.0
+"""Seconds until a deletion that needs more than one request goes on."""
+RESIZES_MAX, RESIZES_S = 10_000, 24 * 3600.0
+RESIZING = ("RESIZE", "REVERT_RESIZE", "MIGRATING")
+NO_NETWORK = "Unable to automatically allocate a network"
+Things = list[Wire]
+ACTIONS: Mapping[str, tuple[str, str]] = {
+    "start": ("os-start", "ACTIVE"),
+    "stop": ("os-stop", "SHUTOFF"),
+    "pause": ("pause", "PAUSED"),
+    "unpause": ("unpause", "ACTIVE"),
+    "suspend": ("suspend", "SUSPENDED"),
+    "resume": ("resume", "ACTIVE"),
+}
+"""Operation -> Nova's action, and the status in which there is nothing to do."""
+
+
+class Servers(Collection):
+    """The servers of a project."""
+
+    kind = "server"
+    service = "compute"
+    path, key, keys = "/servers", "server", "servers"
+    detail = "/detail"
+    token = InTags()
+
+    def __init__(self, cloud: "OpenStackCloud") -> None:
+        super().__init__(cloud)
+        self._ports = ServerPorts(cloud, self.reference)
+        self._looks = ServerLooks(self.list)
+        self._resizes: TTLCache[str, str] = TTLCache(RESIZES_MAX, RESIZES_S)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        # Nova reads a name as a regular expression.
+        named = {"name": f"^{re.escape(filters['name'])}$"} if "name" in filters else {}
+        return super().list(**{**filters, **named})
+
+    def get(self, handle: str) -> Wire:
+        found = super().get(handle)
+        if found["status"] == "DELETED":
+            raise Missing(f"server {handle} is deleted")
+        self._looks.learn(found)
+        return self._completed([found])[0]
+
+    def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
+        """Return handle -> server, for those that exist; also for those of which only ports are left."""
+        left = {each.removeprefix(LEFT) for each in handles if each.startswith(LEFT)}
+        wanted = {each for each in handles if not each.startswith(LEFT)}
+        known = self._looks.things() if len(wanted) > 1 else {}
+        found = {each["id"]: each for each in self._completed([known[each] for each in wanted & known.keys()])}
+        found |= self._each(wanted - found.keys())
+        gone = self._ports.of_gone(wanted - found.keys())
+        found |= {handle: _remains(handle, ports) for handle, ports in gone.items()}
+        tokens = self._ports.of_tokens(left)
+        return found | {LEFT + token: _remains(LEFT + token, ports) for token, ports in tokens.items()}
+
+    def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
+        """Return token -> server, for those that exist; also for those of which only ports were made."""
+        found = {token: each for token, each in super().find(tokens).items() if each["status"] != "DELETED"}
+        completed = dict(zip(found, self._completed([*found.values()]), strict=True))
+        tokens_left = self._ports.of_tokens(sorted(set(tokens) - found.keys()))
+        return completed | {token: _remains(LEFT + token, ports) for token, ports in tokens_left.items()}
+
+    def _completed(self, things: Sequence[Wire]) -> Things:
+        """Return servers with what other services know of them: their ports and snapshots."""
+        things = self._ports.shown_on(things, self.token.read)
+        marked = {str(each["id"]) for each in things if SNAPSHOTS in each.get("tags", ())}
+        snapshots = self._images.of_servers(marked) if marked else {}
+        return [{**each, "_snapshots": snapshots.get(str(each["id"]))} for each in things]
+
+    @property
+    def _images(self) -> ServerSnapshots:
+        found = self.cloud.collections[ServerSnapshots.kind]
+        assert isinstance(found, ServerSnapshots)
+        return found
+
+    def object_of(self, thing: Wire) -> Wire:
+        return server_body.object_of(thing)
+
+    # -- acting ------------------------------------------------------------------------------------------------------
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        own = any(map(is_own, spec.get("networks") or ()))
+        try:
+            made = self._made(token, spec)
+        except Uncertain:
+            raise
+        except HomeostatError as error:
+            if own:
+                self._ports.give_up(token, error)
+            raise
+        if own:
+            self._ports.mark(token, made)
+        return {"id": made, "status": "BUILD", "name": spec.get("name")}
+
+    def _made(self, token: str, spec: Mapping[str, Any]) -> str:
+        """Have Nova make a server, and return its id."""
+        body = server_body.body_of(spec, self.reference, None)
+        body["server"] = self.token.write(body["server"], token)
+        body["server"]["networks"] = self._ports.for_creation(token, spec)
+        older: dict[str, Any] = {"microversion": FILES} if spec.get("personality") else {}
+
+        def post() -> str:
+            return str(self.api.request("POST", self.path, body, of=token, **older)["server"]["id"])
+
+        try:
+            return post()
+        except Terminal as error:
+            # Who names no network does not insist on one.
+            if spec.get("networks") or NO_NETWORK not in str(error):
+                raise
+        body["server"]["networks"] = "none"
+        return post()
+
+    def delete(self, handle: str) -> Wire | None:
+        """Begin to delete a server, and what belongs to it.
+
+        Raises:
+            Missing: It does not exist.
+            Transient: It has to be deleted once more: to delete its ports, or what Nova keeps for a while.
+        """
+        if handle.startswith(LEFT):
+            return self._delete_remains(handle)
+        thing = self._going(handle)
+        if thing is None:
+            self._ports.release(self._ports.of_gone([handle]).get(handle, ()), handle)
+            return None
+        # Who deletes something deletes it for good: while Nova keeps it, it holds its addresses.
+        if thing["status"] == "SOFT_DELETED":
+            self._act(handle, "forceDelete")
+        token = self.token.read(thing)
+        kept = thing["status"] == "SOFT_DELETED" or thing["OS-EXT-STS:task_state"] == "soft-deleting"
+        if kept or (token and self._ports.of_tokens([token])):
+            raise Transient(f"server {handle}: what belongs to it is deleted once it is gone", DELETE_S)
+        return {**thing, "OS-EXT-STS:task_state": "deleting"}
+
+    def _going(self, handle: str) -> Wire | None:
+        """Request the deletion of a server, and return what is still there of it; None if only ports may be.
+
+        Raises:
+            Missing: There are none either.
+        """
+        try:
+            super().delete(handle)
+        except Missing:
+            if handle not in self._ports.of_gone([handle]):
+                raise
+            return None
+        try:
+            thing = super().get(handle)
+        except Missing:
+            return None
+        return None if thing["status"] == "DELETED" else thing
+
+    def _delete_remains(self, handle: str) -> Wire | None:
+        """Delete the ports made for a server that was not made, and the server if it was made after all."""
+        token = handle.removeprefix(LEFT)
+        server = super().find([token]).get(token)
+        if server is not None:
+            return self.delete(self.handle_of(server))
+        ports = self._ports.of_tokens([token]).get(token)
+        if ports is None:
+            raise Missing("its ports are gone")
+        self._ports.release(ports, token)
+        return None
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        """Change a server in place, and return it; what it is already is not requested again.
+
+        A resize takes several requests: until it is confirmed the answer is that the update has to be repeated.
+
+        Raises:
+            Missing: It does not exist.
+            Transient: A resize goes on.
+            Terminal: The resize failed.
+        """
+        thing = self._unlocked(handle)
+        if "name" in changed and spec.get("name") not in (None, thing["name"]):
+            self.api.request("PUT", self.path_of(handle), {"server": {"name": spec["name"]}}, of=handle)
+        self._label(handle, thing, spec, changed)
+        if "networks" in changed:
+            self._ports.plug(self.api, handle, self.token.read(thing), spec)
+            self.tell(handle)
+        if "flavor" in changed and spec.get("flavor"):
+            self._resize(handle, thing, spec["flavor"])
+        self._renew(handle, thing, spec, changed)
+        return self.get(handle)
+
+    def _label(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
+        """Set metadata and tags where they differ."""
+        metadata, tags = dict(spec.get("metadata") or {}), set(spec.get("tags") or ())
+        mine = {each for each in thing["tags"] if each.startswith(server_body.OWN_TAGS)}
+        if "metadata" in changed and metadata != thing["metadata"]:
+            self.api.request("PUT", f"{self.path_of(handle)}/metadata", {"metadata": metadata}, of=handle)
+        if "tags" in changed and tags | mine != set(thing["tags"]):
+            self.api.request("PUT", f"{self.path_of(handle)}/tags", {"tags": sorted(tags | mine)}, of=handle)
+            self.tell(handle)
+
+    def tell(self, handle: str) -> None:
+        """Have Nova list a server among those that have changed: it does so for new metadata, even if there is none.
+
+        If it refuses, other processes see the change later.
+        """
+        with contextlib.suppress(HomeostatError):
+            self.api.request("POST", f"{self.path_of(handle)}/metadata", {"metadata": {}}, of=handle)
+
+    def _renew(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
+        """Rebuild a server with another image or other user data; else only set its password."""
+        image = self.reference("image", spec.get("image")) if "image" in changed else None
+        other = bool(image) and image != (thing["image"] or {}).get("id")
+        data = "user_data" in changed and not spec.get("keeps_user_data")
+        if (other or data) and thing["status"] != "REBUILD":
+            names = ("admin_pass", "preserve_ephemeral", *(["user_data"] if data else []))
+            self._rebuild(handle, {"image": image, **{name: spec[name] for name in names if name in spec}})
+        elif "admin_pass" in changed and spec.get("admin_pass"):
+            self._act(handle, "changePassword", {"adminPass": spec["admin_pass"]})
+
+    def _resize(self, handle: str, thing: Wire, flavor: str) -> None:
+        """Bring a resize one step further.
+
+        Raises:
+            Transient: It goes on.
+            Terminal: It failed.
+        """
+        wanted = self.reference("flavor", flavor)
+        name = self.api.get(f"/flavors/{wanted}")["flavor"]["name"]
+        if thing["status"] in RESIZING or thing.get("OS-EXT-STS:task_state"):
+            raise Transient(f"server {handle}: the resize goes on", RESIZE_S)
+        if thing["status"] == "VERIFY_RESIZE":
+            self._act(handle, "confirmResize")
+            raise Transient(f"server {handle}: the resize is being confirmed", RESIZE_S)
+        sent = self._resizes.pop(handle, "")
+        if thing["flavor"]["original_name"] == name or thing["status"] == "ERROR":
+            return
+        if sent:
+            raise Terminal(f"compute: server {handle} has not become {name}: {self._failure(handle, sent)}")
+        self._resizes[handle] = self._act(handle, "resize", {"flavorRef": wanted})
+        raise Transient(f"server {handle}: the resize has begun", RESIZE_S)
+
+    def _failure(self, handle: str, request: str) -> str:
+        """Return why an action of Nova, known by its request, came to nothing."""
+        try:
+            action = self.api.get(f"{self.path_of(handle)}/os-instance-actions/{request}")["instanceAction"]
+        except Missing:
+            return "Nova does not say why"
+        failed = [each for each in action.get("events", ()) if each.get("result") == "Error"]
+        said = next((each["details"] for each in failed if each.get("details")), "")
+        return said or (f"{failed[-1]['event']} failed" if failed else "the resize was reverted")
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    def operations(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], None]]:
+        return {
+            **{verb: partial(self._switch, verb) for verb in ACTIONS},
+            "lock": lambda handle, arguments: self._turn(handle, locked=True),
+            "unlock": lambda handle, arguments: self._turn(handle, locked=False),
+            "reboot": self._reboot,
+            "rebuild": self._rebuild,
+            "snapshot": self._snapshot,
+        }
+
+    def _act(self, handle: str, action: str, arguments: Any = None) -> str:
+        """Request an action, and return the id of the request."""
+        answer = self.api.answer("POST", f"{self.path_of(handle)}/action", {action: arguments}, of=handle)
+        return str(answer.headers.get("x-openstack-request-id") or "")
+
+    def _unlocked(self, handle: str) -> Wire:
+        """Return a server that may be changed: Nova itself lets some changes of a locked one pass.
+
+        Raises:
+            Terminal: It is locked.
+        """
+        thing = super().get(handle)
+        if thing["locked"]:
+            raise Terminal(f"server {handle} is locked and cannot be changed: unlock it first")
+        return thing
+
+    def _switch(self, verb: str, handle: str, arguments: Mapping[str, Any]) -> None:
+        action, done = ACTIONS[verb]
+        status = self._unlocked(handle)["status"]
+        if verb == "resume" and status == "SHUTOFF":
+            action = "os-start"
+        if status != done:
+            self._act(handle, action)
+
+    def _turn(self, handle: str, *, locked: bool) -> None:
+        if super().get(handle)["locked"] != locked:
+            self._act(handle, "lock" if locked else "unlock")
+
+    def _reboot(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        """Reboot a server; softly, unless the arguments say otherwise or there is no guest that could be told."""
+        lost = server_body.object_of(self._unlocked(handle))["status"] == "lost"
+        self._act(handle, "reboot", {"type": "HARD" if lost else str(arguments.get("type") or "SOFT").upper()})
+
+    def _rebuild(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        """Write an image to the server's disk; `arguments` may have the image and other fields of the kind."""
+        thing = self._unlocked(handle)
+        image = self.reference("image", arguments.get("image")) or (thing["image"] or {}).get("id")
+        body: Wire = {name: arguments[name] for name in ("name", "metadata", "preserve_ephemeral") if name in arguments}
+        if "user_data" in arguments:
+            body["user_data"] = server_body.encoded(arguments["user_data"]) if arguments["user_data"] else None
+        if arguments.get("admin_pass"):
+            body["adminPass"] = arguments["admin_pass"]
+        if not image:
+            raise Terminal(f"server {handle} boots from a volume: it cannot be rebuilt from an image")
+        self._act(handle, "rebuild", {**body, "imageRef": image})
+
+    def _snapshot(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        token = str(arguments.get("token") or "")
+        if not token:
+            raise Terminal("a snapshot needs a token")
+        thing = super().get(handle)
+        if SNAPSHOTS not in thing["tags"]:
+            self.api.request("PUT", f"{self.path_of(handle)}/tags/{SNAPSHOTS}", of=handle)
+            self.tell(handle)
+        if token not in self._images.find([token]):
+            name = arguments.get("name") or thing["name"]
+            self._act(handle, "createImage", {"name": name, "metadata": self._images.properties_of(token)})
+
+
+def _remains(handle: str, ports: Sequence[Wire]) -> Wire:
+    """Return the server of which only ports are there."""
+    names = ", ".join(str(each["name"] or each["id"]) for each in ports)
+    fault = {"message": f"there is no such server, only the ports that were made for it: {names}"}
+    return {"id": handle, "status": "ERROR", "fault": fault}
