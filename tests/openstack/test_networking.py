@@ -25,6 +25,7 @@ from tests.kind_checks import misfits
 from tests.openstack.network_lives import LIVES, SSH, WEB, Fields, Life
 from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack as RunningCloud
+from tests.openstack.test_cloud import create_server
 from tests.waiting import until
 
 API = "neutron-api"
@@ -349,3 +350,18 @@ def test_nothing_is_asked_of_each_while_things_are_quiet(
     assert all(each.present for each in cloud.observe("security_group", handles))
     assert asked == ["GET /security-groups"]
     cloud.delete("security_group", handles)
+
+
+def test_a_floating_ip_leads_to_a_server(cloud: OpenStackCloud, project: Project, there: dict[str, str]) -> None:
+    port = created(cloud, "port", {"fixed_ips": [{"subnet_id": there["subnet"]}]})
+    with contextlib.closing(project.connection()) as user:
+        server = create_server(user, "server", port=port.handle).id
+    made = created(cloud, "floating_ip", {"server": server})
+    assert made.properties["port_id"] == port.handle
+    let_go = cloud.update("floating_ip", [Change(made.handle, {}, ("server",))])[0]
+    assert seen(let_go).properties["port_id"] is None
+    address = made.properties["floating_ip_address"]
+    joined = created(cloud, "floating_ip_association", {"floatingip_id": address, "server": server})
+    assert joined.properties["floatingip_id"] == made.handle
+    assert joined.properties["port_id"] == port.handle
+    _ended(cloud, "floating_ip_association", joined.handle, "", {"floatingip_id": address, "server": server})
