@@ -40,6 +40,7 @@ AGAIN_S = 30.0
 """Seconds until a listener that could not start is started again."""
 NEWS = re.compile(r"(?!.*\.(start|exists)$)")
 """Event types that tell of a change; `exists` is only counted, and after `start` comes an `end` or an `error`."""
+IN_BRACES = re.compile(r"\{([^}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Event:
     Attributes:
         prefix: How their event types begin.
         kind: Kind of the thing.
-        paths: Where the payload has its handle: fields with `/` between; the first path that leads to one counts.
+        paths: Where the payload has its handle: fields with `/` between; or a handle with such paths in braces. The
+            first one counts that is there.
     """
 
     prefix: str
@@ -58,7 +60,7 @@ class Event:
 
     def handle_in(self, payload: Mapping[str, Any]) -> str:
         """Return the handle in a payload; "" if it has none."""
-        return next(filter(None, (_at(payload, path) for path in self.paths)), "")
+        return next(filter(None, (_handle(payload, path) for path in self.paths)), "")
 
 
 def _networking(word: str, kind: str = "") -> Event:
@@ -70,8 +72,8 @@ EVENTS = (
     Event("compute.instance.", "server", ("instance_id",)),
     Event("server_group.", "server_group", ("nova_object.data/uuid",)),
     Event("servergroup.", "server_group", ("server_group_id",)),
-    Event("keypair.", "keypair", ("nova_object.data/name", "key_name")),
-    Event("router.interface.", "port", ("router_interface/port_id",)),
+    Event("keypair.", "keypair", ("{nova_object.data/user_id}/{nova_object.data/name}", "{user_id}/{key_name}")),
+    Event("router.interface.", "router_interface", ("router_interface/port_id",)),
     _networking("network"),
     _networking("subnet"),
     _networking("port"),
@@ -96,6 +98,13 @@ def notice_of(event_type: str, payload: Any) -> ChangeNotice | None:
     event = next((each for each in EVENTS if event_type.startswith(each.prefix)), None)
     handle = event.handle_in(payload) if event is not None else ""
     return ChangeNotice(event.kind, handle) if event is not None and handle else None
+
+
+def _handle(payload: Mapping[str, Any], path: str) -> str:
+    parts = {each: _at(payload, each) for each in IN_BRACES.findall(path)}
+    if not parts:
+        return _at(payload, path)
+    return IN_BRACES.sub(lambda found: parts[found[1]], path) if all(parts.values()) else ""
 
 
 def _at(payload: Any, path: str) -> str:
