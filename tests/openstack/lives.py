@@ -140,7 +140,7 @@ def remove(cloud: OpenStackCloud, kind: str, handle: str) -> None:
 def check_never(cloud: OpenStackCloud, kind: str, handle: str) -> None:
     """What never was is absent to every verb."""
     looks: list[Answer] = [*cloud.observe(kind, [handle]), *cloud.find(kind, ["never-was"])]
-    looks += cloud.update(kind, [Change(handle, {"name": "x"}, ("name",))])
+    looks += cloud.update(kind, [Change(handle, {"name": handle, "description": "x"}, ("name", "description"))])
     assert [each.presence for each in looks if isinstance(each, Observation)] == [Presence.ABSENT] * 3
     gone = cloud.delete(kind, [handle])[0]
     assert isinstance(gone, Observation)
