@@ -181,8 +181,15 @@ class LoadBalancers(BalancingCollection):
 
     def _fail_over(self, handle: str, arguments: Mapping[str, Any]) -> None:
         """Bring a load balancer in ERROR back, with new machines behind the same address."""
-        if self.get(handle).get("provisioning_status") == "ERROR":
+        if self.get(handle).get("provisioning_status") != "ERROR":
+            return
+        try:
             self.api.request("PUT", f"{self.path_of(handle)}/failover", of=handle)
+        except Terminal as error:
+            raise Terminal(
+                f"load balancer {handle} is in ERROR: an administrator has to fail it over, or it has to be replaced: "
+                f"{error}"
+            ) from error
 
 
 class Listeners(BalancingCollection):
