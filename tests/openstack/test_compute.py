@@ -33,7 +33,7 @@ def admin(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def public_key() -> str:
     key = ed25519.Ed25519PrivateKey.generate().public_key()
     made = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return f"{made.decode()} somebody@somewhere"
+    return f"{made.decode()} user@host"
 
 
 class TestKeyPairs:
@@ -103,8 +103,8 @@ def test_a_server_group_lives(openstack_cloud: OpenStack, user: OpenStackCloud) 
 
 def test_a_flavor_lives(openstack_cloud: OpenStack, admin: OpenStackCloud, project: Project) -> None:
     sizes = {"ram": 64, "vcpus": 1, "disk": 1, "swap": 2, "ephemeral": 3, "rxtx_factor": 1.0}
-    with contextlib.closing(openstack_cloud.admin()) as somebody:
-        other = str(somebody.current_project_id)
+    with contextlib.closing(openstack_cloud.admin()) as admin_of_all:
+        other = str(admin_of_all.current_project_id)
     values = {"name": f"f-{RUN}", **sizes, "extra_specs": {"hw:cpu_policy": "shared", "own:x": "1"}}
     changes = ({"extra_specs": {"own:x": "2"}},)
     lost = ("nova-api", "POST", "/flavors$")

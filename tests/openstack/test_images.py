@@ -69,8 +69,8 @@ def values(url: str, **more: object) -> dict[str, object]:
 
 
 def test_an_image_lives(openstack_cloud: OpenStack, user: OpenStackCloud, url: str, project: Project) -> None:
-    with contextlib.closing(openstack_cloud.admin()) as somebody:
-        other = str(somebody.current_project_id)
+    with contextlib.closing(openstack_cloud.admin()) as admin_of_all:
+        other = str(admin_of_all.current_project_id)
     properties = {"hw_disk_bus": "virtio", "own": 3}
     given = values(url, min_disk=1, min_ram=64, tags=["a"], os_distro="none", extra_properties=properties)
     changes = (
@@ -109,7 +109,7 @@ def test_a_protected_image_is_not_deleted(user: OpenStackCloud, url: str) -> Non
     one.gone()
 
 
-def test_a_failed_download_is_told(user: OpenStackCloud, url: str) -> None:
+def test_a_failed_download_is_reported(user: OpenStackCloud, url: str) -> None:
     one = Liver(user, Life("OS::Glance::WebImage", values(f"{url}-not-there")))
     one.handle = present(user.create("image", [Creation(one.token, one.spec())])[0]).handle
     until(lambda: one.look().properties["status"] == "error", "the download to fail", lambda _: time.sleep(0.5))
@@ -117,7 +117,7 @@ def test_a_failed_download_is_told(user: OpenStackCloud, url: str) -> None:
     one.gone()
 
 
-def test_a_download_that_nobody_asked_for_is_told(
+def test_a_download_that_was_never_begun_is_reported(
     openstack_cloud: OpenStack, user: OpenStackCloud, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = Liver(user, Life("OS::Glance::WebImage", values(url)))

@@ -339,7 +339,7 @@ def test_operations(world: World) -> None:
     server.delete()
 
 
-def test_a_resize_is_confirmed_and_its_failure_is_told(world: World) -> None:
+def test_a_resize_is_confirmed_and_its_failure_is_reported(world: World) -> None:
     server = Server(world, world.spec()).built()
     assert server.change(flavor=world.flavors["m1.small"]).properties["flavor"] == "m1.small"
     change = Change(server.handle, {**server.spec, "flavor": world.flavors["m1.medium"]}, ("flavor",))

@@ -165,7 +165,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         [409],
         Meaning.TERMINAL,
-        "the server is locked, or in a state that somebody chose and that does not end by itself; or it has to be said "
+        "the server is locked, or in a state that a user chose and that does not end by itself; or it has to be said "
         "on which of several networks it shall be",
         service="compute",
         methods="POST PUT DELETE",

@@ -6,7 +6,7 @@ bodies, the place of its token. What is special about it overrides a method.
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 from urllib.parse import quote
 
 from homeostat.clouds.openstack.answers import Missing
@@ -16,12 +16,29 @@ from homeostat.clouds.port import Creation
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, ambiguous
 
-if TYPE_CHECKING:
-    from homeostat.clouds.openstack.cloud import OpenStackCloud
-
 LOG = logging.getLogger(__name__)
 FEW = 3
 """Up to this many things are asked for one by one; more are looked up in the list."""
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class CloudOfCollections(Protocol):
+    """What a collection uses of the cloud that it is part of."""
+
+    service: Callable[[str], Service]
+
+    @property
+    def collections(self) -> Mapping[str, "Collection"]:
+        """Kind -> its collection."""
+
+    def side_by_side(self, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Return the results of an action for each item, in order; several run at once."""
+
+    def known(self, kind: str, name: str, resolve: Callable[[], str | None]) -> str | None:
+        """Return the id of a name, from the cache if it was resolved lately."""
 
 
 class Collection:
@@ -55,7 +72,7 @@ class Collection:
     filtered_by_name: ClassVar[bool] = True
     detail: ClassVar[str] = ""
 
-    def __init__(self, cloud: "OpenStackCloud") -> None:
+    def __init__(self, cloud: "CloudOfCollections") -> None:
         self.cloud = cloud
 
     @property

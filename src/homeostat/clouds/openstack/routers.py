@@ -133,7 +133,7 @@ class RouterInterfaces(NetworkCollection):
     def _with_port(self, token: str, router: str, port: str) -> Wire:
         """Let a port of the user's join the router."""
         with suppress(Terminal):
-            # Whoever may not mark the port may use it all the same.
+            # Who may not mark the port may use it all the same.
             self.api.request("PUT", f"{self.path_of(port)}/tags/{PREFIX}{token}", of=token)
         handle = f"{router}:port_id={port}"
         try:

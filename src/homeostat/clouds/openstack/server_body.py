@@ -49,9 +49,9 @@ NO_STATE = 0
 """Power state of a guest that its hypervisor does not know; Nova leaves such a server as it is."""
 EXPLAINED = {
     "lost": "its host does not know it",
-    "rescue": "somebody rescues it: it goes on once it is unrescued",
-    "shelved": "somebody shelved it: it goes on once it is unshelved",
-    "shelved_offloaded": "somebody shelved it: it goes on once it is unshelved",
+    "rescue": "it was rescued outside: it goes on once it is unrescued",
+    "shelved": "it was shelved outside: it goes on once it is unshelved",
+    "shelved_offloaded": "it was shelved outside: it goes on once it is unshelved",
     "soft_deleted": "it is deleted, but Nova keeps it with its addresses for a while, so that it can be restored",
 }
 """Word for the status -> what it means. None of them ends by itself."""

@@ -16,7 +16,7 @@ class ServerLooks:
     """The servers of a project, as one process knows them. Safe to share between threads.
 
     Every look lists what has changed since the one before (`changes-since`); every ten minutes all servers are listed.
-    Nova does not tell so that somebody has changed tags, removed an entry of the metadata, or attached or detached an
+    Nova does not list so a server whose tags were changed, or that lost an entry of its metadata, or got or lost an
     interface, a volume or a floating IP: that is seen within ten minutes. What this service itself changes of these it
     follows up with a change that is told (`Servers.tell`), since other processes look as well.
     """

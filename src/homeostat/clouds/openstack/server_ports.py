@@ -8,7 +8,7 @@ Nova does not delete such a port with its server, so it has to be found again in
 * It carries the token of the server's creation, alone in its description, from the first moment on. If the creation of
   the server is refused, it is deleted at once. If that fails, or this process dies, or the answer is lost, `find` shows
   the port under the token, as a broken server whose deletion deletes the port.
-* Once the server has an id, the port has a tag with it. If somebody deletes the server, a look at its id shows a port
+* Once the server has an id, the port has a tag with it. If the server is deleted outside, a look at its id shows a port
   with that tag as a broken server, which is deleted and made anew: the port may hold the address that is wanted again.
 * A port cannot be deleted as long as its server is there. So the deletion of a server that has such ports is answered
   with the request to repeat it, until the server is gone and the ports are deleted.
@@ -20,18 +20,16 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cachetools import LRUCache
 
 from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import CloudOfCollections
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import InText
 from homeostat.model.errors import HomeostatError, Transient, Uncertain
 from homeostat.resources.comparison import equal
-
-if TYPE_CHECKING:
-    from homeostat.clouds.openstack.cloud import OpenStackCloud
 
 LOG = logging.getLogger(__name__)
 TOKEN = InText("description")
@@ -50,7 +48,7 @@ SERVICE_FIELDS = ("value_specs", "qos_policy", "no_fixed_ips")
 class ServerPorts:
     """The ports of a project's servers."""
 
-    def __init__(self, cloud: "OpenStackCloud", id_of: Callable[[str, Any], Any]) -> None:
+    def __init__(self, cloud: CloudOfCollections, id_of: Callable[[str, Any], Any]) -> None:
         """Take the cloud, and a function that returns the id of a thing of a kind that is named."""
         self._cloud = cloud
         self._id_of = id_of

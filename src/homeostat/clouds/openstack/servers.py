@@ -7,22 +7,19 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cachetools import TTLCache
 
 from homeostat.clouds.openstack import server_body
 from homeostat.clouds.openstack.answers import Missing
-from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
 from homeostat.clouds.openstack.server_looks import ServerLooks
 from homeostat.clouds.openstack.server_ports import ServerPorts, is_own
 from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InTags
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
-
-if TYPE_CHECKING:
-    from homeostat.clouds.openstack.cloud import OpenStackCloud
 
 FILES = "2.56"
 """The last microversion in which a server can be made with files in it (`personality`)."""
@@ -58,7 +55,7 @@ class Servers(Collection):
     detail = "/detail"
     token = InTags()
 
-    def __init__(self, cloud: "OpenStackCloud") -> None:
+    def __init__(self, cloud: CloudOfCollections) -> None:
         super().__init__(cloud)
         self._ports = ServerPorts(cloud, self.reference)
         self._looks = ServerLooks(self.list)
