@@ -9,6 +9,10 @@ from homeostat.cli.running import run
 from homeostat.composition import doctor, policy, service
 from homeostat.composition.garbage import collect_rarely
 
+# Libraries of OpenStack load eventlet where it is installed, which takes a second and warns of itself. This service has
+# threads, and needs none of it.
+sys.modules.setdefault("eventlet", None)  # type: ignore[arg-type]
+
 DESCRIPTION = "Convergent, self-healing orchestration that speaks the OpenStack Orchestration API."
 EPILOG = """\
 first steps:

@@ -10,7 +10,6 @@ import re
 import threading
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -323,9 +322,11 @@ _LIBRARY = logging.getLogger("oslo.messaging")
 
 
 def _prepare_library() -> None:
-    """Make the library quiet: it loads eventlet, with a warning and two lines in the log, but patches nothing."""
+    """Have the library use threads, not eventlet, which it prefers unless it is told so before it is loaded."""
+    from oslo_service import backend
+
     logging.getLogger("oslo_service").setLevel(logging.WARNING)
-    warnings.filterwarnings("ignore", "(?s).*Eventlet is deprecated")
+    backend.init_backend(backend.BackendType.THREADING)
     if not any(isinstance(each, _Losses) for each in _LIBRARY.handlers):
         _LIBRARY.addHandler(_Losses())
         _LIBRARY.propagate = False
