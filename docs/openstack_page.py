@@ -12,7 +12,8 @@ from homeostat.resources.registry import types
 HEAD = """\
 # On an OpenStack
 
-What `--cloud openstack` has: `homeostat.clouds.openstack` as a page.
+What `--cloud openstack` has: `homeostat.clouds.openstack` as a page. How to set it up is in [Build in an
+OpenStack](../howto/openstack.md).
 
 ## Kinds of things
 
