@@ -5,14 +5,14 @@ import queue
 import threading
 from collections.abc import Iterator
 
-import oslo_messaging
 from kombu import Connection as Bus
 from oslo_config import cfg
 
-from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications
+from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications, library
 from homeostat.clouds.port import ChangeNotice
 from tests.waiting import until
 
+oslo_messaging = library()
 PROMPT_S = 1.0
 
 

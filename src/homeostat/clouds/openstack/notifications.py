@@ -200,10 +200,9 @@ class Notifications:
             listener.wait()  # closes the connection
 
     def _listener(self, url: str) -> "oslo_messaging.NotificationListener":
-        _prepare_library()
-        import oslo_messaging
         from oslo_config import cfg
 
+        oslo_messaging = library()
         options = cfg.ConfigOpts()
         options([], project="homeostat", default_config_files=[], default_config_dirs=[])
         places = [topic.rpartition("/") for topic in self._config.topics]
@@ -249,11 +248,10 @@ def listened(url: str, config: NotificationConfig, listen_s: float, timeout_s: f
     Raises:
         Exception: It does not answer, or is no RabbitMQ.
     """
-    _prepare_library()
     import kombu
-    import oslo_messaging
     from oslo_config import cfg
 
+    oslo_messaging = library()
     parsed = oslo_messaging.TransportURL.parse(cfg.ConfigOpts(), url)
     if parsed.transport not in ("rabbit", "kombu"):
         raise ValueError("only RabbitMQ can be looked at")
@@ -321,8 +319,8 @@ class _Losses(logging.Handler):
 _LIBRARY = logging.getLogger("oslo.messaging")
 
 
-def _prepare_library() -> None:
-    """Have the library use threads, not eventlet, which it prefers unless it is told so before it is loaded."""
+def library() -> Any:
+    """Return oslo.messaging, which uses threads where that is said before it is loaded, and else eventlet."""
     from oslo_service import backend
 
     logging.getLogger("oslo_service").setLevel(logging.WARNING)
@@ -331,3 +329,6 @@ def _prepare_library() -> None:
         _LIBRARY.addHandler(_Losses())
         _LIBRARY.propagate = False
         _LIBRARY.setLevel(logging.INFO)
+    import oslo_messaging
+
+    return oslo_messaging
