@@ -1,13 +1,13 @@
 """What `doctor` looks at in an OpenStack: its services, clocks and notifications, and the limits of requests."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from itertools import groupby
 from typing import Any
 
 from keystoneauth1 import discover
-from keystoneauth1.exceptions import ClientException
+from keystoneauth1.exceptions import ClientException, EndpointNotFound
 
 from homeostat.cli.doctor import CLOCKS_S, Check, Level
 from homeostat.clouds.openstack.connections import Connections
@@ -61,25 +61,26 @@ def _services(connections: Connections, project: str) -> Iterator[Check]:
     needed = groupby(sorted(COLLECTIONS, key=lambda each: each.service), key=lambda each: each.service)
     differences: list[float] = []
     for service, kinds in needed:
-        yield _service(connections.proxy(project, service)(), service, [each.kind for each in kinds], differences)
+        yield _service(connections.proxy(project, service), service, [each.kind for each in kinds], differences)
     yield _clocks(differences)
 
 
-def _service(proxy: Any, service: str, kinds: Sequence[str], differences: list[float]) -> Check:
+def _service(client: Callable[[], Any], service: str, kinds: Sequence[str], differences: list[float]) -> Check:
     """Look at one service; add the difference between its clock and this machine's to a list."""
     name = f"openstack {service}"
     endpoint = ""
     try:
+        proxy = client()
         endpoint = proxy.get_endpoint()
         if not endpoint:
-            things = ", ".join(each.replace("_", " ") for each in kinds)
-            remedy = f"add it to the catalogue of this region, or leave such resources out of templates: {things}"
-            return Check(name, Level.WARN, "the catalogue does not have it", remedy)
+            return _lacking(name, kinds)
         sent = time.time()
         answer = proxy.session.get(endpoint, authenticated=False, raise_exc=False, timeout=TIMEOUT_S)
         _add_difference(answer.headers.get("Date", ""), sent, differences)
         # Only those with microversions say what they know in a form that all agree on.
         data = proxy.get_endpoint_data() if service in VERSIONS else None
+    except EndpointNotFound:
+        return _lacking(name, kinds)
     except ClientException as error:
         return Check(name, Level.FAIL, f"{endpoint or 'it'} gives no answer: {error}", "start it, or look at its proxy")
     if answer.status_code >= 500:
@@ -90,6 +91,12 @@ def _service(proxy: Any, service: str, kinds: Sequence[str], differences: list[f
         return Check(name, Level.FAIL, found, f"upgrade it: {VERSIONS[service][0]} is needed")
     upto = f", up to {discover.version_to_string(newest)}" if newest else ""
     return Check(name, Level.OK, f"it answers at {endpoint}{upto}")
+
+
+def _lacking(name: str, kinds: Sequence[str]) -> Check:
+    things = ", ".join(each.replace("_", " ") for each in kinds)
+    remedy = f"add it to the catalogue of this region, or leave such resources out of templates: {things}"
+    return Check(name, Level.WARN, "the catalogue does not have it", remedy)
 
 
 def _add_difference(date: str, sent: float, differences: list[float]) -> None:

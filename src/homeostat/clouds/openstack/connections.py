@@ -9,9 +9,11 @@ import openstack
 import requests
 from cachetools import LRUCache
 from keystoneauth1 import access, session
+from keystoneauth1.exceptions import EndpointNotFound
 from keystoneauth1.identity import base
 from openstack.config import OpenStackConfig as Loader
 from openstack.connection import Connection
+from openstack.exceptions import ServiceDisabledException
 
 from homeostat.clouds.credentials import Credentials
 from homeostat.clouds.openstack.config import OpenStackConfig
@@ -96,8 +98,20 @@ class Connections:
             return self._made[key]
 
     def proxy(self, project: str, service: str) -> Callable[[], Any]:
-        """Return a function that returns the client of openstacksdk for a service."""
-        return lambda: getattr(self.of(project), service.replace("-", "_"))
+        """Return a function that returns the client of openstacksdk for a service.
+
+        The function raises EndpointNotFound where the catalogue does not have the service.
+        """
+
+        def client() -> Any:
+            found = getattr(self.of(project), service.replace("-", "_"))
+            try:
+                found.session  # noqa: B018 - what the catalogue lacks says so at the first use
+                return found
+            except ServiceDisabledException as error:
+                raise EndpointNotFound(str(error)) from error
+
+        return client
 
     def _connection(self, project: str) -> Connection:
         if self._credentials is None:
