@@ -225,7 +225,7 @@ def test_a_server_starts_from_the_image_of_another(here: Subject) -> None:
     script = "#!/bin/sh\n[ -e notes ] || echo first > notes\necho ready\nexec sleep 600\n"
     handle = here.make("server", user_data=script)
     notes = root(here) / "servers" / handle / "root" / "notes"
-    here.until("server", handle, lambda _: notes.exists())
+    here.until("server", handle, lambda _: notes.exists() and notes.read_text() == "first\n")
     notes.write_text("of long ago")
     os.mkfifo(notes.with_name("pipe"))
     image = here.taken("server", handle, "t-2")
