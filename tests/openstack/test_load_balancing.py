@@ -29,7 +29,13 @@ def cloud(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def subnet(cloud: OpenStackCloud) -> str:
     """Name of a subnet."""
     network = make(cloud, "OS::Neutron::Net", {"name": "net"})
-    make(cloud, "OS::Neutron::Subnet", {"name": "sub", "network": network, "cidr": "10.30.0.0/24"})
+    # Addresses that tests name are outside the pool: none of them is given to another thing by chance.
+    pools = [{"start": "10.30.0.100", "end": "10.30.0.199"}]
+    make(
+        cloud,
+        "OS::Neutron::Subnet",
+        {"name": "sub", "network": network, "cidr": "10.30.0.0/24", "allocation_pools": pools},
+    )
     return "sub"
 
 

@@ -66,7 +66,9 @@ def there(cloud: OpenStackCloud) -> Iterator[dict[str, str]]:
     found["public"] = cloud.resolve("network", ["public"])[0] or ""
     for called in ("network", "free_network", "pool_network"):
         make(called, "network")
-    make("subnet", "subnet", network_id=found["network"], cidr="10.30.0.0/24", ip_version=4)
+    # Addresses that tests name are outside the pool: none of them is given to another thing by chance.
+    pools = [{"start": "10.30.0.100", "end": "10.30.0.254"}]
+    make("subnet", "subnet", network_id=found["network"], cidr="10.30.0.0/24", ip_version=4, allocation_pools=pools)
     make("free_subnet", "subnet", network_id=found["free_network"], cidr="10.33.0.0/24", ip_version=4)
     make("port_subnet", "subnet", network_id=found["free_network"], cidr="10.34.0.0/24", ip_version=4)
     modes = {"ip_version": 6, "ipv6_ra_mode": "slaac", "ipv6_address_mode": "slaac"}

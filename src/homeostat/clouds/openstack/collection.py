@@ -72,7 +72,7 @@ class Collection:
     filtered_by_name: ClassVar[bool] = True
     detail: ClassVar[str] = ""
 
-    def __init__(self, cloud: "CloudOfCollections") -> None:
+    def __init__(self, cloud: CloudOfCollections) -> None:
         self.cloud = cloud
 
     @property

@@ -22,12 +22,6 @@ class AddressScopes(NetworkCollection):
     cleared = {}
     separate = ()
 
-    def resolve(self, name: str) -> str | None:
-        found = super().resolve(name)
-        if found is not None:
-            return found
-        return next((each["id"] for each in self.list() if self.token.hide(each)["name"] == name), None)
-
 
 class SubnetPools(NetworkCollection):
     kind = "subnetpool"
