@@ -30,6 +30,7 @@ class Cinder(Service):
         return found | {
             "mini": {"volume_driver": "minios.volume.MiniVolumeDriver", "volume_backend_name": "mini"},
             "nova": self.shared.account("nova"),
+            "oslo_messaging_notifications": self.shared.notifications,
         }
 
     def prepare(self) -> None:

@@ -18,7 +18,8 @@ class Neutron(Service):
         found = self.shared.sections("neutron")
         found["DEFAULT"] |= {
             "core_plugin": "ml2",
-            "service_plugins": "router",
+            "service_plugins": "router,qos,trunk,port_forwarding,segments,metering",
+            "dns_domain": "mini.test.",
             "auth_strategy": "keystone",
             "dhcp_agent_notification": False,
             "notify_nova_on_port_status_changes": False,
@@ -26,12 +27,13 @@ class Neutron(Service):
             "api_paste_config": self.packaged("neutron", "api-paste.ini"),
         }
         return found | {
+            "oslo_messaging_notifications": self.shared.notifications,
             "nova": self.shared.account("nova"),
             "ml2": {
                 "type_drivers": "flat,vlan,vxlan",
                 "tenant_network_types": "vxlan",
                 "mechanism_drivers": "minios",
-                "extension_drivers": "port_security",
+                "extension_drivers": "port_security,qos,uplink_status_propagation,dns_domain_ports",
             },
             "ml2_type_vxlan": {"vni_ranges": "1:100000"},
             "ml2_type_flat": {"flat_networks": "*"},

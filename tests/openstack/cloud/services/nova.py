@@ -42,7 +42,7 @@ class Nova(Service):
             "filter_scheduler": {"track_instance_changes": False},
             "quota": dict.fromkeys(UNLIMITED, -1),
             "notifications": {"notification_format": "both", "notify_on_state_change": "vm_and_task_state"},
-            "oslo_messaging_notifications": {"driver": "messagingv2", "topics": "notifications"},
+            "oslo_messaging_notifications": self.shared.notifications,
             "placement": self.shared.account("placement"),
             "glance": {"region_name": REGION},
             "neutron": self.shared.account("neutron"),

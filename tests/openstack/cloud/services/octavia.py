@@ -23,6 +23,7 @@ class Octavia(Service):
     def configuration(self) -> Sections:
         certificate, key = self._authority()
         return self.shared.sections("octavia") | {
+            "oslo_messaging_notifications": self.shared.notifications,
             "service_auth": self.shared.account("octavia"),
             "neutron": self.shared.account("octavia"),
             "api_settings": {

@@ -44,6 +44,11 @@ class Shared:
             "region_name": REGION,
         }
 
+    @property
+    def notifications(self) -> dict[str, object]:
+        """For the services that tell what happens to their things."""
+        return {"driver": "messagingv2", "topics": "notifications"}
+
     def sections(self, service: str) -> Sections:
         """Those that every service but Keystone has."""
         site = self.site

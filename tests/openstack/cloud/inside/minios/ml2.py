@@ -1,13 +1,25 @@
-"""ML2 mechanism driver that binds every port, on any segment and host, as ACTIVE."""
+"""ML2 mechanism driver that binds every port, on any segment and host, as ACTIVE, with drivers for trunks and QoS."""
 
+from neutron.services.qos.drivers.openvswitch.driver import SUPPORTED_RULES
+from neutron.services.trunk.drivers import base as trunk
 from neutron_lib import constants
 from neutron_lib.api.definitions import portbindings
 from neutron_lib.plugins.ml2 import api
+from neutron_lib.services.qos import base as qos
+from neutron_lib.services.trunk.constants import SEGMENTATION_TYPE_VLAN
+
+INTERFACES = [portbindings.VIF_TYPE_OVS, portbindings.VIF_TYPE_UNBOUND]
+
+
+class MiniTrunkDriver(trunk.DriverBase):  # type: ignore[misc]
+    is_loaded = True
 
 
 class MiniMechanismDriver(api.MechanismDriver):  # type: ignore[misc]
     def initialize(self) -> None:
-        pass
+        # Each registers itself when its plugin has started, as long as it is held.
+        self._trunks = MiniTrunkDriver("minios", INTERFACES, [SEGMENTATION_TYPE_VLAN], can_trunk_bound_port=True)
+        self._qos = qos.DriverBase("minios", INTERFACES, [portbindings.VNIC_NORMAL], SUPPORTED_RULES)
 
     @property
     def connectivity(self) -> str:
