@@ -98,6 +98,16 @@ def fixed_ips(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
     return seen is None or all(any(reference(subnet, other) for other in there) for subnet in subnets)
 
 
+def grants(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
+    """Return whether every wanted role is given, where it shall be; others may be too."""
+    return seen is None or all(any(_same_grant(item, other) for other in seen) for item in wanted)
+
+
+def _same_grant(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
+    links = ("role", "project_id", "domain_id")
+    return all(reference(wanted[name], seen.get(name)) for name in links if wanted.get(name))
+
+
 def trunk_ports(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
     """Compare the sub-ports of a trunk with their segmentation types and ids, in any order."""
     return seen is None or _paired(wanted, seen, _same_trunk_port)

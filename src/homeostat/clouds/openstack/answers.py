@@ -14,6 +14,7 @@ from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertai
 
 WAITS = frozenset({413, 429, 503})
 """Status codes with which a service may say when to ask again."""
+FORBIDDEN = 403
 READS = frozenset({"GET", "HEAD"})
 MESSAGE_MAX = 1000
 """Characters of a service's own words that go into an error."""
@@ -21,6 +22,10 @@ MESSAGE_MAX = 1000
 
 class Missing(HomeostatError):
     """The service answered that the thing does not exist."""
+
+
+class Forbidden(Transient):
+    """The owner of the stack may not look at this."""
 
 
 class Unauthenticated(HomeostatError):
@@ -48,6 +53,7 @@ class Rule:
         service: Type of the service in the catalogue; "" for all.
         methods: HTTP methods; empty for all.
         words: Pattern that the service's message contains; "" for any message.
+        remedy: What helps, where the service's message does not say it.
     """
 
     codes: frozenset[int]
@@ -56,6 +62,7 @@ class Rule:
     service: str = ""
     methods: frozenset[str] = frozenset()
     words: str = ""
+    remedy: str = ""
 
     def fits(self, service: str, method: str, code: int, message: str) -> bool:
         return (
@@ -161,6 +168,22 @@ RULES: tuple[Rule, ...] = (
         methods="GET PUT PATCH DELETE",
         words="Invalid UUID",
     ),
+    _rule(
+        [409],
+        Meaning.TERMINAL,
+        "another domain, project, user, group, role or region has the name already",
+        service="identity",
+        methods="POST PUT PATCH",
+        words="conflict occurred",
+    ),
+    _rule(
+        [403],
+        Meaning.TERMINAL,
+        "the stack's owner has no role that allows it: things of Identity are for administrators",
+        methods="POST PUT PATCH DELETE",
+        words="not authorized|disallowed by policy|polic(y|ies) (doesn't|does not) allow",
+        remedy="the owner of the stack needs a role that allows it, such as admin",
+    ),
     _rule([409], Meaning.TERMINAL, "the container is not empty", service="object-store", methods="DELETE"),
     _rule(
         [409],
@@ -222,12 +245,15 @@ def error_of(
         reason: Words for an answer without a body.
     """
     said = words_of(body) or reason or f"HTTP {code}"
-    message = f"{service}: {said}"
-    match meaning_of(service, method, code, said).meaning:
+    rule = meaning_of(service, method, code, said)
+    message = f"{service}: {said}" + (f" ({rule.remedy})" if rule.remedy else "")
+    match rule.meaning:
         case Meaning.MISSING:
             return Missing(message)
         case Meaning.UNAUTHENTICATED:
             return Unauthenticated(message)
+        case Meaning.TRANSIENT if code == FORBIDDEN:
+            return Forbidden(message)
         case Meaning.TRANSIENT:
             return Transient(message, retry_after_s(code, headers) or None)
         case Meaning.UNCERTAIN:

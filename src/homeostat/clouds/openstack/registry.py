@@ -7,6 +7,7 @@ from homeostat.clouds.openstack import (
     compute,
     dns,
     floating_ips,
+    identity,
     images,
     key_manager,
     load_balancing,
@@ -62,6 +63,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     servers.Servers,
     server_snapshots.ServerSnapshots,
     *object_storage.COLLECTIONS,
+    *identity.COLLECTIONS,
 )
 VERSIONS: Mapping[str, tuple[str, str]] = {"compute": ("2.70", "2.96"), "block-storage": ("3.50", "3.71")}
 """Service -> the lowest and the highest microversion that this adapter was tried with."""

@@ -97,12 +97,12 @@ class Service:
             path: Path of the list.
             key: Field of the answer that has the things.
             of: As for `request`.
-            params: Filters.
+            params: Filters; `limit` where a page may not have so many things, or None where there is no such filter.
 
         Raises:
             Transient: The service does not answer.
         """
-        more: dict[str, Any] = {"limit": PAGE}
+        more: dict[str, Any] = {"limit": params.get("limit", PAGE)}
         for _ in range(PAGES_MAX):
             page = self.request("GET", path, of=of, params={**params, **more})
             yield from page.get(key) or ()

@@ -84,6 +84,26 @@ class InMetadata:
         return [{}]
 
 
+class InField:
+    """The token is a field of its own, which the service keeps without knowing it."""
+
+    def __init__(self) -> None:
+        self.words = f"the field `{KEY}`"
+        self.field = ""
+
+    def write(self, body: Wire, token: str) -> Wire:
+        return {**body, KEY: token}
+
+    def read(self, thing: Wire) -> str:
+        return str(thing.get(KEY) or "")
+
+    def hide(self, thing: Wire) -> Wire:
+        return {name: value for name, value in thing.items() if name != KEY}
+
+    def filters(self, tokens: Sequence[str]) -> list[Mapping[str, Any]]:
+        return [{}]
+
+
 class InText:
     """The token is the end of a text, after what the user wrote there."""
 

@@ -43,8 +43,7 @@ class RolesType(ResourceType):
         "roles": listing(
             "Roles, each in a project or a domain.",
             update=True,
-            same=comparison.unordered,
-            drift=False,
+            same=comparison.grants,
             items=mapping(
                 fields={
                     "role": link("The role.", "keystone.role", required=True),

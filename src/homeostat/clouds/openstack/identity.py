@@ -1,0 +1,301 @@
+"""Identity: domains, projects, users, groups, roles and the catalogue, which administrators alone may change.
+
+Identity keeps fields that it does not know, so the token is one of them. (The users of a domain whose users are in a
+directory have no such fields; mostly such a domain takes no new users either.)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from homeostat.clouds.openstack.answers import Forbidden, Missing
+from homeostat.clouds.openstack.collection import FEW, Collection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import InField, Joined, TokenPlace
+
+GRANTS = "homeostat_roles"
+"""Field of users and groups with the roles that this service has given them, so that it takes away no others."""
+LINKS = {
+    "domain_id": "domain",
+    "parent_id": "project",
+    "default_project_id": "project",
+    "parent_region_id": "region",
+    "region_id": "region",
+    "service_id": "service",
+}
+"""Field -> the kind of what it names."""
+
+
+class IdentityCollection(Collection):
+    """A collection of Identity."""
+
+    service = "identity"
+    token: ClassVar[TokenPlace] = InField()
+    update_method = "PATCH"
+
+    def id_of(self, name: Any) -> Any:
+        try:
+            return super().id_of(name)
+        except Forbidden:
+            # Members may not look: they have to name things by their ids.
+            return name
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = super().body_of(spec)
+        return body | {name: self.reference(kind, body[name]) for name, kind in LINKS.items() if body.get(name)}
+
+
+class Domains(IdentityCollection):
+    kind = "domain"
+    path, key, keys = "/domains", "domain", "domains"
+
+    def delete(self, handle: str) -> None:
+        # Identity deletes no domain that is enabled.
+        self.api.request("PATCH", self.path_of(handle), self._wrapped({"enabled": False}), of=handle)
+        super().delete(handle)
+
+
+class Projects(IdentityCollection):
+    kind = "project"
+    path, key, keys = "/projects", "project", "projects"
+
+
+class Roles(IdentityCollection):
+    kind = "role"
+    path, key, keys = "/roles", "role", "roles"
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        """Yield all roles: a list has those of one domain, or those of none."""
+        yield from super().list(**filters)
+        for domain in self.cloud.collections["domain"].list():
+            yield from super().list(**filters, domain_id=domain["id"])
+
+    def resolve(self, name: str) -> str | None:
+        """Return the id of the role with this name or id; a name is that of a role of no domain."""
+        try:
+            return self.handle_of(self.get(name))
+        except Missing:
+            named = [each for each in super().list(name=name) if each["name"] == name]
+            return self.handle_of(named[0]) if named else None
+
+
+class Services(IdentityCollection):
+    kind = "service"
+    path, key, keys = "/services", "service", "services"
+
+
+class Regions(IdentityCollection):
+    kind = "region"
+    path, key, keys = "/regions", "region", "regions"
+    names = "id"
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        # It refuses filters that it does not know, of which `limit` is one.
+        return super().list(limit=None)
+
+
+class Endpoints(IdentityCollection):
+    kind = "endpoint"
+    path, key, keys = "/endpoints", "endpoint", "endpoints"
+
+
+class Holders(IdentityCollection):
+    """Users or groups, which may have roles."""
+
+    apart: ClassVar[tuple[str, ...]] = ("roles",)
+    """Fields that only requests of their own can set."""
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        grants = self._granted(spec)
+        plain = {name: value for name, value in spec.items() if name not in self.apart}
+        made = super().create(token, {**plain, GRANTS: sorted(grants)} if grants else plain)
+        given = [name for name in self.apart if spec.get(name)]
+        return self.afterwards(made, lambda: self._set(made, spec, given)) if given else made
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        before = self.get(handle)
+        if any(name not in self.apart for name in changed):
+            super().update(handle, spec, [name for name in changed if name not in self.apart])
+        self._set(before, spec, [name for name in changed if name in self.apart])
+        return self.get(handle)
+
+    def _set(self, thing: Wire, spec: Mapping[str, Any], names: Sequence[str]) -> None:
+        if "roles" in names:
+            grants, id = self._granted(spec), thing["id"]
+            known = set(thing.get(GRANTS) or ())
+            if known - grants:
+                _revoke(self, f"{self.keys}/{id}", known - grants, id)
+            if known != grants:
+                self.api.request("PATCH", self.path_of(id), self._wrapped({GRANTS: sorted(grants)}), of=id)
+            _grant(self, f"{self.keys}/{id}", grants, id)
+
+    def _granted(self, spec: Mapping[str, Any]) -> set[str]:
+        return {_grant_of(self, each) for each in spec.get("roles") or ()}
+
+    def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
+        if not things:
+            return things
+        grants = _grants(self, self.key, [thing["id"] for thing in things.values()])
+        return {
+            name: {**thing, "roles": [_role(each) for each in sorted(grants.get(thing["id"], ()))]}
+            for name, thing in things.items()
+        }
+
+    def object_of(self, thing: Wire) -> Wire:
+        return {name: value for name, value in super().object_of(thing).items() if name not in (GRANTS, "extra")}
+
+
+class Groups(Holders):
+    kind = "group"
+    path, key, keys = "/groups", "group", "groups"
+
+
+class Users(Holders):
+    kind = "user"
+    path, key, keys = "/users", "user", "users"
+    apart = ("groups", "roles")
+
+    def _set(self, thing: Wire, spec: Mapping[str, Any], names: Sequence[str]) -> None:
+        if "groups" in names:
+            wanted = {str(self.reference("group", each)) for each in spec.get("groups") or ()}
+            before = set(self._groups(thing["id"]))
+            for method, groups in (("PUT", wanted - before), ("DELETE", before - wanted)):
+                for each in sorted(groups):
+                    self.api.request(method, f"/groups/{each}/users/{thing['id']}", of=thing["id"])
+        super()._set(thing, spec, names)
+
+    def _groups(self, id: str) -> Sequence[str]:
+        return [each["id"] for each in self.api.list(f"{self.path_of(id)}/groups", "groups")]
+
+    def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
+        if not things:
+            return things
+        full = super().complete(things)
+        found = self.cloud.side_by_side(lambda name: self._groups(full[name]["id"]), list(full))
+        return {name: {**full[name], "groups": groups} for name, groups in zip(full, found, strict=True)}
+
+
+class RoleAssignments(IdentityCollection):
+    """Roles of a user or a group.
+
+    The handle is `users/<id>:<role>@projects/<id>,…`, so that it says which of the roles there are are its own.
+    """
+
+    kind = "role_assignment"
+    path = "/role_assignments"
+    token = Joined()
+
+    def get(self, handle: str) -> Wire:
+        return self._view(handle, _grants(self, _singular(handle), [_id(handle)]))
+
+    def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
+        kinds = {_singular(each) for each in handles if ":" in each}
+        by_kind = {
+            kind: _grants(self, kind, [_id(each) for each in handles if _singular(each) == kind]) for kind in kinds
+        }
+        found = {}
+        for handle in handles:
+            try:
+                found[handle] = self._view(handle, by_kind.get(_singular(handle), {}))
+            except Missing:
+                continue
+        return found
+
+    def _view(self, handle: str, grants: Mapping[str, set[str]]) -> Wire:
+        there = _own(handle) & grants.get(_id(handle), set())
+        if not there:
+            raise Missing(f"none of the roles of {handle} is given")
+        roles = [_role(each) for each in sorted(there)]
+        return {"id": handle, f"{_singular(handle)}_id": _id(handle), "roles": roles}
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        kind = "user" if spec.get("user_id") else "group"
+        return self._put(f"{kind}s/{self.reference(kind, spec[f'{kind}_id'])}", spec, token)
+
+    def _put(self, holder: str, spec: Mapping[str, Any], of: str) -> Wire:
+        grants = {_grant_of(self, each) for each in spec.get("roles") or ()}
+        _grant(self, holder, grants, of)
+        return {"id": f"{holder}:{','.join(sorted(grants))}", "roles": [_role(each) for each in sorted(grants)]}
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        """Change the roles, or who has them, and with that the handle."""
+        self.get(handle)
+        made = self.create(handle, spec)
+        same = made["id"].partition(":")[0] == handle.partition(":")[0]
+        _revoke(self, handle.partition(":")[0], _own(handle) - (_own(made["id"]) if same else set()), handle)
+        return made
+
+    def delete(self, handle: str) -> None:
+        self.get(handle)
+        _revoke(self, handle.partition(":")[0], _own(handle), handle)
+
+
+# -- roles that are given: `<role>@projects/<id>` or `<role>@domains/<id>` -------------------------------------------
+
+
+def _grant_of(collection: Collection, role: Mapping[str, Any]) -> str:
+    kind = "project" if role.get("project_id") else "domain"
+    place = collection.reference(kind, role.get(f"{kind}_id"))
+    return f"{collection.reference('role', role['role'])}@{kind}s/{place}"
+
+
+def _role(grant: str) -> Wire:
+    role, _, place = grant.partition("@")
+    kind, _, id = place.partition("s/")
+    return {"role": role, f"{kind}_id": id}
+
+
+def _grants(collection: Collection, kind: str, ids: Sequence[str]) -> Mapping[str, set[str]]:
+    """Return user or group -> the roles that it has: of a few asked for each, of more in one list of all."""
+    filters: list[dict[str, Any]] = [{f"{kind}.id": id} for id in set(ids)] if len(set(ids)) <= FEW else [{}]
+    found: dict[str, set[str]] = {}
+    for each in filters:
+        for one in collection.api.list("/role_assignments", "role_assignments", limit=None, **each):
+            if kind in one and "OS-INHERIT:inherited_to" not in one["scope"]:
+                grants = (
+                    f"{one['role']['id']}@{place}s/{of['id']}" for place, of in one["scope"].items() if "id" in of
+                )
+                found.setdefault(one[kind]["id"], set()).update(grants)
+    return found
+
+
+def _grant(collection: Collection, holder: str, grants: set[str], of: str) -> None:
+    for each in sorted(grants):
+        collection.api.request("PUT", _path(holder, each), of=of)
+
+
+def _revoke(collection: Collection, holder: str, grants: set[str], of: str) -> None:
+    for each in sorted(grants):
+        try:
+            collection.api.request("DELETE", _path(holder, each), of=of)
+        except Missing:
+            continue
+
+
+def _path(holder: str, grant: str) -> str:
+    role, _, place = grant.partition("@")
+    return f"/{place}/{holder}/roles/{role}"
+
+
+def _singular(handle: str) -> str:
+    return handle.partition("/")[0].removesuffix("s")
+
+
+def _id(handle: str) -> str:
+    return handle.partition(":")[0].partition("/")[2]
+
+
+def _own(handle: str) -> set[str]:
+    return {each for each in handle.partition(":")[2].split(",") if each}
+
+
+COLLECTIONS: tuple[type[Collection], ...] = (
+    Domains,
+    Projects,
+    Users,
+    Groups,
+    Roles,
+    RoleAssignments,
+    Services,
+    Regions,
+    Endpoints,
+)
