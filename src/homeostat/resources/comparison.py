@@ -5,6 +5,7 @@ false drift is worse than undetected drift.
 """
 
 import ipaddress
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -60,6 +61,14 @@ def unordered(wanted: Sequence[Any], seen: Any) -> bool:
 def includes(wanted: Sequence[Any], seen: Any) -> bool:
     """Return whether every wanted item is there; others may be too (a cloud or its adapter adds its own tags)."""
     return seen is None or all(any(equal(item, other) for other in seen) for item in wanted)
+
+
+def json_text(wanted: str, seen: Any) -> bool:
+    """Compare texts of JSON by what they say."""
+    try:
+        return equal(json.loads(wanted), json.loads(seen))
+    except (TypeError, ValueError):
+        return equal(wanted, seen)
 
 
 def at_least(wanted: Any, seen: Any) -> bool:

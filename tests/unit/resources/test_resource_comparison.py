@@ -72,6 +72,13 @@ def test_references_without_dashes_are_the_same() -> None:
     assert not comparison.reference(ID_A, ID_B)
 
 
+def test_texts_of_json_are_compared_by_what_they_say() -> None:
+    assert comparison.json_text('{"=":   {"id": 1}}', '{"=": {"id": 1}}')
+    assert not comparison.json_text('{"=": {"id": 1}}', '{"=": {"id": 2}}')
+    assert not comparison.json_text("no JSON", '{"=": {"id": 1}}')
+    assert comparison.json_text("no JSON", None)
+
+
 CONSTRAINTS: list[tuple[Constraint, list[str], list[str]]] = [
     (constraints.IP_ADDRESS, ["10.0.0.1", "fd00::1"], ["10.0.0", "10.0.0.1/24", "x", ""]),
     (constraints.CIDR, ["10.0.0.0/24", "10.0.0.7/24", "fd00::/8"], ["10.0.0.0", "10.0.0.0/40", "x/8"]),

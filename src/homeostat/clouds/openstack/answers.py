@@ -184,6 +184,14 @@ RULES: tuple[Rule, ...] = (
         words="not authorized|disallowed by policy|polic(y|ies) (doesn't|does not) allow",
         remedy="the owner of the stack needs a role that allows it, such as admin",
     ),
+    _rule(
+        [400, 403],
+        Meaning.TRANSIENT,
+        "the share or the type is in use, or busy with something that ends by itself; so is a rule that is going",
+        service="shared-file-system",
+        methods="POST PUT DELETE",
+        words=r"status must be|dependent|still in use|assigned to share net|be applied while|Share access \S+ exists",
+    ),
     _rule([409], Meaning.TERMINAL, "the container is not empty", service="object-store", methods="DELETE"),
     _rule(
         [409],

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from homeostat.clouds.openstack import (
+    alarming,
     block_storage,
     compute,
     dns,
@@ -20,6 +21,7 @@ from homeostat.clouds.openstack import (
     security_groups,
     server_snapshots,
     servers,
+    shared_file_systems,
     volume_attachments,
     volume_types,
 )
@@ -64,6 +66,12 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     server_snapshots.ServerSnapshots,
     *object_storage.COLLECTIONS,
     *identity.COLLECTIONS,
+    *alarming.COLLECTIONS,
+    *shared_file_systems.COLLECTIONS,
 )
-VERSIONS: Mapping[str, tuple[str, str]] = {"compute": ("2.70", "2.96"), "block-storage": ("3.50", "3.71")}
+VERSIONS: Mapping[str, tuple[str, str]] = {
+    "compute": ("2.70", "2.96"),
+    "block-storage": ("3.50", "3.71"),
+    "shared-file-system": ("2.45", "2.50"),
+}
 """Service -> the lowest and the highest microversion that this adapter was tried with."""

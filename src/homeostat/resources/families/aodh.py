@@ -231,7 +231,7 @@ class GnocchiAggregationByResourcesAlarm(AlarmType):
     description = "An alarm on a metric of several things together."
     properties = {
         "metric": text("Name of the metric.", required=True, update=True),
-        "query": text("Which things, as JSON text.", required=True, update=True),
+        "query": text("Which things, as JSON text.", required=True, update=True, same=comparison.json_text),
         "resource_type": text("Type of the things.", required=True, update=True),
         **GNOCCHI,
         **COMMON,
