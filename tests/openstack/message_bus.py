@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from kombu import Connection as Bus
 from oslo_config import cfg
 
-from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications, library
+from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications
 from homeostat.clouds.port import ChangeNotice
+from homeostat.message_bus import library
 from tests.waiting import until
 
 oslo_messaging = library()

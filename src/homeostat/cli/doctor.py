@@ -25,7 +25,7 @@ from homeostat.store.builtin import event_sinks, stored_trusts
 from homeostat.store.database import Database
 from homeostat.store.encryption import key_rotation
 from homeostat.store.encryption.encrypted_cells import Unreadable
-from homeostat.store.operation import cloud_identities, health, workers
+from homeostat.store.operation import cloud_identities, health, message_bus, workers
 from homeostat.store.shards import retained
 from homeostat.store.stacks import locks
 
@@ -243,6 +243,16 @@ def _sinks(db: Database, tx: Connection) -> Check:
     return Check("event sinks", Level.WARN, f"not delivered: {found}", remedy)
 
 
+def _message_bus(db: Database, tx: Connection) -> Check:
+    failing = message_bus.failing(tx)
+    if failing is None:
+        return Check("notifications about stacks", Level.OK, "none waits")
+    since, reason = failing
+    words = f"not sent for {db.now_of(tx) - since:.0f} s: {reason}"
+    remedy = "repair the message bus, or start without --stack-notifications; what waits for a day is dropped"
+    return Check("notifications about stacks", Level.WARN, words, remedy)
+
+
 def _trusts(db: Database, tx: Connection) -> Check:
     rows = stored_trusts.gone(tx, _SHOWN + 1)
     if not rows:
@@ -291,6 +301,7 @@ LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
     _locks,
     _looks,
     _sinks,
+    _message_bus,
     _trusts,
     _secrets,
     _rows,

@@ -11,8 +11,9 @@ from keystoneauth1.exceptions import ClientException, EndpointNotFound
 
 from homeostat.cli.doctor import CLOCKS_S, Check, Level
 from homeostat.clouds.openstack.connections import Connections
-from homeostat.clouds.openstack.notifications import NotificationConfig, listened, shown
+from homeostat.clouds.openstack.notifications import NotificationConfig, listened
 from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
+from homeostat.message_bus import shown
 from homeostat.model.errors import HomeostatError
 from homeostat.model.rates import Rate
 from homeostat.store.database import Database

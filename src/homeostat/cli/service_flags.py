@@ -96,6 +96,17 @@ def add_openstack(command: ArgumentParser) -> None:
     )
     add_option(
         command,
+        "stack-notifications",
+        "",
+        "message bus to which this service reports what happens to stacks, as Heat does (orchestration.stack.*), "
+        "rabbit://USER:PASSWORD@HOST:PORT/VHOST; better in the variable, where `ps` does not show the password",
+        metavar="URL",
+    )
+    add_option(
+        command, "stack-notification-topic", "heat/notifications", "where it reports this", metavar="EXCHANGE/TOPIC"
+    )
+    add_option(
+        command,
         "os-requests-per-second",
         "",
         "requests a second that all processes together send to each of OpenStack's services, and how many at once; "

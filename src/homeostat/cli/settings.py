@@ -51,6 +51,10 @@ class ServiceSettings:
     """`EXCHANGE/TOPIC` of their notifications; empty for the usual ones."""
     os_notification_pool: str = "homeostat"
     """Queue that the processes of this service share."""
+    stack_notifications: str = ""
+    """Transport URL of the message bus that hears of stacks, with its password; empty for none."""
+    stack_notification_topic: str = "heat/notifications"
+    """`EXCHANGE/TOPIC` of these notifications."""
     os_requests_per_second: str = ""
     """`RATE[:BURST]` for each of OpenStack's services, `SERVICE=RATE[:BURST],…`, or both; empty for no limit."""
     host: str = "127.0.0.1"
@@ -137,6 +141,8 @@ class ServiceSettings:
             os_notifications=tuple(arguments.os_notifications),
             os_notification_topics=tuple(arguments.os_notification_topic),
             os_notification_pool=arguments.os_notification_pool,
+            stack_notifications=arguments.stack_notifications,
+            stack_notification_topic=arguments.stack_notification_topic,
             os_requests_per_second=arguments.os_requests_per_second,
             host=arguments.host,
             port=arguments.port,
@@ -301,6 +307,8 @@ class ServiceSettings:
             "HOMEOSTAT_OS_NOTIFICATIONS": " ".join(self.os_notifications),
             "HOMEOSTAT_OS_NOTIFICATION_TOPIC": " ".join(self.os_notification_topics),
             "HOMEOSTAT_OS_NOTIFICATION_POOL": self.os_notification_pool,
+            "HOMEOSTAT_STACK_NOTIFICATIONS": self.stack_notifications,
+            "HOMEOSTAT_STACK_NOTIFICATION_TOPIC": self.stack_notification_topic,
             "HOMEOSTAT_OS_REQUESTS_PER_SECOND": self.os_requests_per_second,
             "HOMEOSTAT_HOST": self.host,
             "HOMEOSTAT_PORT": str(self.port),

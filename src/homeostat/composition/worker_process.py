@@ -12,6 +12,7 @@ from homeostat.composition.access import stack_users, trusts
 from homeostat.composition.clouds import clouds, outbound_rules, regions
 from homeostat.composition.database import ready_database
 from homeostat.composition.garbage import spare_the_collector
+from homeostat.composition.notifications import stack_notifier
 from homeostat.composition.observability import serve_metrics, traced
 
 
@@ -54,7 +55,10 @@ def worker(arguments: Namespace) -> int:
             redis_url=settings.redis_url,
             clouds=of_project,
             sinks=Sinks(of_project, Outbound(outbound_rules(settings)), installed_sinks().kinds),
-            tidying=[each.tidy for each in (of_stacks, stack_users(settings, db), Memory()) if each is not None],
+            tidying=[
+                *(each.tidy for each in (of_stacks, stack_users(settings, db), Memory()) if each is not None),
+                *stack_notifier(settings, db),
+            ],
         )
         spare_the_collector()
         try:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.openstack import notifications
-from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications, notice_of, shown
+from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications, notice_of
 from homeostat.clouds.port import ChangeNotice
 from homeostat.kinds.registry import KINDS
+from homeostat.message_bus import shown
 
 VERSIONED = {"nova_object.name": "InstanceActionPayload", "nova_object.data": {"uuid": "s1", "state": "deleted"}}
 CASES: list[tuple[str, Any, tuple[str, str] | None]] = [

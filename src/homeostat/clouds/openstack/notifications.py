@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from homeostat.clouds.port import ChangeNotice
+from homeostat.message_bus import library, shown, transport
 
 if TYPE_CHECKING:
     import oslo_messaging
@@ -200,14 +201,10 @@ class Notifications:
             listener.wait()  # closes the connection
 
     def _listener(self, url: str) -> "oslo_messaging.NotificationListener":
-        from oslo_config import cfg
-
         oslo_messaging = library()
-        options = cfg.ConfigOpts()
-        options([], project="homeostat", default_config_files=[], default_config_dirs=[])
         places = [topic.rpartition("/") for topic in self._config.topics]
         return oslo_messaging.get_notification_listener(
-            oslo_messaging.get_notification_transport(options, url=url),
+            transport(url),
             [oslo_messaging.Target(exchange=exchange or None, topic=topic) for exchange, _, topic in places],
             [_Endpoint(self.heard)],
             executor="threading",
@@ -291,44 +288,3 @@ def _hear(bus: Any, listen_s: float) -> None:
     with contextlib.suppress(TimeoutError):
         while (rest := end - time.monotonic()) > 0:
             bus.drain_events(timeout=rest)
-
-
-def shown(url: str) -> str:
-    """Return a transport URL without users and passwords; such a URL may name several hosts."""
-    scheme, _, rest = url.partition("://")
-    hosts, slash, path = rest.partition("?")[0].rpartition("@")[2].partition("/")
-    return f"{scheme}://{hosts}{slash}{path}"
-
-
-class _Losses(logging.Handler):
-    """Says once that a message bus is away, and once that it is back; the library says so at every attempt."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._away = False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        back = "Reconnected" in str(record.msg)
-        if back and self._away:
-            LOG.info("notifications arrive again")
-        elif record.levelno >= logging.ERROR and not self._away:
-            LOG.warning("notifications do not arrive, changes are found at the next look: %s", record.getMessage())
-        self._away = not back and (self._away or record.levelno >= logging.ERROR)
-
-
-_LIBRARY = logging.getLogger("oslo.messaging")
-
-
-def library() -> Any:
-    """Return oslo.messaging, which uses threads where that is said before it is loaded, and else eventlet."""
-    from oslo_service import backend
-
-    logging.getLogger("oslo_service").setLevel(logging.WARNING)
-    backend.init_backend(backend.BackendType.THREADING)
-    if not any(isinstance(each, _Losses) for each in _LIBRARY.handlers):
-        _LIBRARY.addHandler(_Losses())
-        _LIBRARY.propagate = False
-        _LIBRARY.setLevel(logging.INFO)
-    import oslo_messaging
-
-    return oslo_messaging

@@ -16,7 +16,7 @@ from homeostat.store.schema.cells import (
     to_json,
     without_nul,
 )
-from homeostat.store.schema.events import event, event_sink
+from homeostat.store.schema.events import event, event_sink, message_bus
 from homeostat.store.schema.records import record, request_turn, signal, trust, worker
 from homeostat.store.schema.resources import (
     orphan,
@@ -40,6 +40,7 @@ __all__ = [
     "event",
     "event_sink",
     "file",
+    "message_bus",
     "metadata",
     "orphan",
     "record",

@@ -1,4 +1,4 @@
-"""Tables of events, and of the sinks that receive them."""
+"""Tables of events, of the sinks that receive them, and of the message bus that hears of stacks."""
 
 from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, Table, Text
 
@@ -50,4 +50,25 @@ Columns:
     epoch: The fencing token of the worker that delivers now.
     due_at: Nothing more is delivered before this time.
     failures: Failed deliveries in a row, since failing_since; the last of them failed for `reason`.
+"""
+
+message_bus = Table(
+    "message_bus",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("cursor", BigInteger, nullable=False),
+    Column("epoch", Integer, nullable=False, default=0, server_default="0"),
+    Column("due_at", Double, nullable=False, default=0.0, server_default="0"),
+    Column("failures", Integer, nullable=False, default=0, server_default="0"),
+    Column("failing_since", Double),
+    Column("reason", SafeText, nullable=False, default="", server_default=""),
+)
+"""The message bus to which the events of all stacks are sent; see `operation.message_bus`.
+
+Columns:
+    name: Always `stacks`.
+    cursor: `seq` of the last event that was sent.
+    epoch: The fencing token of the worker that sends now.
+    due_at: Nothing more is sent before this time.
+    failures: Failed attempts in a row, since failing_since; the last of them failed for `reason`.
 """
