@@ -124,6 +124,15 @@ def at_rest(wanted: Wanted) -> Iterator[Figure]:
             yield from encryption(n, wanted.repeat, database)
 
 
+def real(wanted: Wanted) -> Iterator[Figure]:
+    """Sizes are numbers of servers made with a port and a volume each, and of resources at rest."""
+    from bench import openstack
+
+    yield from openstack.making(min(wanted.sizes), wanted.repeat)
+    yield from openstack.resting(wanted.sizes)
+    yield from openstack.healing(wanted.repeat)
+
+
 BENCHES: dict[str, tuple[str, Bench]] = {
     **{name: (shape.what, lifecycles(name)) for name, shape in SHAPES.items()},
     "read": ("reading, compiling and checking a template, and the first decisions about it", read),
@@ -139,12 +148,13 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),
     "turns": ("how long others have to wait to write", per_size(turns)),
     "crowd": ("many clients at once, at a service with that many resources already", together),
+    "openstack": ("the real OpenStack of the tests, beside a script; best --sizes 60, or 10 100 1000", real),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
 
 
 def main() -> None:
-    usual = [name for name in BENCHES if name != "instructions"]
+    usual = [name for name in BENCHES if name not in ("instructions", "openstack")]
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description=f"{__doc__}\n\nBenchmarks:\n"
@@ -153,7 +163,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--only", nargs="+", choices=BENCHES, default=usual, help="names; default: all but instructions"
+        "--only", nargs="+", choices=BENCHES, default=usual, help="names; default: all but instructions and openstack"
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="numbers of resources")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each size; the fastest counts")

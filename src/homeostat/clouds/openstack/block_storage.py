@@ -65,7 +65,7 @@ class Volumes(BlockStorageCollection):
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         """Return volumes with their snapshots: all snapshots of the project are one list."""
-        if not things:
+        if all(each["status"] == "creating" for each in things.values()):
             return things
         few = {"volume_id": next(iter(things.values()))["id"]} if len(things) == 1 else {}
         snapshots: dict[str, list[Wire]] = {}

@@ -1,5 +1,6 @@
 """An OpenStack as one project sees it: the cloud port over the collections of its services."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,7 @@ class OpenStackCloud:
         self.service = service
         self._pool = pool
         self._watch = watch
+        self._knowing = threading.Lock()
         self._known: TTLCache[tuple[str, str], str] = TTLCache(KNOWN_MAX, KNOWN_S)
 
     def side_by_side(self, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
@@ -59,16 +61,29 @@ class OpenStackCloud:
 
     def known(self, kind: str, name: str, resolve: Callable[[], str | None]) -> str | None:
         """Return the id of a name, from the cache if it was resolved lately."""
-        found = self._known.get((kind, name)) or resolve()
+        with self._knowing:
+            found = self._known.get((kind, name))
+        found = found or resolve()
         if found is not None:
-            self._known[kind, name] = found
+            with self._knowing:
+                self._known[kind, name] = found
         return found
+
+    def _remember(self, kind: str, handle: str, exists: bool) -> None:
+        """Take note of a thing that was just seen: those who name it need not look for it."""
+        with self._knowing:
+            if exists:
+                self._known[kind, handle] = handle
+            else:
+                self._known.pop((kind, handle), None)
 
     # -- the port ----------------------------------------------------------------------------------------------------
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         collection = self.collections[kind]
         found = collection.complete(collection.observe(handles))
+        for handle in handles:
+            self._remember(kind, handle, handle in found)
         return [_seen(collection, found.get(handle), handle) for handle in handles]
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
@@ -87,7 +102,9 @@ class OpenStackCloud:
 
         def make(intent: Creation) -> Answer:
             try:
-                return _seen(collection, self._make(collection, intent))
+                made = _seen(collection, self._make(collection, intent))
+                self._remember(kind, made.handle, exists=True)
+                return made
             except Missing as error:
                 return Terminal(str(error))
             except HomeostatError as error:
@@ -108,7 +125,8 @@ class OpenStackCloud:
             return collection.create(intent.token, intent.spec)
         except Missing:
             # The id of a name may be remembered of a thing that was replaced by another of that name meanwhile.
-            self._known.clear()
+            with self._knowing:
+                self._known.clear()
             return collection.create(intent.token, intent.spec)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
@@ -117,6 +135,8 @@ class OpenStackCloud:
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         of = self.collections[kind]
+        for handle in handles:
+            self._remember(kind, handle, exists=False)
         return self._each(of, [(handle, partial(of.delete, handle)) for handle in handles], deleting=True)
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:

@@ -5,13 +5,15 @@ from typing import Any
 from urllib.parse import quote
 
 from homeostat.clouds.openstack.answers import Missing
-from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.collection import FEW, Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.model.errors import Transient
 
 UNDER_WAY: Mapping[str, str] = {"available": "detaching", "in-use": "attaching"}
 """Status of a volume that does not list an attachment which Compute knows -> status of the attachment."""
+BEGINNING = ("reserved", "attaching")
+"""Status of an attachment, as Block Storage has it, that is not made yet."""
 
 
 class VolumeAttachments(Collection):
@@ -44,28 +46,50 @@ class VolumeAttachments(Collection):
         return found
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return what the volumes list; Compute is asked about an attachment that begins or ends."""
+        """Return what the volumes list; of those that begin, what Block Storage lists; Compute is asked about the rest.
+
+        A few that begin are asked for one by one, more are looked up in the list.
+        """
         volumes = self.cloud.collections["volume"].observe(sorted({each.rpartition("/")[2] for each in handles}))
         found: dict[str, Wire] = {}
+        left = []
         for handle in handles:
             server, _, id = handle.rpartition("/")
-            thing = self._seen(server, volumes[id]) if id in volumes else None
+            thing = self._listed(server, volumes[id]) if id in volumes else None
             if thing is not None:
                 found[handle] = thing
+            elif id in volumes and server:
+                left.append(handle)
+        found |= self._beginning(left) if len(left) > FEW else {}
+        asked = [handle for handle in left if handle not in found]
+
+        def ask(handle: str) -> Wire | None:
+            return self._asked(handle, volumes[handle.rpartition("/")[2]])
+
+        answers = zip(asked, self.cloud.side_by_side(ask, asked) if asked else (), strict=True)
+        return found | {handle: thing for handle, thing in answers if thing is not None}
+
+    def _beginning(self, handles: Sequence[str]) -> dict[str, Wire]:
+        """Return those that begin, as Block Storage lists the attachments of all volumes."""
+        wanted, found = set(handles), dict[str, Wire]()
+        for each in self.cloud.service("block-storage").list("/attachments", "attachments"):
+            handle = f"{each.get('instance')}/{each['volume_id']}"
+            if handle in wanted and each["status"] in BEGINNING:
+                found[handle] = {"serverId": each["instance"], "volumeId": each["volume_id"], "status": "attaching"}
         return found
 
-    def _seen(self, server: str, volume: Wire) -> Wire | None:
-        """Return the attachment of a volume to a server; None if there is none. Heat knew the volume alone."""
-        listed = [each for each in volume["attachments"] if each["server_id"] == server or not server]
-        if listed:
-            one = listed[0]
-            status = "detaching" if volume["status"] == "detaching" else "attached"
-            wire = {"serverId": one["server_id"], "volumeId": volume["id"], "device": one["device"]}
-            return {**wire, "status": status}
-        if not server:
+    def _listed(self, server: str, volume: Wire) -> Wire | None:
+        """Return the attachment of a volume to a server, if the volume lists it. Heat knew the volume alone."""
+        one = next((each for each in volume["attachments"] if each["server_id"] == server or not server), None)
+        if one is None:
             return None
+        status = "detaching" if volume["status"] == "detaching" else "attached"
+        return {"serverId": one["server_id"], "volumeId": volume["id"], "device": one["device"], "status": status}
+
+    def _asked(self, handle: str, volume: Wire) -> Wire | None:
+        """Return what Compute says about an attachment; None if there is none."""
         try:
-            found = self._thing(self.api.get(self.path_of(f"{server}/{volume['id']}")))
+            found = self._thing(self.api.get(self.path_of(handle)))
         except Missing:
             return None
         return {**found, "status": UNDER_WAY.get(volume["status"], volume["status"])}

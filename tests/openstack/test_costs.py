@@ -1,0 +1,90 @@
+"""What a stack of servers, ports and volumes costs the services: as many changes as it has resources, and few looks."""
+
+import contextlib
+import time
+from pathlib import Path
+
+import pytest
+
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
+from homeostat.clock import AgreedClock, Entropy
+from homeostat.convergence.limits import Limits
+from homeostat.convergence.worker import Worker
+from homeostat.store.database import Database, sqlite_url
+from homeostat.store.stacks import stacks
+from tests.openstack.adapter import adapter, rest
+from tests.openstack.calls import Calls
+from tests.openstack.projects import Project
+from tests.waiting import until
+
+UNITS = 6
+"""More than are asked for one by one."""
+PATIENCE_S = 600.0
+ONCE = 15
+"""Requests that do not depend on the number of resources: the login, versions, names of an image and a flavor."""
+LOOK = 6
+"""Lists of one look at all that is made: servers, their ports, ports, volumes, their snapshots and attachments.
+
+There is at most one look a second.
+"""
+MADE = {
+    "POST /ports": UNITS,
+    "POST /volumes": UNITS,
+    "POST /servers": UNITS,
+    "POST /servers/*/os-volume_attachments": UNITS,
+}
+
+
+@pytest.mark.shows("CV7")
+def test_a_stack_costs_one_change_a_resource_and_no_look_at_any_single_one(project: Project, tmp_path: Path) -> None:
+    with (
+        contextlib.closing(project.connection()) as user,
+        contextlib.closing(Database(sqlite_url(tmp_path / "costs.db"), time.time)) as db,
+        adapter(project, tmp_path) as cloud,
+    ):
+        network = user.network.create_network(name="net").id
+        user.network.create_subnet(network_id=network, name="sub", ip_version=4, cidr="10.60.0.0/16")
+        db.migrate()
+        worker = Worker(db, cloud, AgreedClock(db.agreed_now), Entropy(), Limits())
+        worker.start()
+        try:
+            with Calls() as calls:
+                started = time.monotonic()
+                request = StackRequest({"heat_template_version": "wallaby", "resources": units(network)})
+                made = StackService(db, Entropy(), Quotas()).create("costs", None, "costs", request)
+                until(lambda: status_of(db, made) != "IN_PROGRESS", "the stack", rest, PATIENCE_S)
+                seconds = time.monotonic() - started
+            assert status_of(db, made) == "COMPLETE"
+        finally:
+            worker.stop()
+    assert dict(calls.mutating) == MADE
+    print(f"{seconds:.0f} s", calls.reading.most_common())
+    assert "GET /ports/*" not in calls.reading
+    assert calls.reading.total() <= ONCE + LOOK * seconds, calls.reading.most_common()
+
+
+def units(network: str) -> dict[str, object]:
+    """Servers, each with a port, and a volume that is attached."""
+    resources: dict[str, object] = {}
+    for i in range(UNITS):
+        nic = {"port": {"get_resource": f"port{i}"}}
+        joined = {"instance_uuid": {"get_resource": f"server{i}"}, "volume_id": {"get_resource": f"volume{i}"}}
+        resources |= {
+            f"port{i}": {"type": "OS::Neutron::Port", "properties": {"network": network}},
+            f"volume{i}": {"type": "OS::Cinder::Volume", "properties": {"size": 1}},
+            f"server{i}": {
+                "type": "OS::Nova::Server",
+                "properties": {"image": "mini", "flavor": "m1.tiny", "networks": [nic]},
+            },
+            f"attachment{i}": {"type": "OS::Cinder::VolumeAttachment", "properties": joined},
+        }
+    return resources
+
+
+def status_of(db: Database, stack_id: str) -> str:
+    with db.read() as tx:
+        row = stacks.get(tx, stack_id)
+    assert row is not None
+    return str(row.status)
