@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -50,6 +50,7 @@ class OpenStackCloud:
         self._pool = pool
         self._watch = watch
         self._knowing = threading.Lock()
+        self._resolving: dict[tuple[str, str], Future[str | None]] = {}
         self._known: TTLCache[tuple[str, str], str] = TTLCache(KNOWN_MAX, KNOWN_S)
 
     def side_by_side(self, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
@@ -60,14 +61,32 @@ class OpenStackCloud:
         return [act(items[0])] if len(items) == 1 else list(self._pool.map(act, items))
 
     def known(self, kind: str, name: str, resolve: Callable[[], str | None]) -> str | None:
-        """Return the id of a name, from the cache if it was resolved lately."""
+        """Return the id of a name, from the cache if it was resolved lately; many who ask at once send one request."""
         with self._knowing:
             found = self._known.get((kind, name))
-        found = found or resolve()
-        if found is not None:
+            if found is not None:
+                return found
+            first = (kind, name) not in self._resolving
+            answer = self._resolving.setdefault((kind, name), Future())
+        if first:
+            self._resolve(kind, name, resolve, answer)
+        return answer.result()
+
+    def _resolve(self, kind: str, name: str, resolve: Callable[[], str | None], answer: Future[str | None]) -> None:
+        """Ask the cloud for the id of a name, and give the answer, or the error, to all who wait for it."""
+        try:
+            found = resolve()
+        except BaseException as error:
+            answer.set_exception(error)
+            raise
+        else:
+            answer.set_result(found)
+            if found is not None:
+                with self._knowing:
+                    self._known[kind, name] = found
+        finally:
             with self._knowing:
-                self._known[kind, name] = found
-        return found
+                del self._resolving[kind, name]
 
     def _remember(self, kind: str, handle: str, exists: bool) -> None:
         """Take note of a thing that was just seen: those who name it need not look for it."""
