@@ -359,6 +359,25 @@ def test_a_resize_is_confirmed_and_its_failure_is_reported(world: World) -> None
     server.delete()
 
 
+def test_a_confirmation_that_comes_too_early_is_soon_sent_again(world: World) -> None:
+    server = Server(world, world.spec()).built()
+    change = Change(server.handle, {**server.spec, "flavor": world.flavors["m1.small"]}, ("flavor",))
+    assert isinstance(world.cloud.update("server", [change])[0], Transient)
+
+    def is_resized() -> bool:
+        return bool(world.user.compute.get_server(server.handle).status == "VERIFY_RESIZE")
+
+    until(is_resized, "the resize to wait for its confirmation", rest)
+    early = {"status": 400, "body": json.dumps({"badRequest": {"message": "Instance has not been resized."}})}
+    path = f"/servers/{server.handle}/action$"
+    with world.running.fault("http", service="nova-api", method="POST", path=path, times=1, **early):
+        (answer,) = world.cloud.update("server", [change])
+    assert isinstance(answer, Transient)
+    assert answer.retry_after_s is not None
+    assert server.change(flavor=world.flavors["m1.small"]).properties["flavor"] == "m1.small"
+    server.delete()
+
+
 @pytest.mark.parametrize("way", ["off", "crash", "gone"])
 def test_a_guest_that_does_not_run_is_started(world: World, way: str) -> None:
     server = Server(world, world.spec()).built()

@@ -262,7 +262,8 @@ class Servers(Collection):
         if thing["status"] in RESIZING or thing.get("OS-EXT-STS:task_state"):
             raise Transient(f"server {handle}: the resize goes on", RESIZE_S)
         if thing["status"] == "VERIFY_RESIZE":
-            self._act(handle, "confirmResize")
+            with contextlib.suppress(Transient):  # "has not been resized": for a moment it is not known, or confirmed
+                self._act(handle, "confirmResize")
             raise Transient(f"server {handle}: the resize is being confirmed", RESIZE_S)
         sent = self._resizes.pop(handle, "")
         if thing["flavor"]["original_name"] == name or thing["status"] == "ERROR":
