@@ -1,0 +1,250 @@
+"""Templates of others on a real OpenStack, from their creation until nothing is left, as clients of the API see it."""
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import heatclient.client
+import pytest
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from heatclient.common.template_utils import get_template_contents
+from heatclient.exc import HTTPNotFound
+from heatclient.v1.client import Client
+from keystoneauth1.noauth import NoAuth
+from keystoneauth1.session import Session
+
+from homeostat.resources.registry import type_of
+from tests.cli.conftest import Home
+from tests.openstack.adapter import clouds_yaml
+from tests.openstack.inventory import inventory
+from tests.openstack.projects import Project, auth_of_admin
+from tests.openstack.public_templates import CASES, LEFT_OUT, NEW_VALUES, TEMPLATES, Case, loaded, renewed
+from tests.openstack.wire_log import WireLog, wire_log
+from tests.waiting import until
+
+SETTLES_S = 900.0
+LOOK_S = 0.5
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Beside(Home):
+    """A state directory of a service beside an OpenStack."""
+
+    clouds: str = ""
+    proxy: str = ""
+
+    def environment(self) -> dict[str, str]:
+        own = {"OS_CLIENT_CONFIG_FILE": self.clouds, "http_proxy": self.proxy, "no_proxy": "", "NO_PROXY": ""}
+        return {**super().environment(), **own}
+
+
+@dataclass(frozen=True)
+class World:
+    """A project, and a service that makes stacks in it: as its user, or as the administrator."""
+
+    project: Project
+    heat: Client
+    log: WireLog
+
+
+@pytest.fixture(scope="module")
+def furnished(project: Project) -> Project:
+    """With what the templates take for granted: a network with a way out, and a key pair."""
+    with contextlib.closing(project.connection()) as user:
+        network = user.network
+        net = network.create_network(name="private")
+        subnet = network.create_subnet(network_id=net.id, name="private", ip_version=4, cidr="10.20.0.0/24")
+        public = network.find_network("public", ignore_missing=False).id
+        router = network.create_router(name="way", external_gateway_info={"network_id": public})
+        network.add_interface_to_router(router, subnet=subnet.id)
+        key = ed25519.Ed25519PrivateKey.generate().public_key()
+        made = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+        user.compute.create_keypair(name="stack_key", public_key=made)
+    return project
+
+
+@contextlib.contextmanager
+def serving(project: Project, auth: dict[str, str], folder: Path, program: Path) -> Iterator[World]:
+    clouds = clouds_yaml(project, folder)
+    clouds.write_text(yaml.safe_dump({"clouds": {"own": {"auth": auth, "region_name": "RegionOne"}}}))
+    with wire_log() as log:
+        home = Beside(folder / "state", (str(program),), str(clouds), log.url)
+        try:
+            started = home.run("serve", "--detach", "--port", "0", "--cloud", "openstack", "--os-cloud", "own")
+            assert started.code == 0, started.err
+            session = Session(auth=NoAuth(endpoint=f"{home.running().url}/v1/{project.id}"))
+            heat = heatclient.client.Client("1", session=session, service_type="orchestration")
+            yield World(project, heat, log)
+        finally:
+            home.stop()
+
+
+@pytest.fixture(scope="module")
+def world(furnished: Project, tmp_path_factory: pytest.TempPathFactory, homeostat_program: Path) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("user")
+    with serving(furnished, furnished.auth, folder, homeostat_program) as found:
+        yield found
+
+
+@pytest.fixture
+def world_of_admin(furnished: Project, tmp_path: Path, homeostat_program: Path) -> Iterator[World]:
+    with serving(furnished, auth_of_admin(furnished), tmp_path, homeostat_program) as found:
+        yield found
+
+
+@dataclass(frozen=True)
+class Life:
+    """A stack of a template."""
+
+    world: World
+    case: Case
+    name: str
+    template: Document
+    files: dict[str, str]
+    parameters: Document
+
+    @property
+    def given(self) -> Document:
+        return {
+            "stack_name": self.name,
+            "template": self.template,
+            "files": self.files,
+            "parameters": self.parameters,
+        }
+
+    def resources(self) -> list[Any]:
+        found: list[Any] = self.world.heat.resources.list(self.name, nested_depth=5)
+        return found
+
+    def ids(self) -> dict[str, str]:
+        """Physical id of each resource, by its place in the tree of stacks."""
+        return {
+            f"{_within(each, self.name)}/{each.resource_name}": each.physical_resource_id for each in self.resources()
+        }
+
+    def settles(self, action: str) -> None:
+        """Wait until an action has ended well, and meanwhile say what resources wait for."""
+
+        def has_ended() -> bool:
+            stack = self.world.heat.stacks.get(self.name)
+            if stack.stack_status == f"{action}_IN_PROGRESS":
+                self._signal()
+            assert stack.stack_status != f"{action}_FAILED", self._why(stack)
+            return bool(stack.stack_status == f"{action}_COMPLETE")
+
+        until(has_ended, f"{self.name} to {action}", lambda _: time.sleep(LOOK_S), SETTLES_S)
+
+    def _signal(self) -> None:
+        known = {each.resource_name: each for each in self.resources()} if self.case.signals else {}
+        for waiting, (signalled, payloads) in self.case.signals.items():
+            place = known.get(waiting), known.get(signalled)
+            if place[0] and place[1] and place[0].resource_status.endswith("IN_PROGRESS"):
+                for each in payloads:
+                    self.world.heat.resources.signal(self.name, signalled, each)
+
+    def _why(self, stack: Any) -> str:
+        failed = [f"{each.resource_name}: {each.resource_status_reason}" for each in self.resources()]
+        return f"{stack.stack_status_reason}; {failed}"
+
+    def create(self) -> None:
+        self.world.heat.stacks.create(**self.given)
+        self.settles("CREATE")
+
+    def update(self) -> None:
+        self.world.heat.stacks.update(
+            self.name, **{name: it for name, it in self.given.items() if name != "stack_name"}
+        )
+        self.settles("UPDATE")
+
+    def check(self) -> None:
+        self.world.heat.actions.check(self.name)
+        self.settles("CHECK")
+
+    def delete(self) -> None:
+        self.world.heat.stacks.delete(self.name)
+
+        def is_gone() -> bool:
+            try:
+                stack = self.world.heat.stacks.get(self.name)
+            except HTTPNotFound:
+                return True
+            assert stack.stack_status == "DELETE_IN_PROGRESS", self._why(stack)
+            return False
+
+        until(is_gone, f"{self.name} to be gone", lambda _: time.sleep(LOOK_S), SETTLES_S)
+
+    def renewed(self) -> "Life":
+        """The same with new values of all properties that can change in place, also in its files."""
+        files = {name: _renewed_file(text) for name, text in self.files.items()}
+        return replace(
+            self, template=renewed(self.template), files=files, parameters={**self.parameters, **self.case.changed}
+        )
+
+
+def _within(resource: Any, root: str) -> str:
+    """Logical place of the stack that a resource is in: its name, without what is made up in it."""
+    link = next(each["href"] for each in resource.links if each["rel"] == "stack")
+    return "" if f"/{root}/" in link else str(link.rpartition("/")[0].rpartition("/")[2])
+
+
+def _renewed_file(text: str) -> str:
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    is_template = isinstance(document, dict) and "heat_template_version" in document
+    return yaml.safe_dump(renewed(document), default_flow_style=False) if is_template else text
+
+
+def life_of(case: Case, world: World) -> Life:
+    files, template = get_template_contents(str(case.file))
+    given = {
+        name: value.format(project=world.project.name) if isinstance(value, str) else value
+        for name, value in case.parameters.items()
+    }
+    return Life(world, case, f"t-{case.name.replace('_', '-')}-{uuid.uuid4().hex[:6]}", template, dict(files), given)
+
+
+def _marks(case: Case) -> list[pytest.MarkDecorator]:
+    return [*([pytest.mark.slow] if case.slow else []), pytest.mark.services(*case.services)]
+
+
+@pytest.mark.parametrize("case", [pytest.param(each, id=each.name, marks=_marks(each)) for each in CASES])
+def test_a_template_lives(case: Case, request: pytest.FixtureRequest) -> None:
+    world: World = request.getfixturevalue("world_of_admin" if case.as_admin else "world")
+    before = inventory(world.project)
+    life = life_of(case, world)
+    life.create()
+    try:
+        ids = life.ids()
+        with world.log.quiet("an update with the same template"):
+            life.update()
+        assert life.ids() == ids
+        new = life.renewed()
+        new.update()
+        assert {place: new.ids().get(place) for place in ids} == ids, "something was replaced"
+        with world.log.quiet("an update that changes nothing, and a check"):
+            new.update()
+            new.check()
+    finally:
+        life.delete()
+    assert inventory(world.project) == before
+
+
+def test_all_that_can_change_in_place_changes_or_is_left_out_for_a_reason() -> None:
+    used = {
+        each["type"]
+        for path in (*TEMPLATES.glob("*/*"), CASES[0].file)
+        for each in loaded(path)["resources"].values()
+        if each["type"].startswith("OS::")
+    }
+    can = {name: {each for each, prop in type_of(name).properties.items() if prop.update} for name in used}
+    named = {name: {*NEW_VALUES.get(name, {}), *LEFT_OUT.get(name, {})} for name in used}
+    assert {name: each for name, each in can.items() if each} == {name: each for name, each in named.items() if each}
