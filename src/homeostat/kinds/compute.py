@@ -82,6 +82,7 @@ SERVER = Kind(
         "unlock": "",
         "rebuild": "",
         "snapshot": "See `Snapshots` of the port.",
+        "adopt": "Takes over the `ports` that another service has made for it: they are deleted with it.",
     },
     snapshot_field="image",
     notes=(

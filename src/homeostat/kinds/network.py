@@ -229,6 +229,7 @@ SECURITY_GROUP_RULE = Kind(
         "remote_ip_prefix": TEXT,
     },
     statuses=NETWORKING_STATUSES,
+    operations={"adopt": "Marks it, so that its group does not take it for a rule of its own."},
 )
 TRUNK = Kind(
     name="trunk",

@@ -291,6 +291,13 @@ class ResourceType:
         """Return the handle of an adopted thing that another service knew by `id`; `values` are with defaults."""
         return id
 
+    def adoption(self, data: Props) -> dict[str, Any] | None:
+        """Return the arguments of the cloud's operation `adopt`; None where a look is enough.
+
+        `data` is what the other service has stored of the thing (`resource_data`).
+        """
+        return None
+
     # -- looking ---------------------------------------------------------------------------------------------
 
     def judge(self, thing: Thing, now: float) -> Verdict:

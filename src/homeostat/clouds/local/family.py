@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 from homeostat.clouds.local.tree import Damaged, ThingRecord, Tree
 from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Answer, Change, Creation, Operation
+from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 
@@ -253,7 +254,8 @@ class Family:
 
     def _operate(self, look: TreeSnapshot, operation: Operation) -> ThingRecord | None:
         record = self.changeable(look, operation.handle)
-        if record is not None:
+        # Only other clouds have anything to mark.
+        if record is not None and (operation.verb != "adopt" or "adopt" not in KINDS[self.kind].operations):
             self.perform(look, record, operation)
         return record
 

@@ -1,10 +1,11 @@
 """Networking: security groups and their rules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from homeostat.clouds.openstack.network import NetworkCollection
 from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import PREFIX
 from homeostat.resources import comparison
 
 RULES = "/security-group-rules"
@@ -12,12 +13,17 @@ OF_RULES = (
     *("direction", "ethertype", "protocol", "port_range_min", "port_range_max"),
     *("remote_ip_prefix", "remote_group_id", "description"),
 )
+APART = f"{PREFIX}rule:"
+"""Begin of the tag of a group that names a rule of the other kind."""
 OUT: list[Wire] = [{"direction": "egress", "ethertype": "IPv4"}, {"direction": "egress", "ethertype": "IPv6"}]
 """Rules of a new group; they come back when a specification has no other ways out any more."""
 
 
 class SecurityGroups(NetworkCollection):
-    """Security groups with rules of their own: those without a token, which marks the things of the other kind."""
+    """Security groups with rules of their own: those without a token, which marks the things of the other kind.
+
+    A rule never changes, so an adopted one of the other kind cannot carry a mark: its group has a tag with its id.
+    """
 
     kind = "security_group"
     path, key, keys = "/security-groups", "security_group", "security_groups"
@@ -29,7 +35,9 @@ class SecurityGroups(NetworkCollection):
         return {**super().object_of(thing), "rules": rules}
 
     def _rules(self, thing: Wire) -> Sequence[Wire]:
-        return [each for each in thing.get("security_group_rules") or () if not self.token.read(each)]
+        apart = {each.removeprefix(APART) for each in thing.get("tags") or () if each.startswith(APART)}
+        rules = thing.get("security_group_rules") or ()
+        return [each for each in rules if not self.token.read(each) and each["id"] not in apart]
 
     def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
         thing = super().set_apart(handle, thing, part)
@@ -73,3 +81,12 @@ class SecurityGroupRules(NetworkCollection):
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         """Change nothing: a rule cannot change."""
         return self.get(handle)
+
+    def operations(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], None]]:
+        return {"adopt": self._set_apart_from_group}
+
+    def _set_apart_from_group(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        rule = self.get(handle)
+        if not self.token.read(rule):
+            group = self.cloud.collections["security_group"].path_of(rule["security_group_id"])
+            self.api.request("PUT", f"{group}/tags/{APART}{handle}", of=handle)

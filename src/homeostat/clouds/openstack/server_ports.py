@@ -10,6 +10,8 @@ Nova does not delete such a port with its server, so it has to be found again in
   the port under the token, as a broken server whose deletion deletes the port.
 * Once the server has an id, the port has a tag with it. If the server is deleted outside, a look at its id shows a port
   with that tag as a broken server, which is deleted and made anew: the port may hold the address that is wanted again.
+* The ports that another service has made for a server get that tag when the server is adopted. Such a server has no
+  token; ports made for it later carry its id instead.
 * A port cannot be deleted as long as its server is there. So the deletion of a server that has such ports is answered
   with the request to repeat it, until the server is gone and the ports are deleted.
 
@@ -19,7 +21,7 @@ A port that lacks its tag, since the request failed, gets it when its server is 
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from cachetools import LRUCache
@@ -125,9 +127,18 @@ class ServerPorts:
             for port in self.of_tokens([token]).get(token, ()):
                 self._mark(port["id"], handle)
 
+    def take_over(self, handle: str, ports: Collection[str]) -> None:
+        """Tag those of these ports that a server has: they go with it from now on."""
+        for port in self._list("device_id", [handle]):
+            if port["id"] in ports and TAG + handle not in port["tags"]:
+                self._tag(port["id"], handle)
+
+    def _tag(self, port: str, handle: str) -> None:
+        self.api.request("PUT", f"/ports/{port}/tags/{TAG}{handle}", of=handle)
+
     def _mark(self, port: str, handle: str) -> None:
         try:
-            self.api.request("PUT", f"/ports/{port}/tags/{TAG}{handle}", of=handle)
+            self._tag(port, handle)
         except HomeostatError as error:
             LOG.warning("port %s of server %s has no tag yet: %s", port, handle, error)
 
@@ -159,8 +170,16 @@ class ServerPorts:
             found.setdefault(TOKEN.read(port), []).append(port)
         return found
 
-    def of_gone(self, handles: Iterable[str]) -> dict[str, list[Wire]]:
-        """Return handle -> the ports that were made for a server that is gone."""
+    def of(self, handle: str, token: str) -> list[Wire]:
+        """Return the ports made for a server; its id takes the place of the token of one that was adopted."""
+        found = self.of_tokens([token]).get(token, [])
+        if token == handle:
+            known = {each["id"] for each in found}
+            found = found + [each for each in self.tagged([handle]).get(handle, ()) if each["id"] not in known]
+        return found
+
+    def tagged(self, handles: Iterable[str]) -> dict[str, list[Wire]]:
+        """Return handle -> the ports that have the tag of that server."""
         found: dict[str, list[Wire]] = {}
         names = [TAG + handle for handle in sorted(handles)]
         for some in _portions(names):
@@ -203,7 +222,8 @@ class ServerPorts:
             Transient: It has to be done again, to delete a port that is being detached.
         """
         there = list(self._list("device_id", [handle]))
-        idle = [port for port in self.of_tokens([token]).get(token, ()) if not port["device_id"]] if token else []
+        mine = self.of(handle, token)
+        ours, idle = {each["id"] for each in mine}, [each for each in mine if not each["device_id"]]
         path = f"/servers/{handle}/os-interface"
         with self._lock:
             self._known.pop(handle, None)
@@ -214,7 +234,7 @@ class ServerPorts:
                 compute.request("POST", path, {"interfaceAttachment": {}}, of=handle)
             return
         entries = () if word == "none" else entries
-        kept = self._kept(entries, [*there, *idle], token)
+        kept = self._kept(entries, [*there, *idle], ours)
         keeps = {each["id"] for each in kept.values()}
         leaving = [port for port in there if port["id"] not in keeps]
         for port in leaving:
@@ -228,7 +248,7 @@ class ServerPorts:
                 own = kept[number]["id"] if number in kept else self._port_of(token, spec, number, handle)
                 self._attach(compute, path, entry, own, handle)
         # Only once it is detached it can be deleted.
-        if any(TOKEN.read(port) == token for port in leaving if token):
+        if any(port["id"] in ours for port in leaving):
             raise Transient(f"server {handle}: an interface is being detached", DETACH_S)
 
     def _attach(self, compute: Service, path: str, entry: Mapping[str, Any], port: str | None, handle: str) -> None:
@@ -237,23 +257,22 @@ class ServerPorts:
         tag = {"tag": entry["tag"]} if entry.get("tag") else {}
         compute.request("POST", path, {"interfaceAttachment": {**place, **address, **tag}}, of=handle)
 
-    def _kept(self, entries: Sequence[Mapping[str, Any]], there: Sequence[Wire], token: str) -> dict[int, Wire]:
+    def _kept(self, entries: Sequence[Mapping[str, Any]], there: Sequence[Wire], ours: Set[str]) -> dict[int, Wire]:
         """Return number of an entry -> the port that it keeps; the most exact entries choose first."""
         free, kept = list(there), dict[int, Wire]()
         exact = ("port", "fixed_ip", "subnet")
         for number in sorted(range(len(entries)), key=lambda at: [not entries[at].get(name) for name in exact]):
-            fitting = [port for port in free if self._fits(entries[number], port, token)]
+            fitting = [port for port in free if self._fits(entries[number], port, ours)]
             if fitting:
                 kept[number] = fitting[0]
                 free.remove(fitting[0])
         return kept
 
-    def _fits(self, entry: Mapping[str, Any], port: Wire, token: str) -> bool:
+    def _fits(self, entry: Mapping[str, Any], port: Wire, ours: Set[str]) -> bool:
         if entry.get("port"):
             return bool(self._id_of("port", entry["port"]) == port["id"])
-        own = TOKEN.read(port) == token
         # A port with another name was not made by Nova, but named by an entry.
-        if not own and (port["name"] or entry.get("port_extra_properties")):
+        if port["id"] not in ours and (port["name"] or entry.get("port_extra_properties")):
             return False
         places = port["fixed_ips"]
         network, subnet = self._id_of("network", entry.get("network")), self._id_of("subnet", entry.get("subnet"))

@@ -82,7 +82,7 @@ class Servers(Collection):
         known = self._looks.things() if len(wanted) > 1 else {}
         found = {each["id"]: each for each in self._completed([known[each] for each in wanted & known.keys()])}
         found |= self._each(wanted - found.keys())
-        gone = self._ports.of_gone(wanted - found.keys())
+        gone = self._ports.tagged(wanted - found.keys())
         found |= {handle: _remains(handle, ports) for handle, ports in gone.items()}
         tokens = self._ports.of_tokens(left)
         return found | {LEFT + token: _remains(LEFT + token, ports) for token, ports in tokens.items()}
@@ -96,7 +96,7 @@ class Servers(Collection):
 
     def _completed(self, things: Sequence[Wire]) -> Things:
         """Return servers with what other services know of them: their ports and snapshots."""
-        things = self._ports.shown_on(things, self.token.read)
+        things = self._ports.shown_on(things, self._owner)
         marked = {str(each["id"]) for each in things if SNAPSHOTS in each.get("tags", ())}
         snapshots = self._images.of_servers(marked) if marked else {}
         return [{**each, "_snapshots": snapshots.get(str(each["id"]))} for each in things]
@@ -106,6 +106,10 @@ class Servers(Collection):
         found = self.cloud.collections[ServerSnapshots.kind]
         assert isinstance(found, ServerSnapshots)
         return found
+
+    def _owner(self, thing: Wire) -> str:
+        """Return what the ports made for a server carry as their token."""
+        return self.token.read(thing) or str(thing["id"])
 
     def object_of(self, thing: Wire) -> Wire:
         return server_body.object_of(thing)
@@ -156,14 +160,13 @@ class Servers(Collection):
             return self._delete_remains(handle)
         thing = self._going(handle)
         if thing is None:
-            self._ports.release(self._ports.of_gone([handle]).get(handle, ()), handle)
+            self._ports.release(self._ports.tagged([handle]).get(handle, ()), handle)
             return None
         # Who deletes something deletes it for good: while Nova keeps it, it holds its addresses.
         if thing["status"] == "SOFT_DELETED":
             self._act(handle, "forceDelete")
-        token = self.token.read(thing)
         kept = thing["status"] == "SOFT_DELETED" or thing["OS-EXT-STS:task_state"] == "soft-deleting"
-        if kept or (token and self._ports.of_tokens([token])):
+        if kept or self._ports.of(handle, self._owner(thing)):
             raise Transient(f"server {handle}: what belongs to it is deleted once it is gone", DELETE_S)
         return {**thing, "OS-EXT-STS:task_state": "deleting"}
 
@@ -176,7 +179,7 @@ class Servers(Collection):
         try:
             super().delete(handle)
         except Missing:
-            if handle not in self._ports.of_gone([handle]):
+            if handle not in self._ports.tagged([handle]):
                 raise
             return None
         try:
@@ -214,7 +217,7 @@ class Servers(Collection):
             self.api.request("PUT", self.path_of(handle), {"server": {"name": spec["name"]}}, of=handle)
         self._label(handle, thing, spec, changed)
         if "networks" in changed:
-            self._ports.plug(self.api, handle, self.token.read(thing), spec)
+            self._ports.plug(self.api, handle, self._owner(thing), spec)
             self.tell(handle)
         if "flavor" in changed and spec.get("flavor"):
             self._resize(handle, thing, spec["flavor"])
@@ -293,6 +296,7 @@ class Servers(Collection):
             "reboot": self._reboot,
             "rebuild": self._rebuild,
             "snapshot": self._snapshot,
+            "adopt": lambda handle, arguments: self._ports.take_over(handle, arguments["ports"]),
         }
 
     def _act(self, handle: str, action: str, arguments: Any = None) -> str:

@@ -400,7 +400,7 @@ class SimulatedCloud:
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
         thing, verb = self._present(kind, operation.handle), operation.verb
-        if thing is not None and thing.properties.get("locked") and verb not in ("lock", "unlock", "snapshot"):
+        if thing is not None and thing.properties.get("locked") and verb not in ("adopt", "lock", "unlock", "snapshot"):
             return Rejected("Forbidden", f"{kind} {operation.handle} is locked")
         if not is_supported(kind, verb):
             return Rejected("NotSupported", f"{verb} of a {kind} is not supported.")

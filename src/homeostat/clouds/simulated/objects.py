@@ -64,11 +64,13 @@ def is_supported(kind: str, operation: str) -> bool:
         return kind in SNAPSHOTS.values()
     if operation == "post":
         return kind == "queue"
-    return operation in ("lock", "unlock") or operation in _STATUS_AFTER
+    return operation in ("adopt", "lock", "unlock") or operation in _STATUS_AFTER
 
 
 def fields_after(kind: str, operation: str) -> Mapping[str, Any]:
     """Return the fields of a thing that an operation changes."""
+    if operation == "adopt":
+        return {}
     if operation in ("lock", "unlock"):
         return {"locked": operation == "lock"}
     if kind in REPORTS_ACTION and operation in ("suspend", "resume"):

@@ -1,8 +1,11 @@
 """Adoption: taking over existing things from an exported document. No cloud creates or changes anything. Pure.
 
-A thing of a cloud is looked at. Nested stacks, and what exists in the service alone, are created again
-from the document. What differs is healed once the whole stack is adopted, like any other drift (CV16).
+A thing of a cloud is looked at; what belongs to it without being a resource, such as a port of a server, is marked.
+Nested stacks, and what exists in the service alone, are created again from the document. What differs is healed once
+the whole stack is adopted, like any other drift (CV16).
 """
+
+from typing import Any
 
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.desired import Definition
@@ -39,6 +42,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     row.called = definition.called or None
     try:
         want = context.resolve(definition)
+        want.kind.adoption(data.get("data") or {})
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now, Action.ADOPT)
     if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in BUILTIN_KINDS:
@@ -76,12 +80,22 @@ def _step(row: Resource) -> Step:
     kind = kind_of(row.type)
     if kind in ("", NestedStack.kind):
         return Step(Verb.CREATE, row)
-    return Step(Verb.OPERATE, row, operation=ADOPT) if kind in BUILTIN_KINDS else Step(Verb.OBSERVE, row)
+    if kind in BUILTIN_KINDS or _arguments(row) is not None:
+        return Step(Verb.OPERATE, row, operation=ADOPT)
+    return Step(Verb.OBSERVE, row)
+
+
+def _arguments(row: Resource) -> dict[str, Any] | None:
+    """Return the arguments of the operation by which a cloud marks a thing; None where a look is enough."""
+    return type_of(row.type).adoption((adoption_of(row.intent) or {}).get("data") or {})
 
 
 def _add_arguments(context: Context, step: Step) -> None:
     """Pass the adoption data of the row to the step."""
     row = step.row
+    if step.verb is Verb.OPERATE and kind_of(row.type) not in BUILTIN_KINDS:
+        step.arguments = _arguments(row) or {}
+        return
     step.arguments = {**(adoption_of(row.intent) or {})}
     if step.verb is Verb.OPERATE:
         step.arguments |= {"token": row.token, "spec": intents.requested_spec(context, row)}

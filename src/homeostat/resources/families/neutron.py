@@ -381,5 +381,9 @@ class SecurityGroupRule(NetworkingType):
             together = (low is None) == (high is None) and (low is None or low <= high)
             require(together, "port_range_min and port_range_max are set together, the smaller one first", path)
 
+    def adoption(self, data: Props) -> dict[str, Any] | None:
+        """Return no arguments: the rule is marked as one that is none of its group's own."""
+        return {}
+
 
 TYPES: list[type[ResourceType]] = [Net, Subnet, Port, SecurityGroup, SecurityGroupRule]

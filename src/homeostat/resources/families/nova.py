@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from homeostat.model.errors import Terminal
 from homeostat.resources import comparison, user_data
 from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, Thing, payload, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
@@ -265,6 +266,18 @@ class Server(ServerType):
     def snapshot_property(self, values: Props) -> str:
         """Return `image`, or "" for a server that boots from a volume, which has the data."""
         return "image" if values.get("image") else ""
+
+    def adoption(self, data: Props) -> dict[str, Any] | None:
+        """Return the ports that Heat has made for the server itself, and noted as JSON.
+
+        Raises:
+            Terminal: The note is none of Heat's.
+        """
+        try:
+            ports = [str(each["id"]) for each in json.loads(data.get("internal_ports") or "[]")]
+        except (TypeError, ValueError, KeyError) as error:
+            raise Terminal(f"resource_data.internal_ports is no list of ports: {data['internal_ports']}") from error
+        return {"ports": ports} if ports else None
 
     def attribute(self, thing: Thing, name: str) -> Any:
         if name == "addresses":
