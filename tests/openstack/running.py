@@ -17,6 +17,7 @@ from openstack.connection import Connection
 
 from tests.openstack.cloud import configuration, faults
 from tests.openstack.cloud.cloud import Cloud, open_cloud, working
+from tests.openstack.cloud.site import Site
 from tests.waiting import until
 
 REQUEST_S = 120.0
@@ -80,11 +81,11 @@ class OpenStack:
         return Connection(config=config.get_one(name, api_timeout=REQUEST_S))
 
     @contextlib.contextmanager
-    def fault(self, kind: str, **rule: object) -> Iterator[None]:
+    def fault(self, kind: str, **rule: object) -> Iterator["Fault"]:
         """Let something fail meanwhile: the rules of `cloud/README.md`."""
         rule_id = faults.add(self._cloud.site, {"kind": kind, **rule})
         try:
-            yield
+            yield Fault(self._cloud.site, rule_id)
         finally:
             faults.remove(self._cloud.site, rule_id)
 
@@ -140,6 +141,18 @@ class OpenStack:
                 yield heard
             finally:
                 process.terminate()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A rule by which something fails."""
+
+    _site: Site
+    _id: str
+
+    def hits(self) -> list[dict[str, str]]:
+        """What it has hit, if it is one for HTTP: service, method, path, agent, and the status that was `lost`."""
+        return faults.hits(self._site, self._id)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from tests.openstack.cloud.files import locked, read_json, replace
 from tests.openstack.cloud.site import Site
 
 KINDS = ("http", "virt", "volume", "lb", "dns")
-JSON_KEYS = ("status", "times", "delay", "after", "headers")
+JSON_KEYS = ("status", "times", "share", "delay", "after", "headers")
 """Those of a rule that are no regular expression or text."""
 GUESTS: dict[str, tuple[int, str] | None] = {
     "off": (4, "stopped"),
@@ -57,6 +57,15 @@ def add(site: Site, rule: Mapping[str, object]) -> str:
 def remove(site: Site, rule_id: str) -> None:
     with locked(_lock(site)):
         replace(site.faults, [rule for rule in read(site) if rule.get("id") != rule_id])
+
+
+def hits(site: Site, rule_id: str) -> list[dict[str, str]]:
+    """What a rule for HTTP has hit: service, method, path, agent, and the status that was `lost` where it was done."""
+    try:
+        lines = site.log("faults").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    return [found for line in lines if (found := json.loads(line))["id"] == rule_id]
 
 
 def clear(site: Site) -> None:

@@ -73,6 +73,7 @@ class Site:
             "PYTHONDONTWRITEBYTECODE": "",
             "MALLOC_ARENA_MAX": "2",  # bounds what threads make malloc hold
             "MINIOS_FAULTS": str(self.faults),
+            "MINIOS_FAULTS_LOG": str(self.log("faults")),
             "MINIOS_HYPERVISOR": str(self.run("hypervisor")),
             "MINIOS_MEMBERS": str(self.members),
             "HOME": str(self.run("home")),  # where the optional services look for ~/.NAME/NAME.conf

@@ -2,11 +2,13 @@
 
 Each rule has "kind" ("http", "virt", "volume", "lb" or "dns"), patterns that select what it hits, and what it does. The
 file is read again whenever it changes, so that faults come and go while the cloud runs. "times" says how often a rule
-fires in one process; by its "id" it is known again when the file changes.
+fires in one process, "share" which part of what fits it hits, at random; by its "id" it is known again when the file
+changes. What was hit by a rule for HTTP is told to the file named by $MINIOS_FAULTS_LOG, a line of JSON each.
 """
 
 import json
 import os
+import random
 import re
 import threading
 import time
@@ -28,7 +30,7 @@ class _Rules:
         with self._lock:
             self._load()
             for rule in self._rules:
-                if rule.get("kind") == kind and self._is_left(rule) and _fits(rule, facts):
+                if rule.get("kind") == kind and self._is_left(rule) and _fits(rule, facts) and _strikes(rule):
                     key = _key(rule)
                     self._fired[key] = self._fired.get(key, 0) + 1
                     return rule
@@ -62,12 +64,24 @@ def _fits(rule: Rule, facts: dict[str, object]) -> bool:
     return all(re.search(rule[name], str(fact or "")) for name, fact in facts.items() if rule.get(name))
 
 
+def _strikes(rule: Rule) -> bool:
+    return random.random() < float(rule.get("share", 1))
+
+
 _rules = _Rules()
 
 
 def find(kind: str, **facts: object) -> Rule | None:
     """The first rule that fits all facts, and may fire once more. None: nothing shall fail."""
     return _rules.first(kind, facts)
+
+
+def log(rule: Rule, **facts: object) -> None:
+    """Tell that a rule has hit something. One write: several processes have the file."""
+    path = os.environ.get("MINIOS_FAULTS_LOG")
+    if path:
+        with open(path, "a") as file:
+            file.write(json.dumps({"id": rule.get("id"), **facts}) + "\n")
 
 
 def check(kind: str, **facts: object) -> None:

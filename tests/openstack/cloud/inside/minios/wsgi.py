@@ -10,6 +10,7 @@ HTTP faults (`faults.py`) come in front of the service, such as
   delay    seconds to wait first
   headers  of the answer, such as {"Retry-After": "1"}
   body     of the answer
+and to select: service, method, path, agent (the client as it calls itself).
 """
 
 import http.client
@@ -35,7 +36,11 @@ class FaultInjector:
         self._service = service
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        request = {"method": environ["REQUEST_METHOD"], "path": environ.get("PATH_INFO", "")}
+        request = {
+            "method": environ["REQUEST_METHOD"],
+            "path": environ.get("PATH_INFO", ""),
+            "agent": environ.get("HTTP_USER_AGENT", ""),
+        }
         rule = faults.find("http", service=self._service, **request)
         if rule is None:
             return self._app(environ, start_response)
@@ -43,8 +48,8 @@ class FaultInjector:
         status = rule.get("status")
         if not status:
             return self._app(environ, start_response)
-        if rule.get("after"):
-            self._do_silently(environ)
+        lost = self._do_silently(environ) if rule.get("after") else ""
+        faults.log(rule, service=self._service, lost=lost, **request)
         reason = http.client.responses.get(status, "Injected")
         made_up = {"error": {"code": status, "message": "injected fault"}}
         body = str(rule.get("body") or json.dumps(made_up)).encode()
@@ -57,14 +62,21 @@ class FaultInjector:
         start_response(f"{status} {reason}", list(headers.items()))
         return [body]
 
-    def _do_silently(self, environ: dict[str, Any]) -> None:
-        """The work is done, but the caller never learns of it."""
-        answer = self._app(environ, lambda *_: lambda _: None)
+    def _do_silently(self, environ: dict[str, Any]) -> str:
+        """The work is done, but the caller never learns of it. Gives the status that is lost."""
+        statuses: list[str] = []
+
+        def start(status: str, *_: object) -> Callable[[bytes], None]:
+            statuses.append(status)
+            return lambda _: None
+
+        answer = self._app(environ, start)
         for _ in answer:
             pass
         close = getattr(answer, "close", None)
         if close is not None:
             close()
+        return statuses[-1] if statuses else ""
 
 
 def filter_factory(global_conf: object, service: str, **_: object) -> Callable[[Application], FaultInjector]:

@@ -1,0 +1,24 @@
+"""What a worker process of the storm runs: the genuine command, forked from a process that has loaded it."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import homeostat.clouds.openstack  # noqa: F401 - loaded before the fork
+from homeostat import main as command
+from homeostat.composition.service import load_service
+from tests.real.processes import end_with_the_tests
+
+load_service()
+
+
+def run_command(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+    """Run `homeostat ARGUMENTS`."""
+    end_with_the_tests()
+    os.environ.clear()
+    os.environ.update(environment)
+    with log.open("ab") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    sys.exit(command.main([*arguments]))
