@@ -182,4 +182,122 @@ LIVES = (
         [{"port": 78, "subnetpool": 3}, {"rbac_policy": None}],
         by_admin=True,
     ),
+    *(
+        Life(
+            "OS::Neutron::RBACPolicy",
+            {
+                "object_type": kind,
+                "object_id": f"${kind}_name",
+                "action": "access_as_shared",
+                "target_tenant": "$target",
+            },
+            [{"target_tenant": "$other_target"}],
+            kind == "qos_policy",
+            called=f"RBAC policy of a {kind}",
+        )
+        for kind in ("qos_policy", "security_group", "address_scope", "subnetpool")
+    ),
+    Life(
+        "OS::Neutron::QoSPolicy",
+        {"description": "words"},
+        [{"name": "other", "description": "other words", "shared": True}, {"description": None}],
+        by_admin=True,
+    ),
+    Life(
+        "OS::Neutron::QoSBandwidthLimitRule",
+        {"policy": "$qos_policy_name", "max_kbps": 1000},
+        [{"max_kbps": 2000, "max_burst_kbps": 3000}, {"direction": "ingress"}, {"max_burst_kbps": None}],
+        by_admin=True,
+    ),
+    Life(
+        "OS::Neutron::QoSDscpMarkingRule",
+        {"policy": "$qos_policy", "dscp_mark": 10},
+        [{"dscp_mark": 0}, {"dscp_mark": 56}],
+        by_admin=True,
+    ),
+    Life(
+        "OS::Neutron::QoSMinimumBandwidthRule",
+        {"policy": "$qos_policy", "min_kbps": 10},
+        [{"min_kbps": 20, "direction": "ingress"}],
+        by_admin=True,
+    ),
+    Life(
+        "OS::Neutron::QoSMinimumPacketRateRule",
+        {"policy": "$qos_policy", "min_kpps": 10},
+        [{"min_kpps": 20, "direction": "ingress"}, {"direction": "any"}],
+        by_admin=True,
+    ),
+    Life(
+        "OS::Neutron::Net",
+        {"qos_policy": "$shared_qos_policy_name", "dns_domain": "one.test."},
+        [{"qos_policy": "$other_qos_policy", "dns_domain": "other.test."}, {"qos_policy": None, "dns_domain": None}],
+        called="network with QoS and a domain",
+    ),
+    Life(
+        "OS::Neutron::Port",
+        {
+            "network": "$network",
+            "qos_policy": "$shared_qos_policy_name",
+            "dns_name": "one",
+            "propagate_uplink_status": True,
+            "value_specs": {"dns_domain": "one.test."},
+        },
+        [
+            {"qos_policy": "$other_qos_policy", "dns_name": "other", "value_specs": {"dns_domain": "other.test."}},
+            {"qos_policy": None, "dns_name": None},
+        ],
+        called="port with QoS and a name",
+    ),
+    Life(
+        "OS::Neutron::FloatingIPPortForward",
+        {
+            "floating_ip": "$forwarding_ip",
+            "internal_port": "$port",
+            "internal_ip_address": "10.30.0.11",
+            "internal_port_number": 22,
+            "external_port": 2222,
+            "protocol": "tcp",
+        },
+        [
+            {"external_port": 2223, "protocol": "UDP"},
+            {"internal_port": "$other_port", "internal_ip_address": "10.30.0.12", "internal_port_number": 23},
+        ],
+    ),
+    Life(
+        "OS::Neutron::Segment",
+        {
+            "network": "$segmented_network",
+            "network_type": "vlan",
+            "physical_network": "physnet1",
+            "segmentation_id": 3978,
+            "description": "words",
+        },
+        [{"name": "other", "description": "other words"}, {"description": None}],
+        by_admin=True,
+    ),
+    Life("OS::Neutron::MeteringLabel", {"description": "words", "shared": True}, by_admin=True),
+    Life(
+        "OS::Neutron::MeteringRule",
+        {"metering_label_id": "$metering_label_name", "remote_ip_prefix": "10.0.0.0/24", "excluded": True},
+        by_admin=True,
+    ),
+    Life(
+        "OS::Neutron::Trunk",
+        {
+            "port": "$trunk_port_name",
+            "sub_ports": [{"port": "$sub_port_name", "segmentation_type": "vlan", "segmentation_id": 7}],
+        },
+        [
+            {"name": "other", "description": "words", "admin_state_up": True},
+            {
+                "sub_ports": [
+                    {"port": "$sub_port", "segmentation_type": "vlan", "segmentation_id": 8},
+                    {"port": "$other_sub_port", "segmentation_type": "vlan", "segmentation_id": 7},
+                ]
+            },
+            {"sub_ports": [{"port": "$other_sub_port", "segmentation_type": "vlan", "segmentation_id": 7}]},
+            {"description": None, "sub_ports": []},
+            {"admin_state_up": False},
+        ],
+    ),
 )

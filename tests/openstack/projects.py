@@ -115,10 +115,12 @@ def _removals(project: Project, admin: Connection, user: Connection) -> Iterator
     yield _remove("servers", compute.servers(), _deleting(compute, "server", force=True))
     yield _remove("server groups", compute.server_groups(), _deleting(compute, "server_group"))
     yield _remove("key pairs", user.compute.keypairs(), _deleting(user.compute, "keypair"))
+    yield _remove("trunks", network.trunks(**own), lambda each: _remove_trunk(network, each))
     yield _remove("floating IPs", network.ips(**own), _deleting(network, "ip"))
     yield _remove("routers", network.routers(**own), lambda each: _remove_router(network, each))
     yield _remove("ports", network.ports(**own), _deleting(network, "port"))
     yield _remove("networks", network.networks(**own), _deleting(network, "network"))
+    yield _remove("QoS policies", network.qos_policies(**own), _deleting(network, "qos_policy"))
     groups = (each for each in network.security_groups(**own) if each.name != "default")
     yield _remove("security groups", groups, _deleting(network, "security_group"))
     yield _remove("snapshots", volumes.snapshots(), _deleting(volumes, "snapshot", force=True))
@@ -147,6 +149,11 @@ def _remove_router(network: Any, router: Any) -> None:
         if port.device_owner == "network:router_interface":
             network.remove_interface_from_router(router, None, port.id)
     network.delete_router(router)
+
+
+def _remove_trunk(network: Any, trunk: Any) -> None:
+    network.update_trunk(trunk, admin_state_up=True)
+    network.delete_trunk(trunk)
 
 
 def _auth(cloud: OpenStack, user: str, password: str, project: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.clouds.port import Answer, Change, Creation
+from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.resources import comparison
@@ -55,16 +56,17 @@ def cloud(clouds: tuple[OpenStackCloud, ...]) -> OpenStackCloud:
 
 
 @pytest.fixture(scope="module")
-def there(cloud: OpenStackCloud) -> Iterator[dict[str, str]]:
+def there(clouds: tuple[OpenStackCloud, ...]) -> Iterator[dict[str, str]]:
     """Name -> id of what the lives need around them; `<name>_name` is its name."""
+    cloud, admin = clouds
     found = {"target": uuid.uuid4().hex, "other_target": uuid.uuid4().hex, "other_project": uuid.uuid4().hex}
 
-    def make(called: str, kind: str, **spec: Any) -> None:
-        made = created(cloud, kind, {"name": f"{called}-{uuid.uuid4().hex[:6]}", **spec})
+    def make(called: str, kind: str, by: OpenStackCloud = cloud, **spec: Any) -> None:
+        made = created(by, kind, {"name": f"{called}-{uuid.uuid4().hex[:6]}", **spec})
         found[called], found[f"{called}_name"] = made.handle, str(made.properties.get("name"))
 
     found["public"] = cloud.resolve("network", ["public"])[0] or ""
-    for called in ("network", "free_network", "pool_network"):
+    for called in ("network", "free_network", "pool_network", "segmented_network"):
         make(called, "network")
     # Addresses that tests name are outside the pool: none of them is given to another thing by chance.
     pools = [{"start": "10.30.0.100", "end": "10.30.0.254"}]
@@ -82,11 +84,18 @@ def there(cloud: OpenStackCloud) -> Iterator[dict[str, str]]:
     for called, subnet, end in (("port", "subnet", 11), ("other_port", "subnet", 12), ("free_port", "port_subnet", 1)):
         address = f"10.{34 if subnet == 'port_subnet' else 30}.0.{end}"
         make(called, "port", fixed_ips=[{"subnet_id": found[subnet], "ip_address": address}])
-    for called in ("floating_ip", "other_floating_ip"):
+    for called in ("trunk_port", "sub_port", "other_sub_port"):
+        make(called, "port", network_id=found["free_network"])
+    for called in ("floating_ip", "other_floating_ip", "forwarding_ip"):
         found[called] = created(cloud, "floating_ip", {}).handle
+    for called in ("qos_policy", "shared_qos_policy", "other_qos_policy"):
+        make(called, "qos_policy", admin, shared=called != "qos_policy")
+    make("metering_label", "metering_label", admin)
     yield found
-    for kind in ("subnetpool", "address_scope"):
-        cloud.delete(kind, [found[kind]])
+    for kind in ("subnetpool", "address_scope", "metering_label"):
+        admin.delete(kind, [found[kind]])
+    for called in ("qos_policy", "shared_qos_policy", "other_qos_policy"):
+        admin.delete("qos_policy", [found[called]])
 
 
 def created(cloud: OpenStackCloud, kind: str, spec: Fields, token: str = "") -> Observation:
@@ -203,7 +212,7 @@ def _ended(cloud: OpenStackCloud, kind: str, handle: str, token: str, spec: Fiel
     assert isinstance(again, Observation)
     assert again.not_found
     assert cloud.find(kind, [token])[0].presence is Presence.ABSENT
-    answer = cloud.update(kind, [Change(handle, spec, tuple({"name"} & spec.keys()))])[0]
+    answer = cloud.update(kind, [Change(handle, spec, tuple({"name"} & spec.keys() & KINDS[kind].mutable.keys()))])[0]
     assert isinstance(answer, Observation), repr(answer)
     assert answer.presence is Presence.ABSENT
 
@@ -241,6 +250,11 @@ LOST = {
     "extra_route_set": ("PUT", "/add_extraroutes"),
     "floating_ip_association": ("PUT", r"/floatingips/[^/]*"),
     "network_quota": ("PUT", r"/quotas/[^/]*"),
+    "floating_ip_port_forward": ("POST", "/port_forwardings"),
+    "qos_bandwidth_limit_rule": ("POST", "/bandwidth_limit_rules"),
+    "qos_dscp_marking_rule": ("POST", "/dscp_marking_rules"),
+    "qos_minimum_bandwidth_rule": ("POST", "/minimum_bandwidth_rules"),
+    "qos_minimum_packet_rate_rule": ("POST", "/minimum_packet_rate_rules"),
 }
 """Kind -> method and path of the request that makes a thing, where it is not the usual one."""
 

@@ -134,7 +134,8 @@ RULES: tuple[Rule, ...] = (
         "the wish contradicts itself, or what is there",
         service="network",
         methods="POST PUT",
-        words="conflicts with allocation pool|overlapping allocation pools|must have unique prefixes",
+        words="conflicts with allocation pool|overlapping allocation pools|must have unique prefixes|overlaps another|"
+        "Unable to add the rule with value|default QoS policy exists",
     ),
     _rule(
         [400],

@@ -37,6 +37,11 @@ class FloatingIps(NetworkCollection):
     references = {"floating_network_id": "network", "subnet_id": "subnet"}
     cleared = {"tags": (), "dns_name": "", "dns_domain": "", **dict.fromkeys(TARGET)}
 
+    def object_of(self, thing: Wire) -> Wire:
+        """Return it; a cloud without DNS behind its networking shows no names, whatever was given."""
+        found = super().object_of(thing)
+        return {**found, **{name: found.get(name) or None for name in ("dns_name", "dns_domain")}}
+
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of({name: value for name, value in spec.items() if name not in TARGET})
         return {**body, **target(self, spec)} if any(name in spec for name in TARGET) else body

@@ -26,6 +26,7 @@ class NetworkCollection(Collection):
         references: Field -> kind of the thing that it names, by name or id.
         cleared: Field -> what it is set to when a specification names it no more; others then stay as they are.
         separate: Fields that need requests of their own, see `set_apart`.
+        changed_apart: Fields whose changes do, though a creation may set them.
         agents: Field with the agents that serve a thing, path of its agents, path of their things, key of its id.
     """
 
@@ -35,6 +36,7 @@ class NetworkCollection(Collection):
     references: ClassVar[Mapping[str, str]] = {}
     cleared: ClassVar[Mapping[str, Any]] = {"tags": ()}
     separate: ClassVar[tuple[str, ...]] = ("tags",)
+    changed_apart: ClassVar[tuple[str, ...]] = ()
     agents: ClassVar[tuple[str, str, str, str] | None] = None
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -121,8 +123,9 @@ class NetworkCollection(Collection):
         part = {
             name: spec.get(name, self.cleared.get(name)) for name in changed if name in spec or name in self.cleared
         }
-        own = {name: value for name, value in part.items() if name not in self.separate}
-        apart = {name: value for name, value in part.items() if name in self.separate}
+        separate = (*self.separate, *self.changed_apart)
+        own = {name: value for name, value in part.items() if name not in separate}
+        apart = {name: value for name, value in part.items() if name in separate}
         try:
             found = super().update(handle, own, tuple(own))
             return self.set_apart(handle, found, apart) if apart else found

@@ -7,7 +7,7 @@ from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.network import Aspect, NetworkCollection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InText, Joined
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Terminal, Transient
 from homeostat.resources import comparison
 
 
@@ -36,21 +36,17 @@ class SubnetPools(NetworkCollection):
         return {**found, **{name: int(found[name]) for name in lengths if found.get(name) is not None}}
 
 
-class RbacPolicies(NetworkCollection):
-    kind = "rbac_policy"
-    extension = "rbac-policies"
-    path, key, keys = "/rbac-policies", "rbac_policy", "rbac_policies"
+class Distinct(NetworkCollection):
+    """Things that carry no token, no two of which are alike: one that is refused may be there already.
+
+    Attributes:
+        distinct: Fields that the list can be filtered by to find one like it.
+    """
+
     token = Joined()
     cleared = {}
     separate = ()
-
-    def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        body = super().body_of(spec)
-        if "object_id" in body:
-            body["object_id"] = self.named(spec["object_type"], body["object_id"])
-        if body.get("target_tenant") not in (None, "*"):
-            body["target_tenant"] = self.named("project", body["target_tenant"])
-        return body
+    distinct: ClassVar[tuple[str, ...]]
 
     def resolve(self, name: str) -> str | None:
         return name
@@ -60,11 +56,26 @@ class RbacPolicies(NetworkCollection):
             return super().create(token, spec)
         except Terminal:
             body = self.body_of(spec)
-            same = self.list(object_id=body["object_id"], action=body["action"], target_tenant=body["target_tenant"])
-            there = next(iter(same), None)
-            if there is None:
+            there = self.list(**{name: body[name] for name in self.distinct})
+            same = next((each for each in there if comparison.equal(body, each)), None)
+            if same is None:
                 raise
-            return there
+            return same
+
+
+class RbacPolicies(Distinct):
+    kind = "rbac_policy"
+    extension = "rbac-policies"
+    path, key, keys = "/rbac-policies", "rbac_policy", "rbac_policies"
+    distinct = ("object_id", "action", "target_tenant")
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = super().body_of(spec)
+        if "object_id" in body:
+            body["object_id"] = self.named(spec["object_type"], body["object_id"])
+        if body.get("target_tenant") not in (None, "*"):
+            body["target_tenant"] = self.named("project", body["target_tenant"])
+        return body
 
 
 class NetworkQuotas(NetworkCollection):
@@ -129,29 +140,12 @@ class MeteringLabels(NetworkCollection):
     separate = ()
 
 
-class MeteringRules(NetworkCollection):
-    """Rules of metering labels; a label has each once."""
-
+class MeteringRules(Distinct):
     kind = "metering_rule"
     extension = "metering"
     path, key, keys = "/metering/metering-label-rules", "metering_label_rule", "metering_label_rules"
     references = {"metering_label_id": "metering_label"}
-    token = Joined()
-    separate = ()
-
-    def resolve(self, name: str) -> str | None:
-        return name
-
-    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        try:
-            return super().create(token, spec)
-        except Terminal:
-            body = self.body_of(spec)
-            there = self.list(metering_label_id=body["metering_label_id"])
-            same = next((each for each in there if comparison.equal(body, each)), None)
-            if same is None:
-                raise
-            return same
+    distinct = ("metering_label_id",)
 
 
 class Trunks(NetworkCollection):
@@ -159,26 +153,44 @@ class Trunks(NetworkCollection):
     extension = "trunk"
     path, key, keys = "/trunks", "trunk", "trunks"
     references = {"port_id": "port"}
-    cleared = {"tags": (), "description": "", "sub_ports": [], "admin_state_up": True}
+    cleared = {"description": "", "sub_ports": [], "admin_state_up": True}
     statuses: ClassVar[Mapping[str, str]] = {"degraded": "down"}
-    separate = ("tags", "sub_ports")
+    separate = ()
+    changed_apart = ("sub_ports",)
 
-    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        return super().create(token, {**spec, "port_id": self.named("port", spec.get("port_id"))})
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = super().body_of(spec)
+        return {**body, "sub_ports": self._named(spec["sub_ports"])} if "sub_ports" in body else body
+
+    def _named(self, sub_ports: Sequence[Mapping[str, Any]]) -> list[Wire]:
+        return [{**each, "port_id": self.named("port", each["port_id"])} for each in sub_ports or ()]
 
     def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
-        thing = super().set_apart(handle, thing, part)
-        if "sub_ports" not in part:
-            return thing
-        wanted = [{**each, "port_id": self.named("port", each["port_id"])} for each in part["sub_ports"] or ()]
-        there = thing.get("sub_ports") or []
+        wanted, there = self._named(part["sub_ports"]), thing["sub_ports"]
         gone = [{"port_id": each["port_id"]} for each in there if each not in wanted]
         new = [each for each in wanted if each not in there]
+        is_off = not thing["admin_state_up"] and (gone or new)
+        if is_off:
+            self._switch(handle, on=True)
         for verb, ports in (("remove", gone), ("add", new)):
             if ports:
                 path = f"{self.path_of(handle)}/{verb}_subports"
                 thing = {**thing, **self.api.request("PUT", path, {"sub_ports": ports}, of=handle)}
-        return thing
+        return self._switch(handle, on=False) if is_off else thing
+
+    def delete(self, handle: str) -> Wire | None:
+        try:
+            return super().delete(handle)
+        except Transient as error:
+            if "disabled" not in str(error):
+                raise
+        self._switch(handle, on=True)
+        return super().delete(handle)
+
+    def _switch(self, handle: str, on: bool) -> Wire:
+        """Switch a trunk on or off; one that is off can be neither deleted nor given other sub-ports."""
+        body = {self.key: {"admin_state_up": on}}
+        return self._thing(self.api.request("PUT", self.path_of(handle), body, of=handle))
 
 
 class QosPolicies(NetworkCollection):
@@ -208,10 +220,14 @@ class QosRules(Aspect):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         policy = self.named("qos_policy", spec["policy"])
         body = {name: value for name, value in spec.items() if name not in ("policy", "tenant_id")}
-        for each in self.api.get(self.path_of(policy))[self.key]["rules"]:
-            if each["type"] == self.type and comparison.equal(body, each):
-                return {**each, "policy": policy, "id": f"{policy}:{each['id']}"}
-        made = self._send("POST", f"{policy}:", body, token)
+        try:
+            made = self._send("POST", f"{policy}:", body, token)
+        except Terminal:
+            rules = self.api.get(self.path_of(policy))[self.key]["rules"]
+            same = (each for each in rules if each["type"] == self.type and comparison.equal(body, each))
+            made = {**next(same, {}), "policy": policy}
+            if "id" not in made:
+                raise
         return {**made, "id": f"{policy}:{made['id']}"}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
@@ -244,3 +260,20 @@ class QosMinimumBandwidthRules(QosRules):
 
 class QosMinimumPacketRateRules(QosRules):
     kind, type = "qos_minimum_packet_rate_rule", "minimum_packet_rate"
+
+
+COLLECTIONS = (
+    AddressScopes,
+    SubnetPools,
+    RbacPolicies,
+    NetworkQuotas,
+    Segments,
+    MeteringLabels,
+    MeteringRules,
+    Trunks,
+    QosPolicies,
+    QosBandwidthLimitRules,
+    QosDscpMarkingRules,
+    QosMinimumBandwidthRules,
+    QosMinimumPacketRateRules,
+)

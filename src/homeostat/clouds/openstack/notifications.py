@@ -84,8 +84,15 @@ EVENTS = (
     _networking("subnetpool"),
     _networking("address_scope"),
     _networking("trunk"),
+    _networking("policy", "qos_policy"),
+    _networking("rbac_policy"),
+    _networking("segment"),
+    _networking("metering_label"),
+    _networking("metering_label_rule", "metering_rule"),
     Event("volume.", "volume", ("volume_id",)),
     Event("snapshot.", "volume_snapshot", ("snapshot_id",)),
+    Event("backup.", "volume_backup", ("backup_id",)),
+    Event("volume_type.", "volume_type", ("volume_types/id", "id")),
     Event("octavia.loadbalancer.", "load_balancer", ("loadbalancer_id", "id")),
 )
 """The first row whose prefix fits counts."""
