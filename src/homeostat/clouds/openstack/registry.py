@@ -13,6 +13,7 @@ from homeostat.clouds.openstack import (
     key_manager,
     load_balancing,
     load_balancing_offers,
+    messaging,
     network,
     network_policies,
     object_storage,
@@ -66,6 +67,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     *identity.COLLECTIONS,
     *alarming.COLLECTIONS,
     *shared_file_systems.COLLECTIONS,
+    *messaging.COLLECTIONS,
 )
 VERSIONS: Mapping[str, tuple[str, str]] = {
     "compute": ("2.70", "2.96"),

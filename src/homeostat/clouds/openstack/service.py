@@ -3,6 +3,7 @@
 import html
 import logging
 import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -21,6 +22,8 @@ Wire = dict[str, Any]
 PAGE = 1000
 """Things asked for in one page of a list; a service may give fewer."""
 PAGES_MAX = 10_000
+ALWAYS: Mapping[str, Mapping[str, str]] = {"message": {"Client-ID": str(uuid.uuid4())}}
+"""Service -> headers of all its requests: Messages wants to know its clients apart."""
 NOT_SENT = (
     requests.exceptions.ConnectTimeout,
     requests.exceptions.InvalidURL,
@@ -169,6 +172,7 @@ class Service:
 
     def _attempt(self, method: str, path: str, of: str, **more: Any) -> requests.Response:
         looks = method in READS
+        more["headers"] = {**ALWAYS.get(self.type, {}), **more.get("headers", {})}
         self._budget.take(self.type, looks)
         if self._credentials is not None and of:
             more["headers"] = {**more.get("headers", {}), "X-Auth-Token": self._credentials.token(self._project, of)}

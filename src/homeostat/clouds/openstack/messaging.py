@@ -1,0 +1,154 @@
+"""Messages: queues and their subscriptions.
+
+Messaging has no lists longer than 20, and says of a queue that is not there that it is empty: only the list knows.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import InMetadata
+from homeostat.kinds.registry import KINDS
+from homeostat.model.errors import Terminal
+
+LIMIT = 20
+PATCH = {"Content-Type": "application/openstack-messaging-v2.0-json-patch"}
+
+
+class Queues(Collection):
+    """Queues, whose name is their id. A queue that a message has made, as any does, has no metadata: it is taken."""
+
+    kind = "queue"
+    service = "message"
+    path, keys = "/queues", "queues"
+    token = InMetadata()
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        return self.api.list(self.path, self.keys, detailed="true", limit=LIMIT)
+
+    def get(self, handle: str) -> Wire:
+        metadata = self.api.get(self.path_of(handle))
+        thing = {"name": handle, "metadata": metadata, "href": f"/v2{self.path_of(handle)}"}
+        if self.token.read(thing):
+            return thing
+        found = next((each for each in self.list() if each["name"] == handle), None)
+        if found is None:
+            raise Missing(f"there is no queue {handle}")
+        return found
+
+    def handle_of(self, thing: Wire) -> str:
+        return str(thing["name"])
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        name = str(spec["name"])
+        body = self.token.write({"metadata": spec.get("metadata")}, token)
+        self.api.request("PUT", self.path_of(name), body["metadata"], of=token)
+        found = self.get(name)
+        if not _own(found):
+            self._change(found, body["metadata"], token)
+            found = self.get(name)
+        if self.token.read(found) != token:
+            raise Terminal(f"a queue with the name {name} already exists")
+        return found
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        thing = self.get(handle)
+        if "metadata" in changed:
+            token = self.token.read(thing)
+            wanted = {"metadata": spec.get("metadata") or {}}
+            self._change(thing, (self.token.write(wanted, token) if token else wanted)["metadata"], handle)
+        return self.get(handle)
+
+    def _change(self, thing: Wire, metadata: Mapping[str, Any], of: str) -> None:
+        before = _own(thing)
+        changes: list[Wire] = [
+            {"op": "add", "path": f"/metadata/{name}", "value": value}
+            for name, value in metadata.items()
+            if before.get(name) != value
+        ]
+        changes += [{"op": "remove", "path": f"/metadata/{name}"} for name in before.keys() - metadata.keys()]
+        if changes:
+            self.api.request("PATCH", self.path_of(thing["name"]), changes, of=of, headers=PATCH)
+
+    def delete(self, handle: str) -> None:
+        self.get(handle)
+        super().delete(handle)
+
+    def operations(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], None]]:
+        return {"post": self._post}
+
+    def _post(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        self.get(handle)
+        body = {"messages": list(arguments.get("messages") or ())}
+        self.api.request("POST", f"{self.path_of(handle)}/messages", body, of=handle)
+
+
+def _own(thing: Wire) -> Wire:
+    """Return the metadata of a queue without what the service has by itself."""
+    return {name: value for name, value in (thing.get("metadata") or {}).items() if not name.startswith("_")}
+
+
+class Subscriptions(Collection):
+    """Subscriptions, known as `queue/id`. A queue has one for a subscriber at most."""
+
+    kind = "subscription"
+    service = "message"
+    path, keys = "/queues", "subscriptions"
+    token = InMetadata("options")
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        for queue in self.cloud.collections["queue"].list():
+            yield from self._of(queue["name"])
+
+    def _of(self, queue: str) -> Iterator[Wire]:
+        return self.api.list(f"{self.path}/{quote(queue, safe='')}/subscriptions", self.keys, limit=LIMIT)
+
+    def candidates(self, handles: set[str]) -> Iterator[Wire]:
+        for queue in sorted({each.rpartition("/")[0] for each in handles} - {""}):
+            yield from self._of(queue)
+
+    def handle_of(self, thing: Wire) -> str:
+        return f"{thing['source']}/{thing['id']}"
+
+    def path_of(self, handle: str) -> str:
+        queue, _, id = handle.rpartition("/")
+        return f"{self.path}/{quote(queue, safe='')}/subscriptions/{quote(id, safe='')}"
+
+    def get(self, handle: str) -> Wire:
+        if not handle.rpartition("/")[0]:
+            raise Missing(f"there is no subscription {handle}: they are known as queue/id")
+        return super().get(handle)
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        queue = str(spec["queue_name"])
+        body = self.token.write({name: value for name, value in spec.items() if name != "queue_name"}, token)
+        made = self.api.request("POST", f"{self.path}/{quote(queue, safe='')}/subscriptions", body, of=token)
+        found = self.get(f"{queue}/{made['subscription_id']}")
+        if self.token.read(found) != token:
+            raise Terminal(f"the queue {queue} already has a subscription of {spec['subscriber']}")
+        return found
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        thing = self.get(handle)
+        known = [name for name in changed if name in KINDS[self.kind].mutable]
+        part: Wire = {name: spec.get(name) or ({} if name == "options" else None) for name in known}
+        if not part:
+            return thing
+        if "options" in part:
+            token = self.token.read(thing)
+            part = self.token.write(part, token) if token else part
+        self.api.request("PATCH", self.path_of(handle), part, of=handle)
+        return self.get(handle)
+
+    def delete(self, handle: str) -> None:
+        self.get(handle)
+        super().delete(handle)
+
+    def object_of(self, thing: Wire) -> Wire:
+        return {**super().object_of(thing), "queue_name": thing["source"]}
+
+
+COLLECTIONS: tuple[type[Collection], ...] = (Queues, Subscriptions)
