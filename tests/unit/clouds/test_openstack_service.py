@@ -1,12 +1,16 @@
 """What the client of a service reads from answers and errors, without a service."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import requests
-from keystoneauth1 import exceptions
+from keystoneauth1 import adapter, exceptions
 
-from homeostat.clouds.openstack.service import _body, _json, _next_page, _not_sent, _plain_words
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.budget import Budget
+from homeostat.clouds.openstack.returns import DOUBT_S, Returns
+from homeostat.clouds.openstack.service import Service, _body, _json, _next_page, _not_sent, _plain_words
+from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 
 def answer(content: bytes, kind: str = "application/json", reason: str = "") -> requests.Response:
@@ -76,3 +80,69 @@ def test_what_never_reached_a_service_was_not_sent() -> None:
     loop = ValueError()
     loop.__cause__ = TypeError(loop)
     assert not _not_sent(loop)
+
+
+class Listener:
+    """A service whose next answers are known: an error where nothing listens."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.answers: list[requests.Response | Exception] = []
+        proxy = cast("adapter.Adapter", self)
+        self.service = Service("network", "p", lambda: proxy, None, Budget(), Returns(lambda: self.now))
+
+    def request(self, *_: Any, **__: Any) -> requests.Response:
+        found = self.answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def ask(self, method: str, code: int, content: bytes = b"{}") -> HomeostatError | None:
+        """What a request comes to that is answered so; None for a success."""
+        self.answers.append(said(code, content))
+        try:
+            self.service.request(method, "/networks")
+        except HomeostatError as error:
+            return error
+        return None
+
+
+def said(code: int, content: bytes = b"{}") -> requests.Response:
+    made = answer(content)
+    made.status_code = code
+    return made
+
+
+def away() -> Exception:
+    error = exceptions.ConnectFailure("refused")
+    error.__cause__ = refused()
+    return error
+
+
+def test_a_service_that_has_just_come_back_is_doubted() -> None:
+    listener = Listener()
+    listener.answers.append(away())
+    with pytest.raises(Transient, match="network gave no answer"):
+        listener.service.get("/networks")
+    for method, code in (("GET", 200), ("GET", 404), ("POST", 403), ("DELETE", 404)):
+        error = listener.ask(method, code)
+        assert isinstance(error, Transient), (method, code)
+        assert error.retry_after_s == DOUBT_S
+    assert listener.ask("POST", 201) is None
+    assert isinstance(listener.ask("POST", 400), Terminal)
+    listener.now += DOUBT_S
+    assert listener.ask("GET", 200) is None
+    assert isinstance(listener.ask("GET", 404), Missing)
+    assert isinstance(listener.ask("POST", 403), Terminal)
+
+
+def test_a_proxy_answers_for_a_service_that_is_away() -> None:
+    listener = Listener()
+    assert isinstance(listener.ask("POST", 503, b"<html>No server is available</html>"), Uncertain)
+    assert isinstance(listener.ask("GET", 404), Transient)
+
+
+def test_a_service_that_fails_is_not_away() -> None:
+    listener = Listener()
+    assert isinstance(listener.ask("POST", 503), Uncertain)
+    assert isinstance(listener.ask("GET", 404), Missing)

@@ -11,6 +11,7 @@ from homeostat.clouds.openstack.config import OpenStackConfig
 from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications
 from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
+from homeostat.clouds.openstack.returns import Returns
 from homeostat.clouds.openstack.service import Service
 
 
@@ -37,6 +38,7 @@ class OpenStack(OpenStackCloud):
         self._connections = connections
         self._credentials = credentials
         self._budget = budget or Budget()
+        self._returns = Returns()
         self._notifications = notifications or Notifications(NotificationConfig())
         self._threads = ThreadPoolExecutor(config.connections, thread_name_prefix="openstack")
         self._lock = threading.Lock()
@@ -65,6 +67,7 @@ class OpenStack(OpenStackCloud):
                     self._connections.proxy(project, type),
                     self._credentials,
                     self._budget,
+                    self._returns,
                     VERSIONS.get(type),
                 )
             return services[type]

@@ -15,6 +15,7 @@ from keystoneauth1 import adapter, discover, exceptions
 from homeostat.clouds.credentials import Credentials
 from homeostat.clouds.openstack.answers import READS, Unauthenticated, error_of, retry_after_s
 from homeostat.clouds.openstack.budget import Budget
+from homeostat.clouds.openstack.returns import Returns
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 LOG = logging.getLogger(__name__)
@@ -31,6 +32,10 @@ NOT_SENT = (
     urllib3.exceptions.ConnectTimeoutError,
 )
 """Errors after which no request can have reached the service."""
+PROXY_CODES = frozenset({502, 503, 504})
+"""With these, and words of its own, a proxy says that nothing listens behind it."""
+DOUBTED = frozenset({403, 404})
+"""Refusals that a service which has just started may not mean."""
 
 
 class Service:
@@ -43,6 +48,7 @@ class Service:
         proxy: Callable[[], adapter.Adapter],
         credentials: Credentials | None,
         budget: Budget,
+        returns: Returns,
         versions: tuple[str, str] | None = None,
     ) -> None:
         """Take the parts; no request is sent before one is needed.
@@ -53,6 +59,7 @@ class Service:
             proxy: Returns the client of openstacksdk.
             credentials: Tokens of the owners of stacks; None where the login of the connection itself is used.
             budget: Limit of requests.
+            returns: Services that were away.
             versions: Lowest and highest microversion that this adapter knows; None for a service without.
         """
         self.type = type
@@ -60,6 +67,7 @@ class Service:
         self._proxy = proxy
         self._credentials = credentials
         self._budget = budget
+        self._returns = returns
         self._versions = versions
         self._microversion: str | None = None
 
@@ -196,11 +204,28 @@ class Service:
             raise Transient(f"the catalogue has no {self.type} service for this project: {error}") from error
         except (exceptions.ClientException, requests.RequestException) as error:
             message = f"{self.type} gave no answer: {error}"
-            raise (Transient(message) if looks or _not_sent(error) else Uncertain(message)) from error
+            unsent = _not_sent(error)
+            if unsent:
+                self._returns.away(self.type)
+            raise (Transient(message) if looks or unsent else Uncertain(message)) from error
+        self._doubt(answer, looks)
         if not answer.ok:
             self._budget.pause(self.type, retry_after_s(answer.status_code, answer.headers))
             raise error_of(self.type, method, answer.status_code, _json(answer), answer.headers, _plain_words(answer))
         return answer
+
+    def _doubt(self, answer: requests.Response, looks: bool) -> None:
+        """Doubt looks and refusals of a service that has just come back.
+
+        Raises:
+            Transient: The request has to be sent once more.
+        """
+        if answer.status_code in PROXY_CODES and _json(answer) is None:
+            self._returns.away(self.type)
+            return
+        doubt_s = self._returns.doubt_s(self.type)
+        if doubt_s and (looks or answer.status_code in DOUBTED):
+            raise Transient(f"{self.type} was away: what it says now is asked once more", doubt_s)
 
     def _negotiated(self, proxy: adapter.Adapter) -> str | None:
         """Return the newest microversion that the service and this adapter know; None for a service without.
