@@ -28,6 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(PATIENCE_S))
+    items.sort(key=lambda each: each.get_closest_marker("alone") is not None)
 
 
 @pytest.fixture(scope="session")
