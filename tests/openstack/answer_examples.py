@@ -119,6 +119,22 @@ EXAMPLES = (
         "Unable to complete operation on network 6d2. There are one or more ports still in use on the network",
         TRANSIENT,
     ),
+    Example(
+        "name of a user",
+        "identity",
+        "POST",
+        409,
+        "Conflict occurred attempting to store user - Duplicate entry found with name x at domain ID default.",
+        TERMINAL,
+    ),
+    Example(
+        "no right to make",
+        "identity",
+        "POST",
+        403,
+        "You are not authorized to perform the requested action: identity:create_project.",
+        TERMINAL,
+    ),
     Example("no feature", "load-balancer", "POST", 501, "Provider 'x' does not support a requested action", TERMINAL),
     Example(
         "no right to look", "compute", "GET", 403, "Policy doesn't allow os_compute_api:os-services:list", TRANSIENT

@@ -54,7 +54,7 @@ MANY_SIGNALS = tuple({"status": "SUCCESS", "id": str(each), "data": f"data{each}
 CASES = (
     Case("examples/web-tier.yaml", SMALL, {"message": "Good evening"}, services=("octavia",)),
     Case("heat-templates/hello_world.yaml", {**SERVER, "admin_pass": "Secret1"}),
-    Case("heat-templates/vm_with_cinder.yaml", SERVER, slow=False),
+    Case("heat-templates/vm_with_cinder.yaml", SERVER),
     Case("heat-templates/servers_in_new_neutron_net.yaml", {**SERVER, **NEW_NET, "public_net": "public"}),
     Case("heat-templates/servers_in_existing_neutron_net.yaml", {**SERVER, **OLD_NET, "public_net_id": "public"}),
     Case("heat-templates/servers_in_existing_neutron_network_no_floating_ips.yaml", {**SERVER, **OLD_NET}),

@@ -15,7 +15,7 @@ from tests.openstack.lives import Life, accepted, check_life, check_lost, check_
 from tests.openstack.projects import Project
 from tests.waiting import until
 
-pytestmark = pytest.mark.services("octavia")
+pytestmark = [pytest.mark.services("octavia"), pytest.mark.slow]
 NEVER = "11111111-2222-3333-4444-555555555555"
 
 

@@ -14,7 +14,7 @@ from tests.openstack import lives
 from tests.openstack.lives import Life, accepted, check_life, check_lost, check_never, make, remove
 from tests.openstack.projects import Project
 
-pytestmark = pytest.mark.services("octavia")
+pytestmark = [pytest.mark.services("octavia"), pytest.mark.slow]
 NEVER = "11111111-2222-3333-4444-555555555555"
 SINGLE, PAIR = '{"loadbalancer_topology": "SINGLE"}', '{"loadbalancer_topology": "ACTIVE_STANDBY"}'
 ZONE = '{"compute_zone": "nova"}'

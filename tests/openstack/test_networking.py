@@ -73,7 +73,7 @@ def there(clouds: tuple[OpenStackCloud, ...]) -> Iterator[dict[str, str]]:
     make("subnet", "subnet", network_id=found["network"], cidr="10.30.0.0/24", ip_version=4, allocation_pools=pools)
     make("free_subnet", "subnet", network_id=found["free_network"], cidr="10.33.0.0/24", ip_version=4)
     make("port_subnet", "subnet", network_id=found["free_network"], cidr="10.34.0.0/24", ip_version=4)
-    modes = {"ip_version": 6, "ipv6_ra_mode": "slaac", "ipv6_address_mode": "slaac"}
+    modes: dict[str, Any] = {"ip_version": 6, "ipv6_ra_mode": "slaac", "ipv6_address_mode": "slaac"}
     make("slaac", "subnet", network_id=found["free_network"], cidr="2001:db8:8::/64", **modes)
     make("address_scope", "address_scope", ip_version=4)
     make("subnetpool", "subnetpool", prefixes=["10.60.0.0/16"])

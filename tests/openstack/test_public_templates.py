@@ -55,7 +55,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def furnished(project: Project) -> Project:
+def prepared(project: Project) -> Project:
     """With what the templates take for granted: a network with a way out, and a key pair."""
     with contextlib.closing(project.connection()) as user:
         network = user.network
@@ -87,15 +87,15 @@ def serving(project: Project, auth: dict[str, str], folder: Path, program: Path)
 
 
 @pytest.fixture(scope="module")
-def world(furnished: Project, tmp_path_factory: pytest.TempPathFactory, homeostat_program: Path) -> Iterator[World]:
+def world(prepared: Project, tmp_path_factory: pytest.TempPathFactory, homeostat_program: Path) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("user")
-    with serving(furnished, furnished.auth, folder, homeostat_program) as found:
+    with serving(prepared, prepared.auth, folder, homeostat_program) as found:
         yield found
 
 
 @pytest.fixture
-def world_of_admin(furnished: Project, tmp_path: Path, homeostat_program: Path) -> Iterator[World]:
-    with serving(furnished, auth_of_admin(furnished), tmp_path, homeostat_program) as found:
+def world_of_admin(prepared: Project, tmp_path: Path, homeostat_program: Path) -> Iterator[World]:
+    with serving(prepared, auth_of_admin(prepared), tmp_path, homeostat_program) as found:
         yield found
 
 

@@ -118,7 +118,7 @@ def test_a_lost_answer_has_made_one(world: World, operator: OpenStackCloud, proj
     check_lost(operator, project, _type(), "manila-api", "/types$")
 
 
-def test_a_share_tells_where_and_by_whom_it_may_be_mounted(world: World) -> None:
+def test_a_share_has_its_places_and_its_access_rules(world: World) -> None:
     life = _share(access_rules=RULES)
     made = accepted(lambda: world.cloud.create("share", [Creation(f"m-{uuid.uuid4()}", life.spec("m"))]))
     seen = ready(world.cloud, "share", made.handle)

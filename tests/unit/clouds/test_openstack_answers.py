@@ -8,6 +8,7 @@ from tests.openstack.answer_examples import EXAMPLES, Example
 from homeostat.clouds.openstack.answers import (
     MESSAGE_MAX,
     RULES,
+    Forbidden,
     Meaning,
     Missing,
     Unauthenticated,
@@ -34,8 +35,15 @@ def test_each_row_has_an_example() -> None:
 def test_an_example_means_what_it_says(example: Example) -> None:
     body = {"fault": {"message": example.words}}
     error = error_of(example.service, example.method, example.code, body, {})
-    assert type(error) is ERRORS[example.meaning]
-    assert str(error) == f"{example.service}: {example.words}"
+    assert isinstance(error, ERRORS[example.meaning])
+    remedy = f" ({example.rule.remedy})" if example.rule.remedy else ""
+    assert str(error) == f"{example.service}: {example.words}{remedy}"
+
+
+def test_only_a_look_can_be_forbidden_for_now() -> None:
+    words = {"message": "Share status must be available"}
+    assert isinstance(error_of("compute", "GET", 403, words, {}), Forbidden)
+    assert type(error_of("shared-file-system", "DELETE", 403, words, {})) is Transient
 
 
 @pytest.mark.parametrize("code", range(300, 600))

@@ -261,7 +261,7 @@ def error_of(
             return Missing(message)
         case Meaning.UNAUTHENTICATED:
             return Unauthenticated(message)
-        case Meaning.TRANSIENT if code == FORBIDDEN:
+        case Meaning.TRANSIENT if code == FORBIDDEN and method in READS:
             return Forbidden(message)
         case Meaning.TRANSIENT:
             return Transient(message, retry_after_s(code, headers) or None)

@@ -91,7 +91,6 @@ EVENTS = (
     _networking("metering_label_rule", "metering_rule"),
     Event("volume.", "volume", ("volume_id",)),
     Event("snapshot.", "volume_snapshot", ("snapshot_id",)),
-    Event("backup.", "volume_backup", ("backup_id",)),
     Event("volume_type.", "volume_type", ("volume_types/id", "id")),
     Event("octavia.loadbalancer.", "load_balancer", ("loadbalancer_id", "id")),
 )
