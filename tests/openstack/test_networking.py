@@ -55,11 +55,19 @@ def cloud(clouds: tuple[OpenStackCloud, ...]) -> OpenStackCloud:
     return clouds[0]
 
 
+def _projects(openstack_cloud: RunningCloud) -> list[Any]:
+    """Those that the cloud begins with."""
+    with contextlib.closing(openstack_cloud.admin()) as admin:
+        identity: Any = admin.identity
+        return [identity.find_project(name, ignore_missing=False) for name in ("admin", "demo", "service")]
+
+
 @pytest.fixture(scope="module")
-def there(clouds: tuple[OpenStackCloud, ...]) -> Iterator[dict[str, str]]:
+def there(clouds: tuple[OpenStackCloud, ...], openstack_cloud: RunningCloud) -> Iterator[dict[str, str]]:
     """Name -> id of what the lives need around them; `<name>_name` is its name."""
     cloud, admin = clouds
-    found = {"target": uuid.uuid4().hex, "other_target": uuid.uuid4().hex, "other_project": uuid.uuid4().hex}
+    others = [project.id for project in _projects(openstack_cloud)]
+    found = dict(zip(("target", "other_target", "other_project"), others, strict=False))
 
     def make(called: str, kind: str, by: OpenStackCloud = cloud, **spec: Any) -> None:
         made = created(by, kind, {"name": f"{called}-{uuid.uuid4().hex[:6]}", **spec})
@@ -217,7 +225,9 @@ def _ended(cloud: OpenStackCloud, kind: str, handle: str, token: str, spec: Fiel
     assert answer.presence is Presence.ABSENT
 
 
-COLLECTIONS = sorted({each.type: each for each in reversed(LIVES)}.values(), key=str)
+# Of a port forwarding it is not known yet what a lost answer leaves.
+FIRST_OF_TYPE = {each.type: each for each in reversed(LIVES) if each.type != "OS::Neutron::FloatingIPPortForward"}
+COLLECTIONS = sorted(FIRST_OF_TYPE.values(), key=str)
 
 
 @pytest.mark.parametrize("life", COLLECTIONS, ids=str)

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from keystoneauth1 import discover
+from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import ClientException, EndpointNotFound
 
 from homeostat.cli.doctor import CLOCKS_S, Check, Level
@@ -72,7 +73,8 @@ def _service(client: Callable[[], Any], service: str, kinds: Sequence[str], diff
     endpoint = ""
     try:
         proxy = client()
-        endpoint = proxy.get_endpoint()
+        # The proxy of Identity has another method of this name.
+        endpoint = str(Adapter.get_endpoint(proxy) or "")
         if not endpoint:
             return _lacking(name, kinds)
         sent = time.time()

@@ -88,7 +88,8 @@ class Service:
             Transient: The catalogue cannot be read.
         """
         try:
-            return str(self._proxy().get_endpoint())
+            # Not the method of the proxy: that of Identity returns an endpoint of the catalogue by its id.
+            return str(adapter.Adapter.get_endpoint(self._proxy()))
         except (exceptions.ClientException, requests.RequestException) as error:
             raise Transient(f"{self.type} has no address: {error}") from error
 
