@@ -225,8 +225,7 @@ def _ended(cloud: OpenStackCloud, kind: str, handle: str, token: str, spec: Fiel
     assert answer.presence is Presence.ABSENT
 
 
-# Of a port forwarding it is not known yet what a lost answer leaves.
-FIRST_OF_TYPE = {each.type: each for each in reversed(LIVES) if each.type != "OS::Neutron::FloatingIPPortForward"}
+FIRST_OF_TYPE = {each.type: each for each in reversed(LIVES)}
 COLLECTIONS = sorted(FIRST_OF_TYPE.values(), key=str)
 
 
@@ -245,8 +244,8 @@ def test_a_lost_answer_leaves_one_thing(
         assert not found.present
         found = created(cloud, kind, wanted.spec, token)
     else:
-        things = cloud.collections[kind].list()
-        assert [each["id"] for each in things if cloud.collections[kind].token.read(each) == token] == [found.handle]
+        things = cloud.collections[kind]
+        assert [things.handle_of(each) for each in things.list() if things.token.read(each) == token] == [found.handle]
     if found.properties.get("status") == "error":
         assert kind == "router_interface"
     else:
