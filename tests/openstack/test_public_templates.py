@@ -1,57 +1,25 @@
 """Templates of others on a real OpenStack, from their creation until nothing is left, as clients of the API see it."""
 
 import contextlib
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import heatclient.client
 import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from heatclient.common.template_utils import get_template_contents
-from heatclient.exc import HTTPNotFound
-from heatclient.v1.client import Client
-from keystoneauth1.noauth import NoAuth
-from keystoneauth1.session import Session
 
 from homeostat.resources.registry import type_of
-from tests.cli.conftest import Home
-from tests.openstack.adapter import clouds_yaml
+from tests.openstack.beside import Stack, World, serving
 from tests.openstack.inventory import inventory
 from tests.openstack.projects import Project
 from tests.openstack.public_templates import CASES, LEFT_OUT, NEW_VALUES, TEMPLATES, Case, loaded, renewed
-from tests.openstack.wire_log import WireLog, wire_log
-from tests.waiting import until
 
-SETTLES_S = 900.0
-LOOK_S = 0.5
 Document = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Beside(Home):
-    """A state directory of a service beside an OpenStack."""
-
-    clouds: str = ""
-    proxy: str = ""
-
-    def environment(self) -> dict[str, str]:
-        own = {"OS_CLIENT_CONFIG_FILE": self.clouds, "http_proxy": self.proxy, "no_proxy": "", "NO_PROXY": ""}
-        return {**super().environment(), **own}
-
-
-@dataclass(frozen=True)
-class World:
-    """A project, and a service that makes stacks in it as its user."""
-
-    project: Project
-    heat: Client
-    log: WireLog
 
 
 @pytest.fixture(scope="module")
@@ -73,22 +41,6 @@ def public_key() -> str:
     return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
 
 
-@contextlib.contextmanager
-def serving(project: Project, auth: dict[str, str], folder: Path, program: Path) -> Iterator[World]:
-    clouds = clouds_yaml(project, folder)
-    clouds.write_text(yaml.safe_dump({"clouds": {"own": {"auth": auth, "region_name": "RegionOne"}}}))
-    with wire_log() as log:
-        home = Beside(folder / "state", (str(program),), str(clouds), log.url)
-        try:
-            started = home.run("serve", "--detach", "--port", "0", "--cloud", "openstack", "--os-cloud", "own")
-            assert started.code == 0, started.err
-            session = Session(auth=NoAuth(endpoint=f"{home.running().url}/v1/{project.id}"))
-            heat = heatclient.client.Client("1", session=session, service_type="orchestration")
-            yield World(project, heat, log)
-        finally:
-            home.stop()
-
-
 @pytest.fixture(scope="module")
 def world(prepared: Project, tmp_path_factory: pytest.TempPathFactory, homeostat_program: Path) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("user")
@@ -97,12 +49,10 @@ def world(prepared: Project, tmp_path_factory: pytest.TempPathFactory, homeostat
 
 
 @dataclass(frozen=True)
-class Life:
+class Life(Stack):
     """A stack of a template."""
 
-    world: World
     case: Case
-    name: str
     template: Document
     files: dict[str, str]
     parameters: Document
@@ -116,39 +66,19 @@ class Life:
             "parameters": self.parameters,
         }
 
-    def resources(self) -> list[Any]:
-        found: list[Any] = self.world.heat.resources.list(self.name, nested_depth=5)
-        return found
-
     def ids(self) -> dict[str, str]:
         """Physical id of each resource, by its place in the tree of stacks."""
         return {
             f"{_within(each, self.name)}/{each.resource_name}": each.physical_resource_id for each in self.resources()
         }
 
-    def settles(self, action: str) -> None:
-        """Wait until an action has ended well, and meanwhile say what resources wait for."""
-
-        def has_ended() -> bool:
-            stack = self.world.heat.stacks.get(self.name)
-            if stack.stack_status == f"{action}_IN_PROGRESS":
-                self._signal()
-            assert stack.stack_status != f"{action}_FAILED", self._why(stack)
-            return bool(stack.stack_status == f"{action}_COMPLETE")
-
-        until(has_ended, f"{self.name} to {action}", lambda _: time.sleep(LOOK_S), SETTLES_S)
-
-    def _signal(self) -> None:
+    def signal(self) -> None:
         known = {each.resource_name: each for each in self.resources()} if self.case.signals else {}
         for waiting, (signalled, payloads) in self.case.signals.items():
             place = known.get(waiting), known.get(signalled)
             if place[0] and place[1] and place[0].resource_status.endswith("IN_PROGRESS"):
                 for each in payloads:
                     self.world.heat.resources.signal(self.name, signalled, each)
-
-    def _why(self, stack: Any) -> str:
-        failed = [f"{each.resource_name}: {each.resource_status_reason}" for each in self.resources()]
-        return f"{stack.stack_status_reason}; {failed}"
 
     def create(self) -> None:
         self.world.heat.stacks.create(**self.given)
@@ -159,23 +89,6 @@ class Life:
             self.name, **{name: it for name, it in self.given.items() if name != "stack_name"}
         )
         self.settles("UPDATE")
-
-    def check(self) -> None:
-        self.world.heat.actions.check(self.name)
-        self.settles("CHECK")
-
-    def delete(self) -> None:
-        self.world.heat.stacks.delete(self.name)
-
-        def is_gone() -> bool:
-            try:
-                stack = self.world.heat.stacks.get(self.name)
-            except HTTPNotFound:
-                return True
-            assert stack.stack_status != "DELETE_FAILED", self._why(stack)
-            return False
-
-        until(is_gone, f"{self.name} to be gone", lambda _: time.sleep(LOOK_S), SETTLES_S)
 
     def renewed(self) -> "Life":
         """The same with new values of all properties that can change in place, also in its files."""
@@ -206,7 +119,7 @@ def life_of(case: Case, world: World) -> Life:
         name: value.format(project=world.project.name) if isinstance(value, str) else value
         for name, value in case.parameters.items()
     }
-    return Life(world, case, f"t-{case.name.replace('_', '-')}-{uuid.uuid4().hex[:6]}", template, dict(files), given)
+    return Life(world, f"t-{case.name.replace('_', '-')}-{uuid.uuid4().hex[:6]}", case, template, dict(files), given)
 
 
 def _marks(case: Case) -> list[pytest.MarkDecorator]:
