@@ -1,6 +1,8 @@
 """Services of OpenStack that are away for a while: nothing is made anew, nothing fails, and all goes on afterwards."""
 
 import contextlib
+import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.openstack import projects
+from tests.openstack.cloud.cloud import open_cloud
 from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack, eventually
 from tests.openstack.serving import Served, serving
@@ -55,7 +58,41 @@ def stopped(process: str, said: str) -> Outage:
     return Outage(process, lambda cloud: cloud.stopped(process), said)
 
 
-OUTAGES = (stopped("neutron-api", "openstack network"),)
+@contextlib.contextmanager
+def hanging(cloud: OpenStack, process: str) -> Iterator[None]:
+    pid = open_cloud(cloud.directory).processes.pid(process)
+    assert pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def without_messages(cloud: OpenStack) -> Iterator[None]:
+    """The message bus of this cloud takes no connections: other clouds of the machine share the server."""
+    site = open_cloud(cloud.directory).site
+    vhost = site.settings.name
+    site.call("rabbitmqctl", "set_vhost_limits", "-p", vhost, '{"max-connections": 0}')
+    try:
+        site.call("rabbitmqctl", "close_all_connections", "--vhost", vhost, "a test")
+        yield
+    finally:
+        site.call("rabbitmqctl", "clear_vhost_limits", "-p", vhost)
+
+
+OUTAGES = (
+    stopped("neutron-api", "openstack network"),
+    stopped("nova-api", "openstack compute"),
+    stopped("cinder-api", "openstack block-storage"),
+    stopped("octavia-api", "openstack load-balancer"),
+    stopped("keystone", "openstack login"),
+    stopped("mariadb", "openstack login"),
+    Outage("hanging neutron-api", lambda cloud: hanging(cloud, "neutron-api"), "openstack network"),
+    Outage("rabbitmq", without_messages, ""),
+)
+CORE = ("neutron-api", "mariadb")
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +127,11 @@ def counted(project: Project, name: str) -> dict[str, int]:
         }
 
 
-@pytest.mark.parametrize("outage", OUTAGES, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "outage",
+    [pytest.param(each, marks=[] if each.name in CORE else [pytest.mark.slow]) for each in OUTAGES],
+    ids=lambda each: each.name,
+)
 def test_a_service_that_is_away(
     openstack_cloud: OpenStack, mine: Project, served: Served, calm: str, outage: Outage
 ) -> None:
