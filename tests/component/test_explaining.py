@@ -13,6 +13,8 @@ from homeostat.convergence import explainer
 from homeostat.convergence.explainer import ExplainedResource, Explainer, Place, StackProgress
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.model.errors import Transient
+from homeostat.model.observed import Observation
 from homeostat.model.waiting import Why
 from homeostat.planner.report.estimate import Basis
 from homeostat.store import schema
@@ -145,6 +147,22 @@ def test_at_rest_and_not_seen_for_long() -> None:
     assert unseen.looked_at is not None
     assert service.clock.now() - unseen.looked_at > 100.0
     assert whys(service, stack_id) == {}
+
+
+def test_each_service_that_is_away_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service()
+    subnet = {"type": "OS::Neutron::Subnet", "properties": {"network": "net", "cidr": "10.0.0.0/24"}}
+    stack_id = service.create({"a": server(), "b": server(), "net": {"type": "OS::Neutron::Net"}, "sub": subnet})
+    service.live(61.0)
+
+    def away(kind: str, handles: Sequence[str]) -> list[Observation]:
+        raise Transient("compute is away" if kind == "server" else "network is away")
+
+    monkeypatch.setattr(service.cloud, "observe", away)
+    service.live(200.0)
+    unseen = progress_of(service, stack_id).unseen
+    assert unseen is not None
+    assert sorted(unseen.reason.split("; ")) == ["compute is away", "network is away"]
 
 
 @pytest.mark.shows("CV12")

@@ -15,7 +15,7 @@ from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack, eventually
 from tests.openstack.serving import Served, serving
 
-pytestmark = [pytest.mark.alone, pytest.mark.services("octavia"), pytest.mark.slow]
+pytestmark = [pytest.mark.alone, pytest.mark.services("octavia")]
 LOOK_S = 1.0
 NET: dict[str, Any] = {"type": "OS::Neutron::Net"}
 SUBNET = {"type": "OS::Neutron::Subnet", "properties": {"network": {"get_resource": "net"}, "cidr": "10.9.0.0/24"}}

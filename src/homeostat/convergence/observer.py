@@ -42,6 +42,8 @@ SWEEP_S = 1.0
 """Pause after a sweep that found nothing."""
 GATHER_S = 0.05
 """Time after a notice in which others may come that are looked at together with it."""
+REASONS_MAX = 5
+"""Reasons that are named why the things of a shard could not be looked at."""
 NOTICES_MAX = 10_000
 """Notices that wait to be looked at."""
 STOP_S = 5.0
@@ -200,7 +202,12 @@ class Observer:
         Returns:
             The shards with things that could not be looked at, and why.
         """
-        blind: dict[Shard, str] = {}
+        blind: dict[Shard, dict[str, None]] = defaultdict(dict)
+
+        def missed(things: Iterable[WatchedThing], reason: str) -> None:
+            for shard in _shards(things):
+                blind[shard][reason] = None
+
         groups: dict[tuple[str, str], list[WatchedThing]] = defaultdict(list)
         for thing in watched:
             groups[thing.project, type_of(thing.type).kind].append(thing)
@@ -214,20 +221,21 @@ class Observer:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "transient")
                 with _about(things):
                     LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
-                blind |= dict.fromkeys(_shards(things), str(error))
+                missed(things, str(error))
                 continue
             except Exception as error:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "bug")
                 with _about(things):
                     LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
-                blind |= dict.fromkeys(_shards(things), f"the adapter of {kind} failed: {error!r}")
+                missed(things, f"the adapter of {kind} failed: {error!r}")
                 continue
             metrics.looked(kind, len(things), self._clock.monotonic() - started)
             looked = list(zip(things, looks, strict=True))
-            unknown = [(thing, look.reason) for thing, look in looked if look.presence is Presence.UNKNOWN]
-            blind |= {(thing.stack_id, thing.shard): reason or "it is unknown" for thing, reason in unknown}
+            for thing, look in looked:
+                if look.presence is Presence.UNKNOWN:
+                    missed([thing], look.reason or "it is unknown")
             self._store([(thing, look) for thing, look in looked if _is_change(thing, look, cloud)])
-        return blind
+        return {shard: "; ".join(list(reasons)[:REASONS_MAX]) for shard, reasons in blind.items()}
 
     def _store(self, changes: Sequence[tuple[WatchedThing, Observation]]) -> None:
         if not changes:
@@ -274,7 +282,7 @@ def _urgency(thing: WatchedThing, look: Observation) -> Priority:
     return Priority.HEAL if ill else Priority.DRIFT
 
 
-def _shards(things: Sequence[WatchedThing]) -> set[Shard]:
+def _shards(things: Iterable[WatchedThing]) -> set[Shard]:
     return {(thing.stack_id, thing.shard) for thing in things}
 
 

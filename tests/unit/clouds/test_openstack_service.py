@@ -8,7 +8,7 @@ from keystoneauth1 import adapter, exceptions
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.budget import Budget
-from homeostat.clouds.openstack.returns import DOUBT_S, Returns
+from homeostat.clouds.openstack.outages import DOUBT_S, PATIENCE_S, Outages
 from homeostat.clouds.openstack.service import Service, _body, _json, _next_page, _not_sent, _plain_words
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
@@ -82,16 +82,36 @@ def test_what_never_reached_a_service_was_not_sent() -> None:
     assert not _not_sent(loop)
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (exceptions.ConnectFailure("Unable to connect to https://net:9696/v2.0/ports: oops"), "at https://net:9696: "),
+        (exceptions.ConnectTimeout(), ": "),
+    ],
+)
+def test_what_gave_no_answer_is_named_in_a_few_words(error: Exception, words: str) -> None:
+    error.__cause__ = refused()
+    listener = Listener()
+    listener.answers.append(error)
+    with pytest.raises(Transient, match=f"^network gave no answer ?{words}Connection refused$"):
+        listener.service.get("/ports")
+
+
+REQUEST_S = 15.0
+
+
 class Listener:
     """A service whose next answers are known: an error where nothing listens."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.answers: list[requests.Response | Exception] = []
+        self.timeouts: list[float | None] = []
         proxy = cast("adapter.Adapter", self)
-        self.service = Service("network", "p", lambda: proxy, None, Budget(), Returns(lambda: self.now))
+        self.service = Service("network", "p", lambda: proxy, None, Budget(), Outages(REQUEST_S, lambda: self.now))
 
-    def request(self, *_: Any, **__: Any) -> requests.Response:
+    def request(self, *_: Any, timeout: float | None = None, **__: Any) -> requests.Response:
+        self.timeouts.append(timeout)
         found = self.answers.pop(0)
         if isinstance(found, Exception):
             raise found
@@ -146,3 +166,40 @@ def test_a_service_that_fails_is_not_away() -> None:
     listener = Listener()
     assert isinstance(listener.ask("POST", 503), Uncertain)
     assert isinstance(listener.ask("GET", 404), Missing)
+
+
+def hangs() -> Exception:
+    error = exceptions.ConnectTimeout("Request to http://net/networks timed out")
+    error.__cause__ = requests.ReadTimeout("timed out")
+    return error
+
+
+def test_a_service_that_hangs_is_tried_by_one_request_at_a_time() -> None:
+    listener = Listener()
+    words = "^network gave no answer at http://net: timed out$"
+
+    def look(*answers: requests.Response | Exception) -> None:
+        listener.answers = list(answers)
+        with pytest.raises(Transient, match=words):
+            listener.service.get("/networks")
+        assert not listener.answers
+
+    look(hangs())
+    for patience_s in (PATIENCE_S, 2 * PATIENCE_S, REQUEST_S, REQUEST_S):
+        look(hangs())
+        assert listener.timeouts[-1] == patience_s
+        listener.now += patience_s
+        look()
+        listener.now += patience_s
+    assert listener.ask("GET", 503) is not None
+    assert listener.ask("GET", 200) is None
+    assert listener.timeouts[-1] is None
+
+
+def test_what_is_asked_of_a_service_that_hangs_has_all_the_time() -> None:
+    listener = Listener()
+    listener.answers = [hangs()]
+    with pytest.raises(Uncertain):
+        listener.service.request("POST", "/networks")
+    assert listener.ask("POST", 201) is None
+    assert listener.timeouts == [None, None]

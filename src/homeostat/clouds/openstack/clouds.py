@@ -10,8 +10,8 @@ from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.config import OpenStackConfig
 from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications
+from homeostat.clouds.openstack.outages import Outages
 from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
-from homeostat.clouds.openstack.returns import Returns
 from homeostat.clouds.openstack.service import Service
 
 
@@ -38,7 +38,7 @@ class OpenStack(OpenStackCloud):
         self._connections = connections
         self._credentials = credentials
         self._budget = budget or Budget()
-        self._returns = Returns()
+        self._outages = Outages(config.request_s)
         self._notifications = notifications or Notifications(NotificationConfig())
         self._threads = ThreadPoolExecutor(config.connections, thread_name_prefix="openstack")
         self._lock = threading.Lock()
@@ -67,7 +67,7 @@ class OpenStack(OpenStackCloud):
                     self._connections.proxy(project, type),
                     self._credentials,
                     self._budget,
-                    self._returns,
+                    self._outages,
                     VERSIONS.get(type),
                 )
             return services[type]

@@ -4,6 +4,7 @@ import html
 import logging
 import re
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -15,7 +16,7 @@ from keystoneauth1 import adapter, discover, exceptions
 from homeostat.clouds.credentials import Credentials
 from homeostat.clouds.openstack.answers import READS, Unauthenticated, error_of, retry_after_s
 from homeostat.clouds.openstack.budget import Budget
-from homeostat.clouds.openstack.returns import Returns
+from homeostat.clouds.openstack.outages import Outages
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 LOG = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class Service:
         proxy: Callable[[], adapter.Adapter],
         credentials: Credentials | None,
         budget: Budget,
-        returns: Returns,
+        outages: Outages,
         versions: tuple[str, str] | None = None,
     ) -> None:
         """Take the parts; no request is sent before one is needed.
@@ -59,7 +60,7 @@ class Service:
             proxy: Returns the client of openstacksdk.
             credentials: Tokens of the owners of stacks; None where the login of the connection itself is used.
             budget: Limit of requests.
-            returns: Services that were away.
+            outages: Services that do not answer as usual.
             versions: Lowest and highest microversion that this adapter knows; None for a service without.
         """
         self.type = type
@@ -67,7 +68,7 @@ class Service:
         self._proxy = proxy
         self._credentials = credentials
         self._budget = budget
-        self._returns = returns
+        self._outages = outages
         self._versions = versions
         self._microversion: str | None = None
 
@@ -182,6 +183,9 @@ class Service:
     def _attempt(self, method: str, path: str, of: str, **more: Any) -> requests.Response:
         looks = method in READS
         more["headers"] = {**ALWAYS.get(self.type, {}), **more.get("headers", {})}
+        patience_s = self._outages.patience_s(self.type)
+        if looks and patience_s is not None:
+            more["timeout"] = patience_s
         self._budget.take(self.type, looks)
         if self._credentials is not None and of:
             more["headers"] = {**more.get("headers", {}), "X-Auth-Token": self._credentials.token(self._project, of)}
@@ -204,16 +208,23 @@ class Service:
         except (exceptions.EndpointNotFound, exceptions.EmptyCatalog) as error:
             raise Transient(f"the catalogue has no {self.type} service for this project: {error}") from error
         except (exceptions.ClientException, requests.RequestException) as error:
-            message = f"{self.type} gave no answer: {error}"
-            unsent = _not_sent(error)
-            if unsent:
-                self._returns.away(self.type)
-            raise (Transient(message) if looks or unsent else Uncertain(message)) from error
+            raise self._unanswered(error, looks) from error
+        self._outages.answered(self.type)
         self._doubt(answer, looks)
         if not answer.ok:
             self._budget.pause(self.type, retry_after_s(answer.status_code, answer.headers))
             raise error_of(self.type, method, answer.status_code, _json(answer), answer.headers, _plain_words(answer))
         return answer
+
+    def _unanswered(self, error: Exception, looks: bool) -> Transient | Uncertain:
+        """Return what it means that a request got no answer, and take note of it."""
+        words = f"{self.type} gave no answer{_place(error)}: {_cause(error)}"
+        unsent = _not_sent(error)
+        if unsent:
+            self._outages.away(self.type)
+        if any(isinstance(each, requests.Timeout) for each in _behind(error)):
+            self._outages.silent(self.type, words)
+        return Transient(words) if looks or unsent else Uncertain(words)
 
     def _doubt(self, answer: requests.Response, looks: bool) -> None:
         """Doubt looks and refusals of a service that has just come back.
@@ -222,9 +233,9 @@ class Service:
             Transient: The request has to be sent once more.
         """
         if answer.status_code in PROXY_CODES and _json(answer) is None:
-            self._returns.away(self.type)
+            self._outages.away(self.type)
             return
-        doubt_s = self._returns.doubt_s(self.type)
+        doubt_s = self._outages.doubt_s(self.type)
         if doubt_s and (looks or answer.status_code in DOUBTED):
             raise Transient(f"{self.type} was away: what it says now is asked once more", doubt_s)
 
@@ -269,17 +280,31 @@ def _body(answer: requests.Response) -> Wire:
 
 def _not_sent(error: BaseException) -> bool:
     """Return whether an error shows that the request never reached the service."""
+    return any(isinstance(each, NOT_SENT) for each in _behind(error))
+
+
+def _behind(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all that led to it, the outermost first."""
     seen: set[int] = set()
-    queue: list[Any] = [error]
+    queue: deque[Any] = deque([error])
     while queue:
-        each = queue.pop()
-        if not isinstance(each, BaseException) or id(each) in seen:
-            continue
-        if isinstance(each, NOT_SENT):
-            return True
-        seen.add(id(each))
-        queue += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
-    return False
+        each = queue.popleft()
+        if isinstance(each, BaseException) and id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            queue += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+
+
+def _place(error: BaseException) -> str:
+    """Return where it should have answered, as far as an error says so."""
+    found = re.search(r"https?://[^/\s'\"]+", str(error))
+    return f" at {found[0]}" if found else ""
+
+
+def _cause(error: BaseException) -> str:
+    """Return why there was no answer, in the words of the error that all others wrap."""
+    *_, first = _behind(error)
+    return str(getattr(first, "strerror", None) or first) or type(first).__name__
 
 
 def _next_page(page: Wire, key: str) -> dict[str, str]:
