@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,10 @@ def rest(seconds: float) -> None:
     time.sleep(max(seconds, REST_S))
 
 
-def clouds_yaml(project: Project, folder: Path) -> Path:
-    """Write a clouds.yaml with the entry `own`, and return its path."""
+def clouds_yaml(project: Project, folder: Path, auth: Mapping[str, str] | None = None) -> Path:
+    """Write a clouds.yaml with the entry `own`, the login of the project's user or another, and return its path."""
     path = folder / "clouds.yaml"
-    path.write_text(json.dumps({"clouds": {"own": {"auth": project.auth, "region_name": "RegionOne"}}}))
+    path.write_text(json.dumps({"clouds": {"own": {"auth": dict(auth or project.auth), "region_name": "RegionOne"}}}))
     return path
 
 

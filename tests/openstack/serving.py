@@ -33,14 +33,18 @@ class Served:
     http: httpx.Client
     settings: Mapping[str, str]
 
-    def create(self, name: str, resources: Wire, look_s: float = 0) -> None:
-        """look_s — seconds between two looks, if not the usual ones."""
-        self._sent("POST", "stacks", {"stack_name": name, "template": template(resources)})
+    def create(self, name: str, resources: Wire, look_s: float = 0, **more: Any) -> None:
+        """look_s — seconds between two looks, if not the usual ones. more — of the request."""
+        self._sent("POST", "stacks", {"stack_name": name, "template": template(resources), **more})
         if look_s:
             self._sent("PATCH", self.path(name, "convergence"), {"convergence": {"observe_interval": look_s}})
 
     def update(self, name: str, resources: Wire) -> None:
         self._sent("PUT", self.path(name), {"template": template(resources)})
+
+    def mark_unhealthy(self, name: str, resource: str, reason: str) -> None:
+        body = {"mark_unhealthy": True, "resource_status_reason": reason}
+        self._sent("PATCH", self.path(name, f"resources/{resource}"), body)
 
     def delete(self, name: str) -> None:
         self._sent("DELETE", self.path(name))
@@ -58,6 +62,10 @@ class Served:
     def handles(self, name: str) -> dict[str, str]:
         return {each: found["physical_resource_id"] for each, found in self.resources(name).items()}
 
+    def is_well(self, name: str) -> bool:
+        """Whether every resource is complete."""
+        return all(each["resource_status"].endswith("_COMPLETE") for each in self.resources(name).values())
+
     def explanation(self, name: str) -> Wire:
         return dict(self._read(self.path(name, "explain"))["explanation"])
 
@@ -66,8 +74,12 @@ class Served:
         return str((self.explanation(name)["unseen"] or {}).get("reason", ""))
 
     def failures(self, name: str) -> list[str]:
-        found = self._read(self.path(name, "events"))["events"]
+        found = self.events(name)
         return [f"{each['resource_name']}: {each['resource_status_reason']}" for each in found if is_failure(each)]
+
+    def events(self, name: str) -> list[Wire]:
+        """In the order in which they came."""
+        return list(reversed(self._read(self.path(name, "events"))["events"]))
 
     def at_rest(self, name: str, within_s: float = SETTLES_S) -> Wire:
         """The stack, once nothing is in progress."""
@@ -111,13 +123,13 @@ def is_failure(event: Wire) -> bool:
 
 
 @contextlib.contextmanager
-def serving(project: Project, home: Path, *flags: str) -> Iterator[Served]:
-    """A service that acts with the login of a project's user."""
+def serving(project: Project, home: Path, *flags: str, auth: Mapping[str, str] | None = None) -> Iterator[Served]:
+    """A service that acts with the login of a project's user, or another one."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
     home.mkdir(exist_ok=True)
     settings = {
         **inherited,
-        "OS_CLIENT_CONFIG_FILE": str(clouds_yaml(project, home)),
+        "OS_CLIENT_CONFIG_FILE": str(clouds_yaml(project, home, auth)),
         "HOMEOSTAT_STATE_DIR": str(home),
         "HOMEOSTAT_CLOUD": "openstack",
         "HOMEOSTAT_OS_CLOUD": "own",

@@ -413,7 +413,8 @@ def settling(thing: Thing, statuses: Statuses) -> Verdict | None:
     if word in (statuses.suspended if suspended else statuses.ready):
         return None
     if word in statuses.busy or word == DELETING:
-        return Verdict(Condition.PENDING, f"its status is {word}")
+        fault = thing.seen.properties.get("fault")
+        return Verdict(Condition.PENDING, f"its status is {word}" + (f": {fault}" if fault else ""))
     # Resumed outside while its stack is suspended: suspend it again.
     if suspended and word in statuses.ready:
         return Verdict(Condition.BROKEN, f"its status is {word}, though it is suspended", Remedy.OPERATE, "suspend")

@@ -78,6 +78,11 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         DUE,
         ("a", Why.BUILDING, (), "its status is building", 7.0, None, "look", 1.0),
     ),
+    "at rest, and it changes by itself or cannot be reached": (
+        world([wanted("a")], [row("a")], {"a1": seen("unreachable", fault="its host is silent")}, **AT_REST),
+        DUE,
+        ("a", Why.BUILDING, (), "its status is unreachable: its host is silent", 0.0, None, "look", 1.0),
+    ),
     "time alone makes it ready": (
         world(
             [wanted("a", TEST, wait_secs=5)],

@@ -127,7 +127,9 @@ def object_of(thing: Wire) -> Wire:
     """Return a server with the fields of its kind, as far as Nova has told them."""
     found: Wire = {RENAMED.get(name, name): thing[name] for name in SHOWN if name in thing}
     found["status"] = _status(thing)
-    found["fault"] = EXPLAINED.get(found["status"]) or (thing.get("fault") or {}).get("message")
+    found["fault"] = (
+        EXPLAINED.get(found["status"]) or thing.get("_silence") or (thing.get("fault") or {}).get("message")
+    )
     if "flavor" in thing:
         found["flavor"] = thing["flavor"].get("original_name") or thing["flavor"].get("id")
     if "image" in thing:
@@ -147,6 +149,8 @@ def _status(thing: Wire) -> str:
         return "deleting"
     if task in STARTING:
         return "starting"
+    if word == "active" and task is None and thing.get("_silence"):
+        return "unreachable"
     if word == "active" and task is None and thing.get("OS-EXT-STS:power_state") == NO_STATE:
         return "lost"
     return STATUSES.get(word, word)

@@ -14,6 +14,7 @@ from cachetools import TTLCache
 from homeostat.clouds.openstack import server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
+from homeostat.clouds.openstack.server_hosts import ServerHosts
 from homeostat.clouds.openstack.server_looks import ServerLooks
 from homeostat.clouds.openstack.server_ports import ServerPorts, is_own
 from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
@@ -59,6 +60,7 @@ class Servers(Collection):
         super().__init__(cloud)
         self._ports = ServerPorts(cloud, self.reference)
         self._looks = ServerLooks(self.list)
+        self._hosts = ServerHosts(lambda: self.api.list("/os-services", "services", binary="nova-compute", limit=None))
         self._resizes: TTLCache[str, str] = TTLCache(RESIZES_MAX, RESIZES_S)
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -95,11 +97,14 @@ class Servers(Collection):
         return completed | {token: _remains(LEFT + token, ports) for token, ports in tokens_left.items()}
 
     def _completed(self, things: Sequence[Wire]) -> Things:
-        """Return servers with what other services know of them: their ports and snapshots."""
+        """Return servers with what is known of them elsewhere: their ports, snapshots and hosts."""
         things = self._ports.shown_on(things, self._owner)
         marked = {str(each["id"]) for each in things if SNAPSHOTS in each.get("tags", ())}
         snapshots = self._images.of_servers(marked) if marked else {}
-        return [{**each, "_snapshots": snapshots.get(str(each["id"]))} for each in things]
+        return [
+            {**each, "_snapshots": snapshots.get(str(each["id"])), "_silence": self._hosts.silence_of(each)}
+            for each in things
+        ]
 
     @property
     def _images(self) -> ServerSnapshots:

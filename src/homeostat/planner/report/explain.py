@@ -12,6 +12,7 @@ from itertools import count
 from typing import NamedTuple
 
 from homeostat.model.intent import adoption_of
+from homeostat.model.observed import Condition
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import REASONS, Waiting, Why
@@ -280,7 +281,7 @@ class _Explainer:
         return Waiting(self._frontier.name(node), why, on, since=self._shard.begun_at)
 
     def _left_alone(self, name: str) -> Waiting | None:
-        """Explain a resource that is at rest although it differs from what it should be."""
+        """Explain a resource that is at rest although it differs from what it should be, or is changing by itself."""
         row = self._world.rows[self._current[name]]
         if row.status != Status.COMPLETE or not row.handle or row.key not in self._world.seen:
             return None
@@ -288,9 +289,11 @@ class _Explainer:
         if row.external_id is not None:
             return None
         verdict = maintenance_state.at_rest(self._world, row, self._now)
+        seen_at = self._world.seen[row.key].observation.seen_at
+        if verdict.condition is Condition.PENDING:
+            return Waiting(name, Why.BUILDING, (), verdict.reason, seen_at, verdict.due_at, row.key)
         if not outcome.unfit(verdict):
             return None
-        seen_at = self._world.seen[row.key].observation.seen_at
         if self._world.stack.held:
             holding = held(self._world.stack, name, row.key, seen_at)
             return replace(holding, reason=f"{verdict.reason}; {holding.reason}")
