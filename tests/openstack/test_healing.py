@@ -98,10 +98,12 @@ def brought_back(scene: Scene, name: str, before: dict[str, str], anew: set[str]
     """Wait until just these resources have other things than before, and all are well."""
 
     def is_back() -> bool:
+        if not scene.served.is_well(name):
+            return False
         now = scene.served.handles(name)
         changed = {each for each in now if now[each] != before[each]}
         assert changed <= anew, f"{changed - anew} were made anew, too: {scene.served.failures(name)}"
-        return changed == anew and scene.served.is_well(name)
+        return changed == anew
 
     eventually(is_back, f"{', '.join(sorted(anew))} to be made anew")
 

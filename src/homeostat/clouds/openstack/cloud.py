@@ -18,6 +18,7 @@ from homeostat.model.observed import Observation, Presence
 
 T = TypeVar("T")
 U = TypeVar("U")
+_THREAD = threading.local()
 KNOWN_MAX = 10_000
 KNOWN_S = 300.0
 """Seconds for which the id of a name (of a flavor, an image, a network) is remembered."""
@@ -52,18 +53,27 @@ class OpenStackCloud:
         self._knowing = threading.Lock()
         self._resolving: dict[tuple[str, str], Future[str | None]] = {}
         self._known: TTLCache[tuple[str, str], str] = TTLCache(KNOWN_MAX, KNOWN_S)
+        # Apart, since a look at many things would push out the names.
+        self._exist: TTLCache[tuple[str, str], bool] = TTLCache(KNOWN_MAX, KNOWN_S)
 
     def side_by_side(self, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
         """Return the results of an action for each item, in order; several run at once.
 
-        Must not be called from within such an action: it would wait for a thread that waits for it.
+        From within such an action they run one after the other: it would wait for a thread that waits for it.
         """
-        return [act(items[0])] if len(items) == 1 else list(self._pool.map(act, items))
+        if len(items) == 1 or getattr(_THREAD, "of_pool", False):
+            return [act(each) for each in items]
+
+        def inside(item: T) -> U:
+            _THREAD.of_pool = True
+            return act(item)
+
+        return list(self._pool.map(inside, items))
 
     def known(self, kind: str, name: str, resolve: Callable[[], str | None]) -> str | None:
         """Return the id of a name, from the cache if it was resolved lately; many who ask at once send one request."""
         with self._knowing:
-            found = self._known.get((kind, name))
+            found = name if (kind, name) in self._exist else self._known.get((kind, name))
             if found is not None:
                 return found
             first = (kind, name) not in self._resolving
@@ -92,8 +102,9 @@ class OpenStackCloud:
         """Take note of a thing that was just seen: those who name it need not look for it."""
         with self._knowing:
             if exists:
-                self._known[kind, handle] = handle
+                self._exist[kind, handle] = True
             else:
+                self._exist.pop((kind, handle), None)
                 self._known.pop((kind, handle), None)
 
     # -- the port ----------------------------------------------------------------------------------------------------
@@ -146,6 +157,7 @@ class OpenStackCloud:
             # The id of a name may be remembered of a thing that was replaced by another of that name meanwhile.
             with self._knowing:
                 self._known.clear()
+                self._exist.clear()
             return collection.create(intent.token, intent.spec)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
