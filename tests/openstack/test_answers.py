@@ -371,7 +371,7 @@ CASES = (
     Case("no router", no_router, Transient),
     Case("no address", no_address, Transient),
     Case("contradiction", contradiction, Terminal),
-    Case("balancer with children", balancer_with_children, Transient),
+    Case("full balancer", balancer_with_children, Transient),
     Case("taken place", taken_place, Terminal),
     Case("zone with zones", zone_with_zones, Transient),
     Case("no id", lambda scene: look(scene.user, "dns_zone", "never"), Presence.ABSENT),

@@ -119,10 +119,11 @@ class Gone:
 
 GONE = (
     Gone("server", lambda it, ids: it.user.compute.delete_server(ids["server"]), ("server", "attachment")),
-    Gone("port", lambda it, ids: it.user.network.delete_port(ids["port"])),
+    # Policy keeps users from deleting the port of a server.
+    Gone("port", lambda it, ids: it.admin.network.delete_port(ids["port"])),
     Gone("volume", lambda it, ids: it.user.block_storage.delete_volume(ids["volume"])),
     Gone("attachment", lambda it, ids: it.user.compute.delete_volume_attachment(ids["server"], ids["disk"]), ("",)),
-    Gone("member", lambda it, ids: delete_member(it, ids["member"])),
+    Gone("member", lambda it, ids: it.user.load_balancer.delete_member(ids["member"].rpartition("/")[2], ids["pool"])),
     Gone("pool", lambda it, ids: it.user.load_balancer.delete_pool(ids["pool"]), ("pool", "member")),
     Gone(
         "balancer",
@@ -130,11 +131,6 @@ GONE = (
         ("balancer", "pool", "member"),
     ),
 )
-
-
-def delete_member(scene: Scene, handle: str) -> None:
-    pool, _, member = handle.rpartition("/")
-    scene.user.load_balancer.delete_member(member, pool)
 
 
 @pytest.mark.parametrize("gone", GONE, ids=lambda each: each.resource)
