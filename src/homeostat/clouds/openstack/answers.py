@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         [400],
         Meaning.TRANSIENT,
-        "all addresses are taken: others may give theirs back",
+        "the external network has no address to give now",
         service="network",
         methods="POST PUT",
         words="Unable to find any IP address on external network",
