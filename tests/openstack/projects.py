@@ -16,6 +16,8 @@ from openstack.exceptions import SDKException
 from tests.openstack.running import REQUEST_S, OpenStack, eventually
 
 _NUMBERS = itertools.count()
+REMOVED_S = 600.0
+"""For everything in a project to go: on a busy machine, or after an outage, services take their time."""
 COMPUTE = {"instances": 100, "cores": 200, "ram": 200_000, "key_pairs": 100, "server_groups": 20}
 NETWORK = {"networks": 50, "subnets": 50, "ports": 300, "routers": 20, "floating_ips": 50, "security_groups": 50}
 VOLUMES = {"volumes": 100, "snapshots": 100, "gigabytes": 1000}
@@ -92,7 +94,7 @@ def remove(project: Project) -> None:
             return not found
 
         try:
-            eventually(is_empty, "a project to be empty")
+            eventually(is_empty, "a project to be empty", REMOVED_S)
         except AssertionError as error:
             raise AssertionError(f"{project.name} still has {', '.join(found)}") from error
     with contextlib.closing(project.cloud.admin()) as admin:

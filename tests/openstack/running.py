@@ -18,16 +18,16 @@ from openstack.connection import Connection
 from tests.openstack.cloud import configuration, faults
 from tests.openstack.cloud.cloud import Cloud, open_cloud, working
 from tests.openstack.cloud.site import Site
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 REQUEST_S = 120.0
 ASK_S = 0.2
 Found = TypeVar("Found")
 
 
-def eventually(ask: Callable[[], Found | None], what: str) -> Found:
+def eventually(ask: Callable[[], Found | None], what: str, within_s: float = PATIENCE_S) -> Found:
     """Wait as `until` does, without keeping the services busy with questions."""
-    return until(ask, what, rest=lambda _: time.sleep(ASK_S))
+    return until(ask, what, lambda _: time.sleep(ASK_S), within_s)
 
 
 @dataclass(frozen=True, slots=True)

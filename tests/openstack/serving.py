@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ import httpx
 from homeostat.cli.state_directory import State
 from tests.openstack.adapter import clouds_yaml
 from tests.openstack.projects import Project
-from tests.openstack.running import ASK_S, eventually
+from tests.openstack.running import eventually
 from tests.waiting import PATIENCE_S, until
 
 SETTLES_S = 900.0
@@ -88,7 +87,7 @@ class Served:
             found = self.stack(name)
             return None if found["stack_status"].endswith("IN_PROGRESS") else found
 
-        return until(ask, f"{name} to come to rest", rest=lambda _: time.sleep(ASK_S), within_s=within_s)
+        return eventually(ask, f"{name} to come to rest", within_s)
 
     def doctor(self) -> dict[str, str]:
         """Name of a check of OpenStack that is not well -> what was found."""

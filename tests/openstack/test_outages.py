@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,8 @@ import pytest
 from tests.openstack import projects
 from tests.openstack.cloud.cloud import open_cloud
 from tests.openstack.projects import Project
-from tests.openstack.running import ASK_S, OpenStack, eventually
+from tests.openstack.running import OpenStack, eventually
 from tests.openstack.serving import SETTLES_S, Served, serving
-from tests.waiting import until
 
 pytestmark = [pytest.mark.alone, pytest.mark.services("octavia")]
 LOOK_S = 1.0
@@ -27,10 +25,6 @@ SERVER = {
     "properties": {"image": "mini", "flavor": "m1.tiny", "networks": [{"port": {"get_resource": "port"}}]},
 }
 BALANCER = {"type": "OS::Octavia::LoadBalancer", "properties": {"vip_subnet": {"get_resource": "subnet"}}}
-
-
-def rest(_: float) -> None:
-    time.sleep(ASK_S)
 
 
 def volume(name: str) -> dict[str, Any]:
@@ -156,7 +150,7 @@ def test_a_service_that_is_away(
         served.update(changing, small(changing, "-new"))
         served.delete(going)
         served.create(late, small(late))
-        until(lambda: served.unseen(calm), "the service to miss it", rest, within_s=SETTLES_S)
+        eventually(lambda: served.unseen(calm), "the service to miss it", SETTLES_S)
         assert re.search(outage.named, served.unseen(calm)), served.unseen(calm)
         assert outage.said in served.doctor()
         assert served.handles(calm) == before
