@@ -16,6 +16,8 @@ reason to give up, nor to make a thing anew.
 """
 PATIENCE_S = 5.0
 """Seconds for which the first look after an answer that never came waits for its own; each further one waits longer."""
+SHARE = 3
+"""The most that such a look waits is this part of the time that a request may take."""
 
 
 @dataclass(slots=True)
@@ -43,7 +45,7 @@ class Outages:
 
     def __init__(self, request_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Take the seconds that a request may take, and the clock of this process."""
-        self._request_s = request_s
+        self._longest_s = request_s / SHARE
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._away: set[str] = set()
@@ -67,7 +69,7 @@ class Outages:
     def silent(self, service: str, words: str) -> None:
         """Take note that a service let a request wait in vain."""
         with self._lock:
-            self._silences.setdefault(service, _Silence(words, min(PATIENCE_S, self._request_s), self._monotonic()))
+            self._silences.setdefault(service, _Silence(words, min(PATIENCE_S, self._longest_s), self._monotonic()))
 
     def answered(self, service: str) -> None:
         """Take note that a service gave an answer, whatever it says."""
@@ -89,5 +91,5 @@ class Outages:
                 raise Transient(silence.words, silence.again_at - now)
             # As long as a try takes, others have the time.
             silence.again_at = now + 2 * patience_s
-            silence.patience_s = min(2 * patience_s, self._request_s)
+            silence.patience_s = min(2 * patience_s, self._longest_s)
             return patience_s
