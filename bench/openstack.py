@@ -82,10 +82,11 @@ def place() -> Iterator[Place]:
 
 @dataclass(slots=True)
 class Watched:
-    """A cloud that notes when something was missed, and when something was asked for; all else is the cloud's."""
+    """A cloud that notes when something was seen to go, to be gone, and asked for; all else is the cloud's."""
 
     _cloud: Any
     missed_at: dict[str, float] = field(default_factory=dict)
+    gone_at: dict[str, float] = field(default_factory=dict)
     asked_at: list[float] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
@@ -96,11 +97,13 @@ class Watched:
         for handle, each in zip(handles, seen, strict=True):
             if each.presence is Presence.ABSENT or each.properties.get("status") == "deleting":
                 self.missed_at.setdefault(handle, time.time())
+            if each.presence is Presence.ABSENT:
+                self.gone_at.setdefault(handle, time.time())
         return list(seen)
 
     def replaces(self, handle: str) -> bool:
-        """Return whether something was missed, and something asked for."""
-        return handle in self.missed_at and bool(self.asked_at)
+        """Return whether something was seen to be gone, and something asked for."""
+        return handle in self.gone_at and bool(self.asked_at)
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self.asked_at.append(time.time())
@@ -286,9 +289,12 @@ def _words(asked: Counter[str]) -> str:
 
 
 def healing(times: int) -> Iterator[Figure]:
-    """From a server being deleted by hand to its being missed, and on to its replacement being asked for."""
+    """From a server being deleted by hand to its being missed; from its being gone to its replacement being asked for.
+
+    In between, Nova deletes it.
+    """
     for word, notified in (("notified", True), ("unnotified", False)):
-        seen, asked = [], []
+        seen, gone, asked = [], [], []
         with place() as where, service(where, Limits(look_steady_s=STEADY_S), notified) as running:
             running.make("servers", {f"s{i}": _server(where, {"network": where.network}) for i in range(times)})
             for each in list(where.user.compute.servers()):
@@ -297,9 +303,10 @@ def healing(times: int) -> Iterator[Figure]:
                 deleted_at = time.time()
                 _until(partial(running.cloud.replaces, each.id))
                 seen.append(running.cloud.missed_at[each.id] - deleted_at)
-                asked.append(running.cloud.asked_at[0] - running.cloud.missed_at[each.id])
+                gone.append(running.cloud.gone_at[each.id] - running.cloud.missed_at[each.id])
+                asked.append(running.cloud.asked_at[0] - running.cloud.gone_at[each.id])
                 _until(lambda: all(one.status == "ACTIVE" for one in where.user.compute.servers()))
-            for name, values in (("seen", seen), ("replaced", asked)):
+            for name, values in (("seen", seen), ("gone", gone), ("replaced", asked)):
                 shown = ", ".join(f"{each:.2f}" for each in values)
                 about = f"median {sorted(values)[times // 2]:.2f} s of {shown}"
                 yield Figure(f"openstack.heal.{word}.{name}", max(values), "s", times, "openstack", about)
