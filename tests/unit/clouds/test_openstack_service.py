@@ -203,3 +203,13 @@ def test_what_is_asked_of_a_service_that_hangs_has_all_the_time() -> None:
         listener.service.request("POST", "/networks")
     assert listener.ask("POST", 201) is None
     assert listener.timeouts == [None, None]
+
+
+def test_an_error_before_says_nothing_about_a_request() -> None:
+    listener = Listener()
+    listener.answers = [away(), requests.ConnectionError("the line broke")]
+    try:
+        listener.service.get("/networks")
+    except Transient:
+        with pytest.raises(Uncertain, match=r"^network gave no answer: the line broke$"):
+            listener.service.request("POST", "/networks")

@@ -284,12 +284,15 @@ def _not_sent(error: BaseException) -> bool:
 
 
 def _behind(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all that led to it, the outermost first."""
+    """Yield an error and all that led to it, the outermost first.
+
+    What an earlier request came to, while whose error this one was sent, did not lead to it.
+    """
     seen: set[int] = set()
     queue: deque[Any] = deque([error])
     while queue:
         each = queue.popleft()
-        if isinstance(each, BaseException) and id(each) not in seen:
+        if isinstance(each, BaseException) and not isinstance(each, HomeostatError) and id(each) not in seen:
             seen.add(id(each))
             yield each
             queue += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
