@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.store import schema
 from homeostat.store.operation import purge
@@ -79,3 +80,40 @@ def test_a_stack_that_was_purged_since_its_shard_was_claimed_does_no_harm(
     assert purge.purge(service.db, purge.Rules(deleted_before=1.0, events_max=1000)).stacks == 1
     run_pass(service.reconciler, job)
     assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+@pytest.mark.shows("CV18")
+@pytest.mark.parametrize("late_s", [30.0, 0.0], ids=["the cloud says so", "it does not"])
+def test_what_a_cloud_makes_late_is_waited_for(late_s: float) -> None:
+    weather = Weather(faults=Faults(lost=1.0, late_s=late_s), listing_lag_s=10.0, idempotent=False)
+    service = Service(weather)
+    # It lists at once whatever it has made, and has not made this yet.
+    service.cloud.listing_lag_s = 0.0
+    stack_id = service.begin({"net": {"type": "OS::Neutron::Net"}})
+    service.work()
+    (first,) = service.cloud.things("network")
+    weather.faults.lost = 0.0
+    service.live(8)
+    assert len(service.cloud.things("network")) == (1 if late_s else 2)
+    service.rest()
+    service.live(700)
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert len(service.cloud.things("network")) == 1
+    assert (service.row(stack_id, "net").handle == first) == bool(late_s)
+
+
+@pytest.mark.shows("CV18")
+def test_what_has_not_come_in_time_is_made_anew() -> None:
+    weather = Weather(faults=Faults(lost=1.0, late_s=30.0), listing_lag_s=0.0, idempotent=False)
+    service = Service(weather)
+    stack_id = service.begin({"net": {"type": "OS::Neutron::Net"}})
+    service.work()
+    (first,) = service.cloud.things("network")
+    service.cloud.vanish(first)
+    weather.faults.lost = 0.0
+    began = service.clock.now()
+    service.live(29)
+    assert service.cloud.things("network") == {}
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+    assert service.clock.now() - began < 35

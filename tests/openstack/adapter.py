@@ -32,8 +32,9 @@ def clouds_yaml(project: Project, folder: Path, auth: Mapping[str, str] | None =
 
 
 @contextlib.contextmanager
-def adapter(project: Project, folder: Path) -> Iterator[OpenStack]:
-    config = OpenStackConfig(cloud="own")
+def adapter(project: Project, folder: Path, **settings: Any) -> Iterator[OpenStack]:
+    """settings — of `OpenStackConfig`, where they are not the usual ones."""
+    config = OpenStackConfig(cloud="own", **settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OS_CLIENT_CONFIG_FILE", str(clouds_yaml(project, folder)))
         with contextlib.closing(OpenStack(config, Connections(config))) as opened:

@@ -6,22 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
-from homeostat.clock import AgreedClock, Entropy
-from homeostat.convergence.limits import Limits
-from homeostat.convergence.worker import Worker
-from homeostat.store.database import Database, sqlite_url
-from homeostat.store.stacks import stacks
-from tests.openstack.adapter import adapter, rest
 from tests.openstack.calls import Calls
+from tests.openstack.one_worker import one_worker
 from tests.openstack.projects import Project
-from tests.waiting import until
 
 UNITS = 6
 """More than are asked for one by one."""
-PATIENCE_S = 600.0
 ONCE = 15
 """Requests that do not depend on the number of resources: the login, versions, names of an image and a flavor."""
 LOOK = 6
@@ -39,26 +29,14 @@ MADE = {
 
 @pytest.mark.shows("CV7")
 def test_a_stack_costs_one_change_a_resource_and_no_look_at_any_single_one(project: Project, tmp_path: Path) -> None:
-    with (
-        contextlib.closing(project.connection()) as user,
-        contextlib.closing(Database(sqlite_url(tmp_path / "costs.db"), time.time)) as db,
-        adapter(project, tmp_path) as cloud,
-    ):
+    with contextlib.closing(project.connection()) as user, one_worker(project, tmp_path) as worker:
         network = user.network.create_network(name="net").id
         user.network.create_subnet(network_id=network, name="sub", ip_version=4, cidr="10.60.0.0/16")
-        db.migrate()
-        worker = Worker(db, cloud, AgreedClock(db.agreed_now), Entropy(), Limits())
-        worker.start()
-        try:
-            with Calls() as calls:
-                started = time.monotonic()
-                request = StackRequest({"heat_template_version": "wallaby", "resources": units(network)})
-                made = StackService(db, Entropy(), Quotas()).create("costs", None, "costs", request)
-                until(lambda: status_of(db, made) != "IN_PROGRESS", "the stack", rest, PATIENCE_S)
-                seconds = time.monotonic() - started
-            assert status_of(db, made) == "COMPLETE"
-        finally:
-            worker.stop()
+        with Calls() as calls:
+            started = time.monotonic()
+            made = worker.create("costs", units(network))
+            assert worker.at_rest(made) == "COMPLETE"
+            seconds = time.monotonic() - started
     assert dict(calls.mutating) == MADE
     print(f"{seconds:.0f} s", calls.reading.most_common())
     assert "GET /ports/*" not in calls.reading
@@ -81,10 +59,3 @@ def units(network: str) -> dict[str, object]:
             f"attachment{i}": {"type": "OS::Cinder::VolumeAttachment", "properties": joined},
         }
     return resources
-
-
-def status_of(db: Database, stack_id: str) -> str:
-    with db.read() as tx:
-        row = stacks.get(tx, stack_id)
-    assert row is not None
-    return str(row.status)

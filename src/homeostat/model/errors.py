@@ -177,7 +177,15 @@ class NotFound(Terminal):
 
 
 class Uncertain(HomeostatError):
-    """The request may or may not have been carried out; look before acting again."""
+    """The request may or may not have been carried out; look before acting again.
+
+    For `late_s` seconds after the cloud answers again it may still be carried out: until then, what a look does not
+    find may yet come.
+    """
+
+    def __init__(self, message: str, late_s: float = 0.0) -> None:
+        self.late_s = late_s
+        super().__init__(message)
 
 
 class Superseded(HomeostatError):

@@ -23,11 +23,13 @@ class ChangeIntent:
         changed: Names of the fields of the cloud's object that differ.
         stamp: Tells this act from an earlier one on the same nested stack, which would not repeat it; None for none.
         adopts: What is adopted, until that is done.
+        late_s: Seconds for which a creation without an answer may still be carried out, see `errors.Uncertain`.
     """
 
     changed: tuple[str, ...] = ()
     stamp: int | None = None
     adopts: AdoptionData | None = None
+    late_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def load(stored: Mapping[str, Any]) -> Intent | None:
     if "operation" in stored:
         return OperationIntent(stored["operation"], stored.get("stamp"), stored.get("token", ""))
     if "changed" in stored:
-        return ChangeIntent(tuple(stored["changed"]), stored.get("stamp"), stored.get("given"))
+        late_s = float(stored.get("late_s", 0.0))
+        return ChangeIntent(tuple(stored["changed"]), stored.get("stamp"), stored.get("given"), late_s)
     if "snapshot" in stored:
         return SnapshotMade(stored["snapshot"])
     if "left" in stored:
@@ -92,8 +95,9 @@ def dump(intent: Intent) -> dict[str, Any]:
         case OperationIntent(operation, stamp, token):
             stored: dict[str, Any] = {"operation": operation}
             return stored | ({} if stamp is None else {"stamp": stamp}) | ({"token": token} if token else {})
-        case ChangeIntent(changed, stamp, adopts):
+        case ChangeIntent(changed, stamp, adopts, late_s):
             stored = {"changed": list(changed)} | ({} if stamp is None else {"stamp": stamp})
+            stored |= {"late_s": late_s} if late_s else {}
             return stored if adopts is None else {**stored, "given": adopts}
         case SnapshotMade(snapshot):
             return {"snapshot": snapshot}
@@ -111,6 +115,16 @@ def operation_of(intent: Intent | None) -> str:
 def changed_of(intent: Intent | None) -> tuple[str, ...]:
     """Return the fields that are to be changed."""
     return intent.changed if intent and isinstance(intent, ChangeIntent) else ()
+
+
+def late_s_of(intent: Intent | None) -> float:
+    """Return the seconds for which a creation without an answer may still be carried out."""
+    return intent.late_s if intent and isinstance(intent, ChangeIntent) else 0.0
+
+
+def with_late_s(intent: Intent | None, late_s: float) -> Intent | None:
+    """Return the intent of a creation that may still be carried out for so long."""
+    return replace(intent, late_s=late_s) if intent and isinstance(intent, ChangeIntent) else intent
 
 
 def stamp_of(intent: Intent | None) -> int | None:

@@ -54,7 +54,7 @@ class Decider:
 
     def look_for(self, row: Resource, now: float) -> Step | Waiting:
         """Look for what a creation without an answer has made; nothing is begun for it."""
-        return create.look_for(self._context, row, now)
+        return create.find(self._context, row, now)
 
     def is_stale(self, definition: Definition, row: Resource) -> bool:
         """Return whether a reference or attribute that the resource reads has changed since it last read them."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
-from homeostat.model.intent import adoption_of, changed_of, without_adoption
+from homeostat.model.intent import adoption_of, changed_of, late_s_of, with_late_s, without_adoption
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Step, StepOutcome, Verb, event_of
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
@@ -73,9 +73,16 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     # The owner's second look is no act: it must not touch `updated_at`, from which intervals are counted.
     if step.verb is Verb.OBSERVE and not is_look:
         return _second_look(world, row, answer, now)
+    if step.verb is Verb.FIND and isinstance(answer, Observation) and not answer.present:
+        late = _may_come(row, now)
+        if late is not None:
+            return late
     row.updated_at = now
     if isinstance(answer, Transient | Uncertain):
-        return _try_again(row, answer, now)
+        again = _try_again(row, answer, now)
+        if step.verb is Verb.CREATE and isinstance(answer, Uncertain) and answer.late_s:
+            row.intent, again.whole = with_late_s(row.intent, answer.late_s), True
+        return again
     if isinstance(answer, HomeostatError):
         way_out = f". {snapshot_state.WAY_OUT}" if snapshot_state.deletion_token(row) else ""
         return fail(world, row, failure_text(row, answer) + way_out, now)
@@ -187,6 +194,20 @@ def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> StepO
     row.acted_at = None
     row.due_at = now + RETRY.delay_s(row.retries, error.retry_after_s if isinstance(error, Transient) else None)
     row.reason = str(error)
+    return StepOutcome(row)
+
+
+def _may_come(row: Resource, now: float) -> StepOutcome | None:
+    """Conclude a search that found nothing while the creation may still be carried out; None if that time is over.
+
+    It counts from the last request that was not answered, which `updated_at` keeps: the row goes on as it is, with its
+    token, and another search follows.
+    """
+    over_at = row.updated_at + late_s_of(row.intent)
+    if now >= over_at:
+        return None
+    row.retries += 1
+    row.due_at = min(over_at, now + RETRY.delay_s(row.retries))
     return StepOutcome(row)
 
 

@@ -9,7 +9,7 @@ from keystoneauth1 import adapter, exceptions
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.budget import Budget
 from homeostat.clouds.openstack.outages import DOUBT_S, PATIENCE_S, SHARE, Outages
-from homeostat.clouds.openstack.service import Service, _body, _json, _next_page, _not_sent, _plain_words
+from homeostat.clouds.openstack.service import LATE_S, Service, _body, _json, _next_page, _not_sent, _plain_words
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 
@@ -166,6 +166,26 @@ def test_a_service_that_fails_is_not_away() -> None:
     listener = Listener()
     assert isinstance(listener.ask("POST", 503), Uncertain)
     assert isinstance(listener.ask("GET", 404), Missing)
+
+
+def test_a_request_that_was_broken_off_may_still_be_carried_out() -> None:
+    listener = Listener()
+    listener.answers = [requests.ConnectionError("the line broke")]
+    with pytest.raises(Uncertain) as caught:
+        listener.service.request("POST", "/networks")
+    assert caught.value.late_s == LATE_S
+    for code in (502, 504):
+        error = listener.ask("POST", code, b"<html>upstream timed out</html>")
+        assert isinstance(error, Uncertain)
+        assert error.late_s == LATE_S
+
+
+def test_a_request_that_the_service_itself_has_answered_is_over() -> None:
+    listener = Listener()
+    for code, content in ((500, b"{}"), (502, b"{}"), (504, b"{}"), (503, b"<html>No server is available</html>")):
+        error = listener.ask("POST", code, content)
+        assert isinstance(error, Uncertain)
+        assert error.late_s == 0
 
 
 def hangs() -> Exception:

@@ -11,6 +11,7 @@ from homeostat.model.intent import AdoptionIntent, ChangeIntent, Intent, LeftAlo
 STORED: dict[str, tuple[Intent, dict[str, Any]]] = {
     "a change": (ChangeIntent(("flavor", "name"), 7), {"changed": ["flavor", "name"], "stamp": 7}),
     "a repair": (ChangeIntent(("flavor",)), {"changed": ["flavor"]}),
+    "a creation that may come late": (ChangeIntent((), 7, late_s=30.0), {"changed": [], "stamp": 7, "late_s": 30.0}),
     "an adoption": (ChangeIntent((), 3, {"data": {}}), {"changed": [], "stamp": 3, "given": {"data": {}}}),
     "an adoption to come": (AdoptionIntent({"document": {}}), {"given": {"document": {}}}),
     "an operation": (OperationIntent("start"), {"operation": "start"}),

@@ -12,6 +12,7 @@ from tests.unit.planner.worlds import (
 )
 
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain, invalid
+from homeostat.model.intent import ChangeIntent
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.status import joined
@@ -110,6 +111,36 @@ def test_backoff_grows_with_each_failure_that_time_mends() -> None:
         outcome.conclude(of, Step(Verb.CREATE, mine), Uncertain("lost"), NOW)
         delays.append((mine.due_at or 0) - NOW)
     assert delays == [1, 2, 4, 8]
+
+
+def test_what_may_come_late_keeps_its_token_until_that_time_is_over() -> None:
+    mine = intended(unanswered("a"))
+    of = world(rows=[mine])
+    assert outcome.conclude(of, Step(Verb.CREATE, mine), Uncertain("lost", late_s=30), NOW).whole
+    looks = {}
+    for at in (1, 3, 29):
+        assert outcome.conclude(of, Step(Verb.FIND, mine), GONE, NOW + at).orphan_token == ""
+        looks[at] = (mine.token, mine.updated_at - NOW, (mine.due_at or 0) - NOW)
+    assert looks == {1: ("a1-1", 0, 3), 3: ("a1-1", 0, 7), 29: ("a1-1", 0, 30)}
+    # The cloud has to answer for all that time.
+    outcome.conclude(of, Step(Verb.FIND, mine), Transient("down", 1), NOW + 29.5)
+    assert outcome.conclude(of, Step(Verb.FIND, mine), GONE, NOW + 31).orphan_token == ""
+    assert outcome.conclude(of, Step(Verb.FIND, mine), GONE, NOW + 60).orphan_token == "a1-1"
+    assert mine.token == ""
+
+
+def test_what_comes_late_is_taken() -> None:
+    mine = intended(unanswered("a"))
+    of = world(rows=[mine])
+    outcome.conclude(of, Step(Verb.CREATE, mine), Uncertain("lost", late_s=30), NOW)
+    outcome.conclude(of, Step(Verb.FIND, mine), GONE, NOW + 1)
+    found = outcome.conclude(of, Step(Verb.FIND, mine), ACTIVE, NOW + 3)
+    assert described(found).startswith("CREATE_IN_PROGRESS h-new")
+
+
+def intended(mine: Resource) -> Resource:
+    mine.intent = ChangeIntent((), 1)
+    return mine
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from cachetools import TTLCache
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Service, Wire
+from homeostat.clouds.openstack.tokens import Joined
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
-from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.model.errors import HomeostatError, Terminal, Uncertain
 from homeostat.model.observed import Observation, Presence
 
 T = TypeVar("T")
@@ -137,6 +138,9 @@ class OpenStackCloud:
                 return made
             except Missing as error:
                 return Terminal(str(error))
+            except Uncertain as error:
+                # What only joins two things may be made twice: it need not be waited for.
+                return Uncertain(str(error)) if isinstance(collection.token, Joined) else error
             except HomeostatError as error:
                 return error
 

@@ -18,7 +18,7 @@ from homeostat.clouds.openstack.server_hosts import ServerHosts
 from homeostat.clouds.openstack.server_looks import ServerLooks
 from homeostat.clouds.openstack.server_ports import ServerPorts, is_own
 from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
-from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.service import LATE_S, Wire
 from homeostat.clouds.openstack.tokens import InTags
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
@@ -33,6 +33,7 @@ RESIZE_S = 2.0
 DELETE_S = 1.0
 """Seconds until a deletion that needs more than one request goes on."""
 RESIZES_MAX, RESIZES_S = 10_000, 24 * 3600.0
+LATE_MAX = 10_000
 RESIZING = ("RESIZE", "REVERT_RESIZE", "MIGRATING")
 NO_NETWORK = "Unable to automatically allocate a network"
 Things = list[Wire]
@@ -62,6 +63,8 @@ class Servers(Collection):
         self._looks = ServerLooks(self.list)
         self._hosts = ServerHosts(lambda: self.api.list("/os-services", "services", binary="nova-compute", limit=None))
         self._resizes: TTLCache[str, str] = TTLCache(RESIZES_MAX, RESIZES_S)
+        # Tokens whose servers may still come: their ports are no remains yet.
+        self._late: TTLCache[str, bool] = TTLCache(LATE_MAX, LATE_S)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -93,7 +96,7 @@ class Servers(Collection):
         """Return token -> server, for those that exist; also for those of which only ports were made."""
         found = {token: each for token, each in super().find(tokens).items() if each["status"] != "DELETED"}
         completed = dict(zip(found, self._completed([*found.values()]), strict=True))
-        tokens_left = self._ports.of_tokens(sorted(set(tokens) - found.keys()))
+        tokens_left = self._ports.of_tokens(sorted(set(tokens) - found.keys() - set(self._late)))
         return completed | {token: _remains(LEFT + token, ports) for token, ports in tokens_left.items()}
 
     def _completed(self, things: Sequence[Wire]) -> Things:
@@ -126,6 +129,7 @@ class Servers(Collection):
         try:
             made = self._made(token, spec)
         except Uncertain:
+            self._late[token] = True
             raise
         except HomeostatError as error:
             if own:

@@ -33,6 +33,10 @@ NOT_SENT = (
     urllib3.exceptions.ConnectTimeoutError,
 )
 """Errors after which no request can have reached the service."""
+LATE_S = 30.0
+"""Seconds for which a service that answers again may still carry out a request that it left without an answer."""
+BROKEN_OFF = frozenset({502, 504})
+"""With these, and words of its own, a proxy says that it has stopped to wait for the service."""
 PROXY_CODES = frozenset({502, 503, 504})
 """With these, and words of its own, a proxy says that nothing listens behind it."""
 DOUBTED = frozenset({403, 404})
@@ -213,7 +217,11 @@ class Service:
         self._doubt(answer, looks)
         if not answer.ok:
             self._budget.pause(self.type, retry_after_s(answer.status_code, answer.headers))
-            raise error_of(self.type, method, answer.status_code, _json(answer), answer.headers, _plain_words(answer))
+            body = _json(answer)
+            refusal = error_of(self.type, method, answer.status_code, body, answer.headers, _plain_words(answer))
+            if isinstance(refusal, Uncertain) and answer.status_code in BROKEN_OFF and body is None:
+                raise Uncertain(str(refusal), LATE_S)
+            raise refusal
         return answer
 
     def _unanswered(self, error: Exception, looks: bool) -> Transient | Uncertain:
@@ -224,7 +232,7 @@ class Service:
             self._outages.away(self.type)
         if any(isinstance(each, requests.Timeout) for each in _behind(error)):
             self._outages.silent(self.type, words)
-        return Transient(words) if looks or unsent else Uncertain(words)
+        return Transient(words) if looks or unsent else Uncertain(words, LATE_S)
 
     def _doubt(self, answer: requests.Response, looks: bool) -> None:
         """Doubt looks and refusals of a service that has just come back.

@@ -34,6 +34,7 @@ class Faults:
         unreachable: The whole call fails and is not sent.
         refused: The item is not done now.
         lost: The item is done, but its answer is lost.
+        late_s: Seconds for which an item whose answer is lost may still be done, as far as the cloud knows.
         error: A created thing ends in the status error.
         snapshot: A snapshot ends in the status error.
         retry_after_s: Seconds after which a refusal says to retry; None if it says nothing.
@@ -42,6 +43,7 @@ class Faults:
     unreachable: float = 0.0
     refused: float = 0.0
     lost: float = 0.0
+    late_s: float = 0.0
     error: float = 0.0
     snapshot: float = 0.0
     retry_after_s: float | None = 1.0
@@ -280,7 +282,7 @@ class SimulatedCloud:
             return Transient("the cloud is busy", faults.retry_after_s)
         answer = act()
         if self._chance(faults.lost):
-            return Uncertain("the answer was lost")
+            return Uncertain("the answer was lost", faults.late_s)
         return answer
 
     def _look_at_snapshot(self, kind: str, handle: str = "", token: str = "") -> Observation:

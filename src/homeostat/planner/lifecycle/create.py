@@ -44,15 +44,13 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     return step
 
 
-def look_for(context: Context, row: Resource, now: float) -> Step | Waiting:
-    """Look for what a creation without an answer has made; nothing is begun for it."""
+def find(context: Context, row: Resource, now: float) -> Step | Waiting:
+    """Look for what a creation without an answer has made, once a cloud that lists late would show it.
+
+    Nothing is begun for it.
+    """
     if row.due_at is not None and row.due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-    return find(context, row, now)
-
-
-def find(context: Context, row: Resource, now: float) -> Step | Waiting:
-    """Look for what a creation without an answer has made, once a cloud that lists late would show it."""
     visible_at = row.updated_at + context.world.listing_lag_s
     if visible_at > now:
         return Waiting(row.name, Why.BACKOFF, (), "its creation may have begun", row.updated_at, visible_at, row.key)
