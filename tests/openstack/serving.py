@@ -36,7 +36,15 @@ class Served:
         """look_s — seconds between two looks, if not the usual ones. more — of the request."""
         self._sent("POST", "stacks", {"stack_name": name, "template": template(resources), **more})
         if look_s:
-            self._sent("PATCH", self.path(name, "convergence"), {"convergence": {"observe_interval": look_s}})
+            self.switch(name, observe_interval=look_s)
+
+    def switch(self, name: str, **settings: Any) -> None:
+        """settings — of the stack's convergence."""
+        self._sent("PATCH", self.path(name, "convergence"), {"convergence": settings})
+
+    def looked_at(self, name: str) -> str:
+        """When everything of a stack was looked at last."""
+        return str(self._read(self.path(name, "convergence"))["convergence"]["looked_at"])
 
     def update(self, name: str, resources: Wire) -> None:
         self._sent("PUT", self.path(name), {"template": template(resources)})

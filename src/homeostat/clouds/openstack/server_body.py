@@ -55,6 +55,7 @@ EXPLAINED = {
     "soft_deleted": "it is deleted, but Nova keeps it with its addresses for a while, so that it can be restored",
 }
 """Word for the status -> what it means. None of them ends by itself."""
+UNCONFIRMED = "it has another size, or is on another host, and that waits to be confirmed or reverted"
 
 
 def body_of(spec: Mapping[str, Any], id_of: IdOf, networks: Any) -> Wire:
@@ -127,9 +128,8 @@ def object_of(thing: Wire) -> Wire:
     """Return a server with the fields of its kind, as far as Nova has told them."""
     found: Wire = {RENAMED.get(name, name): thing[name] for name in SHOWN if name in thing}
     found["status"] = _status(thing)
-    found["fault"] = (
-        EXPLAINED.get(found["status"]) or thing.get("_silence") or (thing.get("fault") or {}).get("message")
-    )
+    told = UNCONFIRMED if thing.get("status") == "VERIFY_RESIZE" else EXPLAINED.get(found["status"])
+    found["fault"] = told or thing.get("_silence") or (thing.get("fault") or {}).get("message")
     if "flavor" in thing:
         found["flavor"] = thing["flavor"].get("original_name") or thing["flavor"].get("id")
     if "image" in thing:
