@@ -22,6 +22,12 @@ it. The services know no idempotency tokens. So each thing carries its token in 
 the creation and shows in its lists: by it, what a lost answer has made is found
 ([ADR 0060](../adr/0060-an-openstack-is-collections.md)).
 """.splitlines()
+LOOKS_HEAD = """\
+## What a look costs
+
+While nothing happens, a look at all things of a kind in a project is one list, or a few, however many there are. Of
+these kinds it takes further requests:
+""".splitlines()
 VERSIONS_HEAD = """\
 ## Microversions
 
@@ -48,10 +54,16 @@ def page() -> str:
     lines += ["| service | kind | resource types | place of the token |", "|---|---|---|---|"]
     for service, collections in sorted(by_service.items()):
         lines += [_kind(service, each) for each in sorted(collections, key=lambda each: each.kind)]
+    lines += ["", *LOOKS_HEAD, "", "| kind | further requests |", "|---|---|"]
+    lines += [row(f"[{each.kind}](kinds.md#{each.kind})", each.further_looks) for each in _costly()]
     lines += ["", *VERSIONS_HEAD, "", "| service | lowest | highest |", "|---|---|---|"]
     lines += [row(service, *ends) for service, ends in sorted(VERSIONS.items())]
     lines += ["", *ANSWERS_HEAD, "", "| service | method | code | words | meaning | why |", "|---|---|---|---|---|---|"]
     return "\n".join([*lines, *map(_rule, RULES), ""])
+
+
+def _costly() -> list[type[Collection]]:
+    return sorted((each for each in COLLECTIONS if each.further_looks), key=lambda each: each.kind)
 
 
 def _kind(service: str, collection: type[Collection]) -> str:

@@ -57,6 +57,8 @@ class Collection:
         names: Field by which users name things.
         filtered_by_name: Whether the list can be filtered by it, or ignores such a filter.
         detail: Path of the list with all fields, below `path`.
+        further_looks: In words, the requests that a look at many things at rest costs beyond one list of all; "" for
+            no more than a fixed number.
     """
 
     kind: ClassVar[str]
@@ -71,6 +73,7 @@ class Collection:
     names: ClassVar[str] = "name"
     filtered_by_name: ClassVar[bool] = True
     detail: ClassVar[str] = ""
+    further_looks: ClassVar[str] = ""
 
     def __init__(self, cloud: CloudOfCollections) -> None:
         self.cloud = cloud

@@ -150,6 +150,7 @@ class ServerGroups(ComputeCollection):
 class Flavors(ComputeCollection):
     kind = "flavor"
     path, key, keys, detail = "/flavors", "flavor", "flavors", "/detail"
+    further_looks = "one for each that not all projects may use"
     token = InText("description", TEXT_MAX)
     renamed = {
         "ephemeral": "OS-FLV-EXT-DATA:ephemeral",

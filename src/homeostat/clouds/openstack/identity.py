@@ -152,6 +152,7 @@ class Groups(Holders):
 class Users(Holders):
     kind = "user"
     path, key, keys = "/users", "user", "users"
+    further_looks = "one for each user"
     apart = ("groups", "roles")
 
     def _set(self, thing: Wire, spec: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -59,6 +59,7 @@ class Images(Collection):
     kind = "image"
     service = "image"
     path, keys = "/images", "images"
+    further_looks = "one for each that is shared with projects"
     token = InProperty()
 
     # -- looking -----------------------------------------------------------------------------------------------------

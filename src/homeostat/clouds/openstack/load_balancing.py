@@ -12,6 +12,7 @@ from typing import Any, ClassVar, cast
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.quiet_parents import QuietParents
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InTags
 from homeostat.clouds.openstack.turns import Turns
@@ -233,17 +234,23 @@ class L7Policies(BalancingCollection):
 class NestedCollection(BalancingCollection):
     """The things of all parents of a kind, each below its parent. Their handle is `<parent>/<id>`.
 
-    Each parent lists the ids of its things; the things themselves are listed for one parent at a time.
+    Each parent lists the ids of its things; the things themselves are listed for one parent at a time. Any change of
+    them changes `updated_at` of the parent, so those of a quiet parent are remembered.
 
     Attributes:
         parent: Field that names the parent.
     """
 
     parent: ClassVar[str]
+    further_looks = "one for each that these belong to, where it has changed, and in any case every ten minutes"
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.renamed = {**cls.renamed, cls.parent: ""}
+
+    def __init__(self, cloud: Any) -> None:
+        super().__init__(cloud)
+        self._quiet = QuietParents(self.of)
 
     @property
     def parents(self) -> Collection:
@@ -289,25 +296,22 @@ class NestedCollection(BalancingCollection):
         return {**super().get(f"{parent}/{id}"), "parent": parent}
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return handle -> thing, for those that exist: one request for each parent."""
-        by_parent: dict[str, list[str]] = defaultdict(list)
-        for handle in dict.fromkeys(handles):
-            by_parent[handle.rpartition("/")[0]].append(handle)
-        looks = self.cloud.side_by_side(self._look, list(by_parent.items())) if by_parent else ()
-        return {handle: thing for look in looks for handle, thing in look.items()}
+        """Return handle -> thing, for those that exist.
 
-    def _look(self, group: tuple[str, Sequence[str]]) -> dict[str, Wire]:
-        parent, handles = group
-        if parent and len(handles) > 1:
-            found = {self.handle_of(each): each for each in self.of(parent)}
-            return {handle: found[handle] for handle in handles if handle in found}
-        seen = {}
+        One is asked for by itself. Several cost the list of parents, and one request for each parent that was changed.
+        """
+        by_parent: dict[str, set[str]] = defaultdict(set)
         for handle in handles:
-            try:
-                seen[handle] = self.get(handle)
-            except Missing:
-                continue
-        return seen
+            by_parent[handle.rpartition("/")[0]].add(handle)
+        alone = by_parent.pop("", set()) if len(set(handles)) > 1 else set(handles)
+        if alone == set(handles):
+            return self._each(alone)
+        entries = {str(each["id"]): each for each in self.parents.list() if each["id"] in by_parent}
+        looks = self.cloud.side_by_side(lambda entry: self._quiet.of(str(entry["id"]), entry), list(entries.values()))
+        listed = {self.handle_of(each): each for look in looks for each in look}
+        found = {handle: listed[handle] for handle in handles if handle in listed}
+        # Only an answer about the thing shows that it is absent.
+        return found | self._each(set(handles) - found.keys())
 
     def handle_of(self, thing: Wire) -> str:
         return f"{thing['parent']}/{thing['id']}"

@@ -97,6 +97,7 @@ class Subscriptions(Collection):
     kind = "subscription"
     service = "message"
     path, keys = "/queues", "subscriptions"
+    further_looks = "one for each queue that has some, instead of the one list"
     token = InMetadata("options")
 
     def list(self, **filters: Any) -> Iterator[Wire]:

@@ -33,6 +33,7 @@ class Containers(Collection):
     kind = "container"
     service = "object-store"
     path = ""
+    further_looks = "one for each that has changed"
     token = InMetadata("metadata of the container")
 
     def __init__(self, cloud: Any) -> None:

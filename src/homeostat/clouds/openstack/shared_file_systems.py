@@ -41,6 +41,7 @@ class Shares(FileSystemCollection):
 
     kind = "share"
     path, key, keys, detail = "/shares", "share", "shares", "/detail"
+    further_looks = "two for each that has changed"
     token = InShareMetadata()
     statuses: ClassVar[Mapping[str, str]] = {
         "deferred_deleting": "deleting",

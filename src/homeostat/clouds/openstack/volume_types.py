@@ -17,6 +17,7 @@ class VolumeTypes(Collection):
     kind = "volume_type"
     service = "block-storage"
     path, key, keys = "/types", "volume_type", "volume_types"
+    further_looks = "one for each that not all projects may use"
     token = InText("description")
     renamed = {"metadata": "extra_specs"}
 
@@ -74,6 +75,7 @@ class VolumeTypeEncryptions(Collection):
     kind = "volume_type_encryption"
     service = "block-storage"
     path, key = "/types", "encryption"
+    further_looks = "one for each instead of a list, which there is none of"
     token = Joined()
 
     def path_of(self, handle: str) -> str:
