@@ -1,15 +1,17 @@
 """Key management with a real Barbican."""
 
 import base64
+import contextlib
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.service import Service
 from homeostat.clouds.port import Creation
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Terminal, Uncertain
 from homeostat.model.observed import Observation
 from tests.openstack import lives
 from tests.openstack.lives import Life, accepted, check_life, check_lost, check_never, make, ready, remove
@@ -103,6 +105,62 @@ def test_an_order_of_a_pair_of_keys_shows_them(cloud: OpenStackCloud) -> None:
     assert seen["private_key"].startswith("-----BEGIN PRIVATE KEY-----")
     assert seen["container_ref"]
     remove(cloud, "secret_order", handle)
+
+
+ORDER = {"name": "k", "type": "key", "algorithm": "aes", "bit_length": 256, "mode": "cbc"}
+PAIR = {"name": "pair", "type": "asymmetric", "algorithm": "rsa", "bit_length": 2048}
+
+
+def ordered(cloud: OpenStackCloud, properties: dict[str, Any]) -> tuple[str, list[str]]:
+    """The handle of an order that is carried out, and what it has made: first its container, if there is one."""
+    handle = make(cloud, "OS::Barbican::Order", properties)
+    seen = ready(cloud, "secret_order", handle).properties
+    if not seen.get("container_ref"):
+        return handle, [seen["secret_ref"]]
+    (container,) = cloud.observe("secret_container", [seen["container_ref"]])
+    return handle, [container.handle, *container.properties["secret_refs"].values()]
+
+
+def are_there(cloud: OpenStackCloud, refs: list[str]) -> list[bool]:
+    return [
+        cloud.observe("secret_container" if "/containers/" in each else "secret", [each])[0].present for each in refs
+    ]
+
+
+@pytest.mark.parametrize("properties", [ORDER, PAIR], ids=lambda each: str(each["type"]))
+def test_what_an_order_has_made_goes_with_it(cloud: OpenStackCloud, properties: dict[str, Any]) -> None:
+    handle, made = ordered(cloud, properties)
+    assert all(are_there(cloud, made))
+    remove(cloud, "secret_order", handle)
+    assert not any(are_there(cloud, made))
+
+
+@pytest.mark.parametrize("properties", [ORDER, PAIR], ids=lambda each: str(each["type"]))
+def test_an_order_whose_deletion_was_begun_by_another_worker_goes(
+    cloud: OpenStackCloud, project: Project, properties: dict[str, Any]
+) -> None:
+    handle, made = ordered(cloud, properties)
+    with project.cloud.fault("http", service="barbican-api", method="DELETE", path="/orders/", status=503):
+        assert isinstance(cloud.delete("secret_order", [handle])[0], Uncertain)
+        assert not any(are_there(cloud, made))
+    assert cloud.observe("secret_order", [handle])[0].present
+    remove(cloud, "secret_order", handle)
+
+
+def test_a_secret_of_an_order_that_is_used_elsewhere_stays(cloud: OpenStackCloud, project: Project) -> None:
+    (kept, (secret,)), (other, (used,)) = ordered(cloud, ORDER), ordered(cloud, ORDER)
+    container = make(cloud, "OS::Barbican::GenericContainer", {"name": "u", "secrets": [{"name": "a", "ref": secret}]})
+    consumer = {"service": "image", "resource_type": "images", "resource_id": str(uuid.uuid4())}
+    with contextlib.closing(project.connection()) as user:
+        path = f"/secrets/{used.rpartition('/')[2]}/consumers"
+        assert user.key_manager.post(path, json=consumer, microversion="1.1").status_code == 200
+        for order in (kept, other):
+            remove(cloud, "secret_order", order)
+        assert are_there(cloud, [secret, used]) == [True, True]
+        user.key_manager.delete(path, json=consumer, microversion="1.1")
+    remove(cloud, "secret_container", container)
+    for each in (secret, used):
+        remove(cloud, "secret", each)
 
 
 def test_a_bad_secret_does_not_spoil_the_others(cloud: OpenStackCloud) -> None:

@@ -27,7 +27,7 @@ SECRET = Kind(
 )
 SECRET_ORDER = Kind(
     name="secret_order",
-    description="An order to make a key or a certificate.",
+    description="An order to make a key or a certificate; what it has made, and nothing else uses, is deleted with it.",
     fixed={
         "name": TEXT,
         "bit_length": INTEGER,

@@ -19,6 +19,8 @@ from homeostat.model.errors import HomeostatError, ambiguous
 BINARY = "application/octet-stream"
 TEXT = "text/plain"
 PAYLOADS_MAX = 10_000
+CONSUMERS = "1.1"
+"""The microversion in which a secret tells who uses it; an older service tells of no one."""
 
 
 class KeyCollection(Collection):
@@ -136,6 +138,42 @@ class Orders(KeyCollection):
     def object_of(self, thing: Wire) -> Wire:
         """Return a thing with the fields of its kind."""
         return {**super().object_of(thing), **self._made_by(thing.get("container_ref"))}
+
+    def delete(self, handle: str) -> Wire | None:
+        """Delete an order, and before it what it has made, unless something else uses that.
+
+        As long as the order is there, what it has made is known: whoever dies in between has it deleted by the next.
+        """
+        order = self.get(handle)
+        container = self._container(order.get("container_ref"))
+        if not container.get("consumers"):
+            made = {str(each["secret_ref"]) for each in container.get("secret_refs") or ()}
+            made |= {str(order["secret_ref"])} if order.get("secret_ref") else set()
+            for ref in sorted(made - self._used_outside(order.get("container_ref"))):
+                self._delete_made(f"/secrets/{_id(ref)}", handle)
+            if container:
+                self._delete_made(f"/containers/{_id(order['container_ref'])}", handle)
+        return super().delete(handle)
+
+    def _container(self, ref: str | None) -> Wire:
+        """Return the container that an order has filled; {} if there is none."""
+        try:
+            return self.api.get(f"/containers/{_id(ref)}") if ref else {}
+        except Missing:
+            return {}
+
+    def _used_outside(self, own: str | None) -> set[str]:
+        """Return the secrets that other containers of the project have."""
+        others = (each for each in self.cloud.collections["secret_container"].list() if each["container_ref"] != own)
+        return {secret["secret_ref"] for each in others for secret in each.get("secret_refs") or ()}
+
+    def _delete_made(self, path: str, handle: str) -> None:
+        """Delete a secret or a container that an order has made, unless other services have said that they use it."""
+        try:
+            if not self.api.request("GET", path, microversion=CONSUMERS).get("consumers"):
+                self.api.request("DELETE", path, of=handle)
+        except Missing:
+            return
 
     def _made_by(self, container: str | None) -> Mapping[str, str]:
         """Return name -> key or certificate, of the container that an order has filled."""
