@@ -20,6 +20,7 @@ class Case:
 
     parameters — values of parameters; `{project}` is the project's name. changed — those that change in place. signals
     — resource that waits -> the one that is signalled, and with what. services — the optional ones that it needs.
+    as_admin — its stack is the administrator's, in the project: it makes what users may not.
     """
 
     path: str
@@ -28,6 +29,7 @@ class Case:
     signals: Signals = field(default_factory=dict)
     services: tuple[str, ...] = ()
     slow: bool = True
+    as_admin: bool = False
 
     @property
     def file(self) -> Path:
@@ -41,6 +43,7 @@ class Case:
 KEY = {"key_name": "stack_key"}
 SMALL = {"image": "mini", "flavor": "m1.tiny"}
 SERVER = {**KEY, **SMALL}
+OLD_SMALL = {"image_id": "mini", "instance_type": "m1.tiny"}
 NEW_NET = {
     "private_net_name": "made",
     "private_net_cidr": "10.30.0.0/24",
@@ -70,8 +73,15 @@ CASES = (
     Case("heat-templates/condition.yaml", slow=False),
     Case(
         "heat-templates/server_with_volumes.yaml",
-        {**KEY, "image_id": "mini", "instance_type": "m1.tiny"},
+        {**KEY, **OLD_SMALL},
         {"num_volumes": 3},
+    ),
+    Case(
+        "heat-templates/server_with_encrpyted_volume.yaml",
+        # The tests' Barbican makes no longer keys.
+        {**KEY, **OLD_SMALL, "volume_type_name": "{project}-type", "encryption_key_size": 256},
+        services=("barbican",),
+        as_admin=True,
     ),
     Case("heat-templates/resource_group_index_lookup.yaml", slow=False),
     Case("heat-templates/container_generic.yaml", services=("barbican",)),
@@ -80,7 +90,7 @@ CASES = (
         {**SMALL, "subnet": "private", "private_network": "private", "server1_name": "one", "server2_name": "two"},
         services=("octavia",),
     ),
-    Case("heat-templates/WordPress_2_Instances.yaml", {**KEY, "image_id": "mini", "instance_type": "m1.tiny"}),
+    Case("heat-templates/WordPress_2_Instances.yaml", {**KEY, **OLD_SMALL}),
     Case("heat-templates/example-cloud-init.yaml", SERVER),
     Case("rally-openstack/autoscaling-policy.yaml.template", slow=False),
     Case("rally-openstack/server-with-ports.yaml.template", SMALL),
@@ -90,6 +100,7 @@ CASES = (
 
 NEW_VALUES: Mapping[str, Document] = {
     "OS::Cinder::Volume": {"size": 2, "name": "new", "description": "new", "metadata": {"new": "yes"}},
+    "OS::Cinder::VolumeType": {"description": "new"},
     "OS::Heat::AutoScalingGroup": {"max_size": 6, "cooldown": 1},
     "OS::Heat::ScalingPolicy": {"scaling_adjustment": 2, "adjustment_type": "exact_capacity", "cooldown": 30},
     "OS::Heat::TestResource": {"value": "new"},
@@ -144,6 +155,9 @@ NEW_VALUES: Mapping[str, Document] = {
 """Type -> new values of the properties that can change in place."""
 
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
+    "OS::Cinder::EncryptedVolumeType": dict.fromkeys(
+        ("provider", "control_location", "cipher", "key_size"), "never of a type that volumes have"
+    ),
     "OS::Cinder::Volume": {
         "backup_id": "what it holds",
         "volume_type": "there is one",
@@ -152,6 +166,12 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "OS::Cinder::VolumeAttachment": dict.fromkeys(
         ("instance_uuid", "volume_id", "mountpoint"), "it is what it joins: another one is another attachment"
     ),
+    "OS::Cinder::VolumeType": {
+        "name": "no two have the same",
+        "is_public": "who sees it",
+        "projects": "who sees it",
+        "metadata": "never of a type that volumes have",
+    },
     "OS::Heat::AutoScalingGroup": {
         "resource": "changes with the values of its type",
         "min_size": "how many there are",

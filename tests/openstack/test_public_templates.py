@@ -16,7 +16,7 @@ from heatclient.common.template_utils import get_template_contents
 from homeostat.resources.registry import type_of
 from tests.openstack.beside import Stack, World, serving
 from tests.openstack.inventory import inventory
-from tests.openstack.projects import Project
+from tests.openstack.projects import Project, auth_of_admin
 from tests.openstack.public_templates import CASES, LEFT_OUT, NEW_VALUES, TEMPLATES, Case, loaded, renewed
 
 Document = dict[str, Any]
@@ -46,6 +46,18 @@ def world(prepared: Project, tmp_path_factory: pytest.TempPathFactory, homeostat
     folder = tmp_path_factory.mktemp("user")
     with serving(prepared, prepared.auth, folder, homeostat_program) as found:
         yield found
+
+
+@pytest.fixture
+def world_of_admin(prepared: Project, tmp_path: Path, homeostat_program: Path) -> Iterator[World]:
+    """As the administrator, who needs a key pair of the name, too: each user has their own."""
+    with contextlib.closing(prepared.admin()) as admin:
+        admin.compute.create_keypair(name="stack_key", public_key=public_key())
+        try:
+            with serving(prepared, auth_of_admin(prepared), tmp_path, homeostat_program) as found:
+                yield found
+        finally:
+            admin.compute.delete_keypair("stack_key")
 
 
 @dataclass(frozen=True)
@@ -127,7 +139,8 @@ def _marks(case: Case) -> list[pytest.MarkDecorator]:
 
 
 @pytest.mark.parametrize("case", [pytest.param(each, id=each.name, marks=_marks(each)) for each in CASES])
-def test_a_template_lives(case: Case, world: World) -> None:
+def test_a_template_lives(case: Case, request: pytest.FixtureRequest) -> None:
+    world: World = request.getfixturevalue("world_of_admin" if case.as_admin else "world")
     before = inventory(world.project)
     life = life_of(case, world)
     life.create()

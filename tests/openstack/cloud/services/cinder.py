@@ -27,6 +27,13 @@ class Cinder(Service):
             "report_interval": 3,
             "service_down_time": 12,
         }
+        if "barbican" in self.site.settings.services:
+            # It keeps the keys of encrypted volumes there, as the user who makes one.
+            found["key_manager"] = {"backend": "barbican"}
+            found["barbican"] = {
+                "auth_endpoint": self.site.url("keystone", "/v3"),
+                "barbican_endpoint": self.site.url("barbican-api"),
+            }
         return found | {
             "mini": {"volume_driver": "minios.volume.MiniVolumeDriver", "volume_backend_name": "mini"},
             "nova": self.shared.account("nova"),
