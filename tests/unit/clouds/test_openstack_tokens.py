@@ -22,6 +22,9 @@ TEXT = InText(limit=30)
         (InText(), {"name": "n", "description": "mine"}),
         (InText("name"), {"name": "n"}),
         (InText(), {"name": "n", "description": "mine [homeostat:none] after all"}),
+        # The folded text of a template ends in a new line.
+        (InText(), {"name": "n", "description": "mine\n"}),
+        (InText(), {"name": "n", "description": "  mine  "}),
     ],
 )
 def test_a_token_is_found_and_hidden(place: TokenPlace, body: dict[str, Any]) -> None:

@@ -105,9 +105,9 @@ class InField:
 
 
 class InText:
-    """The token is the end of a text, after what the user wrote there."""
+    """The token is the end of a text, after what the user wrote there, to the last space of it."""
 
-    _END = re.compile(r"\s*\[homeostat:([^\]\s]*)\]$")
+    _END = re.compile(r" ?\[homeostat:([^\]\s]*)\]$")
 
     def __init__(self, field: str = "description", limit: int = 255) -> None:
         """Choose the field, and the most characters that the service stores there."""
@@ -126,7 +126,7 @@ class InText:
         room = self._limit - len(mark)
         if len(text) > room:
             raise Terminal(f"{self.field}: it has {len(text)} characters, and may have {room} on this cloud")
-        return {**body, self.field: (text + mark).strip()}
+        return {**body, self.field: text + mark if text else mark.lstrip()}
 
     def read(self, thing: Wire) -> str:
         found = self._END.search(thing.get(self.field) or "")
