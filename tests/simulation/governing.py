@@ -169,7 +169,7 @@ class HealingLaws:
         for row in begun:
             if not self._rules(stack, row, now):
                 continue
-            old = now.rows.get(row.replaces or "") if row.action in (Action.INIT, Action.CREATE) else None
+            old = _replaced_by(row, before, now)
             if old is not None and requires_consent(stack, row.name):  # what is mended in place is not destroyed
                 consent = row.key in agreed or self._is_rolled_out(stack, old, now)
                 self._demand(consent, f"{row.name} of {stack.name} is made anew without consent: {row}")
@@ -208,6 +208,15 @@ class HealingLaws:
             return False
         epoch = self._ruled.get(stack.id, {}).get(row.shard, -1)
         return now.shards[f"{stack.id}/{row.shard}"].epoch > epoch
+
+
+def _replaced_by(row: "Row", before: "Mapping[str, Row]", now: "Committed") -> "Row | None":
+    """What it is made in the place of: what it replaces, or itself, where nothing was made for it and it was marked
+    then. None for what is not made now."""
+    if row.action not in (Action.INIT, Action.CREATE):
+        return None
+    itself = before.get(row.key)
+    return itself if itself is not None and itself.marked else now.rows.get(row.replaces or "")
 
 
 def _is_made(stack: "Stack") -> bool:

@@ -47,5 +47,6 @@ REGRESSIONS = {
     30241698: "a pass whose slice was used up by its second look at what was missing gave up what it knew, for ever",
     30252562: "the law of snapshots judged a request that was on its way by a policy that came after it",
     30252399: "what could not be deleted, and was not found later, was forgotten, came back, and leaked",
+    31000891: "the law of consent looked for the mark on what was replaced, not on what was never made and used again",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

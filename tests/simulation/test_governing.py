@@ -46,3 +46,37 @@ def test_an_update_that_fails_elsewhere_meanwhile_still_is_consent() -> None:
 def test_an_update_that_has_failed_before_is_no_consent(marked_before: bool, claimed_after: bool) -> None:
     (wrong,) = wrong_when(marked_before=marked_before, claimed_after=claimed_after)
     assert "without consent" in wrong
+
+
+def wrong_again(status: Status, carrier: str, replaces: str | None = "1") -> list[str]:
+    """What the law says where row 2, whose creation has failed, is used once more, while the update of its stack has
+    this status. carrier — key of the row that carries the mark; replaces — key of the one that row 2 replaces."""
+    wrong: list[str] = []
+    laws = HealingLaws(lambda holds, text: None if holds else wrong.append(text), lambda stack, shard: {})
+    old, failed = (
+        row(key, Action.CHECK, Status.FAILED, MARKED if key == carrier else None, replaced)
+        for key, replaced in (("1", None), ("2", replaces))
+    )
+    again = row("2", Action.CREATE, Status.IN_PROGRESS, HEALING, replaces)
+    rows = {"1": old, "2": again}
+    laws.judge([(failed, again)], Committed(rows, {"s": stack(status)}, {"s/0": Shard("s", 0, 1, 2, 0, "")}))
+    return wrong
+
+
+@pytest.mark.parametrize("carrier", ["1", "2"])
+def test_an_update_makes_what_was_marked_before_it_was_ever_there(carrier: str) -> None:
+    assert wrong_again(Status.IN_PROGRESS, carrier) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "carrier", "replaces"),
+    [
+        (Status.COMPLETE, "2", "1"),
+        (Status.COMPLETE, "2", None),
+        (Status.FAILED, "1", "1"),
+        (Status.IN_PROGRESS, "", "1"),
+    ],
+)
+def test_without_an_update_or_a_mark_it_needs_consent(status: Status, carrier: str, replaces: str | None) -> None:
+    (wrong,) = wrong_again(status, carrier, replaces)
+    assert "without consent" in wrong
