@@ -1,13 +1,34 @@
 """The page of what there is on an OpenStack: kinds, places of tokens, microversions, and what answers mean."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from docs.type_pages import row
 
 from homeostat.clouds.openstack.answers import RULES, Rule
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
+from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.resources.registry import types
+
+NO_PLUGIN = "Neutron has it with a plug-in that the tests' Neutron does not have yet"
+NOT_OFFERED: Mapping[tuple[str, ...], str] = {
+    ("vpn_service", "ike_policy", "ipsec_policy", "ipsec_site_connection"): NO_PLUGIN,
+    ("firewall", "firewall_policy", "firewall_rule"): "Neutron has no firewalls of this kind any more",
+    ("flow_classifier", "port_pair", "port_pair_group", "port_chain"): NO_PLUGIN,
+    ("tap_service", "tap_flow"): NO_PLUGIN,
+    ("l2_gateway", "l2_gateway_connection"): NO_PLUGIN,
+    ("network_gateway",): "no Neutron has it without a proprietary plug-in",
+    ("remote_stack",): "it is a stack in another region, which any cloud has beside its own things",
+    ("cluster_template", "container_cluster"): "not tried yet with a real Magnum",
+    ("app_container",): "not tried yet with a real Zun",
+    ("database_instance", "database_cluster"): "not tried yet with a real Trove",
+    ("signed_queue_url",): "Zaqar keeps none of the URLs that it signs: nothing can be looked at",
+    ("workflow_trigger",): "not tried yet with Zaqar and Mistral together",
+    ("reservable_host", "lease"): "not tried yet with a real Blazar",
+    ("baremetal_port",): "not tried yet with a real Ironic",
+}
+"""Kinds that this cloud does not have -> why."""
 
 HEAD = """\
 # On an OpenStack
@@ -27,6 +48,11 @@ LOOKS_HEAD = """\
 
 While nothing happens, a look at all things of a kind in a project is one list, or a few, however many there are. Of
 these kinds it takes further requests:
+""".splitlines()
+NOT_OFFERED_HEAD = """\
+## Not offered
+
+A template with one of these types is refused, unless an environment maps the type to another one.
 """.splitlines()
 VERSIONS_HEAD = """\
 ## Microversions
@@ -54,6 +80,7 @@ def page() -> str:
     lines += ["| service | kind | resource types | place of the token |", "|---|---|---|---|"]
     for service, collections in sorted(by_service.items()):
         lines += [_kind(service, each) for each in sorted(collections, key=lambda each: each.kind)]
+    lines += ["", *NOT_OFFERED_HEAD, "", "| kind | resource types | why |", "|---|---|---|", *map(_lacking, lacking())]
     lines += ["", *LOOKS_HEAD, "", "| kind | further requests |", "|---|---|"]
     lines += [row(f"[{each.kind}](kinds.md#{each.kind})", each.further_looks) for each in _costly()]
     lines += ["", *VERSIONS_HEAD, "", "| service | lowest | highest |", "|---|---|---|"]
@@ -66,9 +93,31 @@ def _costly() -> list[type[Collection]]:
     return sorted((each for each in COLLECTIONS if each.further_looks), key=lambda each: each.kind)
 
 
+def lacking() -> list[str]:
+    """Return the kinds that this cloud does not have, and that templates can name.
+
+    Raises:
+        ValueError: `NOT_OFFERED` does not say why of each, or has others.
+    """
+    offered = {each.kind for each in COLLECTIONS}
+    explained = {kind for kinds in NOT_OFFERED for kind in kinds}
+    if explained != CLOUD_KINDS.keys() - offered:
+        raise ValueError(f"NOT_OFFERED is wrong about {', '.join(sorted(explained ^ (CLOUD_KINDS.keys() - offered)))}")
+    return [kind for kinds in NOT_OFFERED for kind in kinds]
+
+
+def _lacking(kind: str) -> str:
+    why = next(why for kinds, why in NOT_OFFERED.items() if kind in kinds)
+    return row(f"[{kind}](kinds.md#{kind})", _types_of(kind), why)
+
+
+def _types_of(kind: str) -> str:
+    return ", ".join(sorted(name for name, each in types().items() if each.kind == kind and not each.support.hidden))
+
+
 def _kind(service: str, collection: type[Collection]) -> str:
-    named = sorted(name for name, each in types().items() if each.kind == collection.kind and not each.support.hidden)
-    return row(service, f"[{collection.kind}](kinds.md#{collection.kind})", ", ".join(named), collection.token.words)
+    kind = collection.kind
+    return row(service, f"[{kind}](kinds.md#{kind})", _types_of(kind), collection.token.words)
 
 
 def _rule(rule: Rule) -> str:

@@ -12,6 +12,7 @@ from tests.component.running import Service
 from tests.unit.resources.resource_cases import MINIMAL
 
 CONTAINER, METRIC, EXTERNAL = "OS::Swift::Container", "OS::Aodh::GnocchiResourcesAlarm", "OS::Mistral::ExternalResource"
+TRIGGER = "OS::Mistral::CronTrigger"
 
 
 def resource(name: str, **properties: Any) -> dict[str, Any]:
@@ -72,3 +73,21 @@ def test_an_external_resource_may_be_updated_always(always: bool, updates: int) 
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert isinstance(service.cloud, Counting)
     assert service.cloud.updates == updates
+
+
+@pytest.mark.parametrize(("count", "made"), [(3, 1), (None, 2)])
+def test_a_trigger_that_ends_by_itself_is_not_made_anew(count: int | None, made: int) -> None:
+    """The cloud removes one that has run as often as it was to: another one would run as often once more."""
+    service = Service()
+    stack_id = service.create({"it": resource(TRIGGER, pattern="0 4 * * *", count=count)})
+    service.rest()
+    (handle,) = service.cloud.things("cron_trigger")
+    service.cloud.vanish(handle)
+    service.live(200)
+    assert service.states(stack_id)["it"].endswith("_COMPLETE")
+    created = [each for each in service.events(stack_id, "it") if (each.action, each.status) == ("CREATE", "COMPLETE")]
+    assert len(created) == made
+    assert len(service.cloud.things("cron_trigger")) == made - 1
+    service.delete(stack_id)
+    service.rest()
+    assert service.cloud.things() == {}

@@ -53,6 +53,7 @@ EXAMPLES = (
     Example(
         "busy share", "shared-file-system", "DELETE", 403, "Invalid share: Share status must be one of (", TRANSIENT
     ),
+    Example("used workflow", "workflow", "DELETE", 400, "Can't delete workflow that has cron triggers", TRANSIENT),
     Example("full container", "object-store", "DELETE", 409, "There was a conflict when trying to complete", TERMINAL),
     Example("locked server", "compute", "POST", 409, "Instance 6c0 is locked", TERMINAL),
     Example("unready image", "compute", "POST", 400, "Image 52a is not active.", TRANSIENT),

@@ -30,6 +30,7 @@ OPTIONAL = {
     "load-balancer": "octavia",
     "object-store": "swift",
     "shared-file-system": "manila",
+    "workflow": "mistral",
 }
 """Service of the table -> the one of the tests' OpenStack that not each has."""
 HEAVY = ("designate", "manila")
@@ -70,7 +71,7 @@ class Scene:
         network.delete_network(made)
 
     @contextlib.contextmanager
-    def thing(self, type: str, kind: str, **properties: Any) -> Iterator[str]:
+    def thing(self, type: str, kind: str, /, **properties: Any) -> Iterator[str]:
         """Handle of a thing of the user's, which is ready."""
         made = make(self.user, type, properties)
         yield made
@@ -274,6 +275,15 @@ def busy_share(scene: Scene) -> Became:
         return found
 
 
+def used_workflow(scene: Scene) -> Became:
+    tasks = [{"name": "rest", "action": "std.noop"}]
+    with (
+        scene.thing("OS::Mistral::Workflow", "workflow", type="direct", tasks=tasks) as flow,
+        scene.thing("OS::Mistral::CronTrigger", "cron_trigger", pattern="0 4 * * *", workflow={"name": flow}),
+    ):
+        return delete(scene.user, "workflow", flow)
+
+
 def full_container(scene: Scene) -> Became:
     with scene.thing("OS::Swift::Container", "container", name=name()) as container:
         scene.sdk.object_store.upload_object(container, "thing", data=b"x")
@@ -387,6 +397,7 @@ CASES = (
     Case("no id", lambda scene: look(scene.user, "dns_zone", "never"), Presence.ABSENT),
     Case("used share type", used_share_type, Transient),
     Case("busy share", busy_share, Transient),
+    Case("used workflow", used_workflow, Transient),
     Case("full container", full_container, Terminal, "Deleting non-empty container"),
     Case("locked server", locked_server, Terminal),
     Case("unready image", unready_image, Transient),

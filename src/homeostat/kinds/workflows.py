@@ -8,9 +8,9 @@ WORKFLOW = Kind(
     description="A workflow: tasks and their order.",
     fixed={
         "name": TEXT,
-        "type": TEXT,
     },
     mutable={
+        "type": TEXT,
         "tasks": LIST,
         "use_request_body_as_input": BOOLEAN,
         "tags": LIST,
@@ -27,7 +27,7 @@ WORKFLOW = Kind(
 )
 CRON_TRIGGER = Kind(
     name="cron_trigger",
-    description="A trigger that runs a workflow at set times.",
+    description="A trigger that runs a workflow at set times; one that has run `count` times may be gone.",
     fixed={
         "name": TEXT,
         "pattern": TEXT,

@@ -193,6 +193,14 @@ RULES: tuple[Rule, ...] = (
         methods="POST PUT DELETE",
         words=r"status must be|dependent|still in use|assigned to share net|be applied while|Share access \S+ exists",
     ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "the workflow still has triggers, which may be going",
+        service="workflow",
+        methods="DELETE",
+        words="has (cron|event) triggers",
+    ),
     _rule([409], Meaning.TERMINAL, "the container is not empty", service="object-store", methods="DELETE"),
     _rule(
         [409],

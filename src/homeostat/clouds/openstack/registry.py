@@ -25,6 +25,7 @@ from homeostat.clouds.openstack import (
     shared_file_systems,
     volume_attachments,
     volume_types,
+    workflows,
 )
 from homeostat.clouds.openstack.collection import Collection
 
@@ -68,6 +69,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     *alarming.COLLECTIONS,
     *shared_file_systems.COLLECTIONS,
     *messaging.COLLECTIONS,
+    *workflows.COLLECTIONS,
 )
 VERSIONS: Mapping[str, tuple[str, str]] = {
     "compute": ("2.70", "2.96"),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from homeostat.model.observed import READY, Presence, Verdict
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing, passed_on, payload
 from homeostat.resources.constraints import CRON_EXPRESSION
@@ -50,6 +51,13 @@ TASK: Schema = {
 }
 
 
+def _task(task: Props) -> dict[str, Any]:
+    """Return a task as the cloud expects it, with its policies in the task itself."""
+    policies = {name.replace("-", "_"): value for name, value in (task.get("policies") or {}).items()}
+    whole: dict[str, Any] = payload({**policies, **{name: task[name] for name in task if task[name] is not None}})
+    return {name: value for name, value in whole.items() if name != "policies" and value not in ({}, [])}
+
+
 class Workflow(ResourceType):
     """A workflow; its id is its name."""
 
@@ -96,7 +104,7 @@ class Workflow(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
-        spec["tasks"] = [payload(task) for task in spec["tasks"]]
+        spec["tasks"] = [_task(task) for task in spec["tasks"]]
         if "task_defaults" in spec:
             spec["task_defaults"] = payload(spec["task_defaults"])
         return spec
@@ -136,6 +144,13 @@ class CronTrigger(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         if not (is_set(values, "pattern") or is_set(values, "first_time")):
             raise missing(path, "pattern", "first_time")
+
+    def judge(self, thing: Thing, now: float) -> Verdict:
+        """Judge a trigger: the cloud removes one that has run as often as it was to, which is no reason for another."""
+        ends = thing.properties.get("count") or not thing.properties.get("pattern")
+        if ends and thing.seen.presence is Presence.ABSENT and thing.action != "DELETE":
+            return READY
+        return super().judge(thing, now)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
