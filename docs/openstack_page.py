@@ -26,7 +26,6 @@ NOT_OFFERED: Mapping[tuple[str, ...], str] = {
     ("signed_queue_url",): "Zaqar keeps none of the URLs that it signs: nothing can be looked at",
     ("workflow_trigger",): "not tried yet with Zaqar and Mistral together",
     ("reservable_host", "lease"): "not tried yet with a real Blazar",
-    ("baremetal_port",): "not tried yet with a real Ironic",
 }
 """Kinds that this cloud does not have -> why."""
 

@@ -16,6 +16,7 @@ OFFSETS = {
     "aodh-api": 12,
     "manila-api": 13,
     "gnocchi-api": 14,
+    "ironic-api": 15,
     "swift-account": 30,
     "swift-container": 31,
     "swift-object": 32,

@@ -37,6 +37,7 @@ class OpenStackCloud:
         service: Callable[[str], Service],
         pool: ThreadPoolExecutor,
         watch: Callable[[Callable[[], bool]], Iterator[ChangeNotice]] = lambda stop: iter(()),
+        named_only: Sequence[type[Collection]] = (),
     ) -> None:
         """Take the parts.
 
@@ -45,9 +46,10 @@ class OpenStackCloud:
             service: Type of a service -> its client for the project.
             pool: Threads that send the requests of a batch side by side.
             watch: Yields change notices.
+            named_only: Kinds of things that are looked up by their names only.
         """
-        self.collections: Mapping[str, Collection] = {each.kind: each(self) for each in collections}
-        self.kinds = frozenset(self.collections)
+        self.collections: Mapping[str, Collection] = {each.kind: each(self) for each in (*collections, *named_only)}
+        self.kinds = frozenset(each.kind for each in collections)
         self.service = service
         self._pool = pool
         self._watch = watch

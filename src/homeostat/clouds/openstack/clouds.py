@@ -11,7 +11,7 @@ from homeostat.clouds.openstack.config import OpenStackConfig
 from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications
 from homeostat.clouds.openstack.outages import Outages
-from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
+from homeostat.clouds.openstack.registry import COLLECTIONS, NAMED_ONLY, VERSIONS
 from homeostat.clouds.openstack.service import Service
 
 
@@ -43,7 +43,7 @@ class OpenStack(OpenStackCloud):
         self._threads = ThreadPoolExecutor(config.connections, thread_name_prefix="openstack")
         self._lock = threading.Lock()
         self._projects: dict[str, OpenStackCloud] = {}
-        super().__init__(COLLECTIONS, self._services(""), self._threads, self._notifications.watch)
+        super().__init__(COLLECTIONS, self._services(""), self._threads, self._notifications.watch, NAMED_ONLY)
 
     def of(self, project: str) -> OpenStackCloud:
         """Return the cloud as one project sees it."""
@@ -53,7 +53,7 @@ class OpenStack(OpenStackCloud):
             return self._projects[project]
 
     def _cloud(self, project: str) -> OpenStackCloud:
-        return OpenStackCloud(COLLECTIONS, self._services(project), self._threads)
+        return OpenStackCloud(COLLECTIONS, self._services(project), self._threads, named_only=NAMED_ONLY)
 
     def _services(self, project: str) -> Callable[[str], Service]:
         """Return a function that returns the client of a service, by its type, for a project."""

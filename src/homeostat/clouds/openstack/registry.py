@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from homeostat.clouds.openstack import (
     alarming,
+    bare_metal,
     block_storage,
     compute,
     dns,
@@ -70,10 +71,14 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     *shared_file_systems.COLLECTIONS,
     *messaging.COLLECTIONS,
     *workflows.COLLECTIONS,
+    *bare_metal.COLLECTIONS,
 )
+NAMED_ONLY: tuple[type[Collection], ...] = bare_metal.NAMED_ONLY
+"""What templates can name, and is not made here."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
     "compute": ("2.70", "2.96"),
     "block-storage": ("3.50", "3.71"),
     "shared-file-system": ("2.45", "2.50"),
+    "baremetal": ("1.53", "1.115"),
 }
 """Service -> the lowest and the highest microversion that this adapter was tried with."""

@@ -6,6 +6,7 @@ from tests.openstack.cloud.services.cinder import Cinder
 from tests.openstack.cloud.services.designate import Designate
 from tests.openstack.cloud.services.glance import Glance
 from tests.openstack.cloud.services.gnocchi import Gnocchi
+from tests.openstack.cloud.services.ironic import Ironic
 from tests.openstack.cloud.services.keystone import Keystone
 from tests.openstack.cloud.services.manila import Manila
 from tests.openstack.cloud.services.mistral import Mistral
@@ -20,7 +21,7 @@ from tests.openstack.cloud.site import Site
 
 BASE: tuple[type[Service], ...] = (Keystone, Placement, Nova, Glance, Neutron, Cinder)
 OPTIONAL: dict[str, type[Service]] = {
-    each.name: each for each in (Octavia, Barbican, Swift, Designate, Mistral, Zaqar, Aodh, Manila, Gnocchi)
+    each.name: each for each in (Octavia, Barbican, Swift, Designate, Mistral, Zaqar, Aodh, Manila, Gnocchi, Ironic)
 }
 
 

@@ -61,6 +61,8 @@ def make_resources(cloud: Connection, settings: dict[str, Any]) -> None:
     _make_networks(cloud)
     if "manila" in settings["optional"]:
         _make_share_type(cloud)
+    if "ironic" in settings["optional"]:
+        _wait("Ironic's conductor up", lambda: _ironic_is_up(cloud))
     _wait("Nova's services up", lambda: _nova_is_up(cloud, settings["computes"]))
     _wait("compute hosts mapped", lambda: _are_mapped(cloud, settings["computes"]))
     _wait("Cinder's services up", lambda: _cinder_is_up(cloud))
@@ -103,6 +105,13 @@ def _make_share_type(cloud: Connection) -> None:
         return {each["binary"] for each in services if each["state"] == "up"} == {"manila-share", "manila-scheduler"}
 
     _wait("Manila's services up", is_up)
+
+
+def _ironic_is_up(cloud: Connection) -> bool:
+    """A conductor can make machines once it has stored which hardware it knows. Only the whole system may see that."""
+    login = {name: value for name, value in cloud.config.config["auth"].items() if not name.startswith("project")}
+    whole = openstack.connect(auth={**login, "system_scope": "all"}, region_name="RegionOne", load_yaml_config=False)
+    return "fake-hardware" in {each.name for each in whole.baremetal.drivers()}
 
 
 def _nova_is_up(cloud: Connection, computes: Sequence[str]) -> bool:

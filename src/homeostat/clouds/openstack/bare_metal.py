@@ -1,0 +1,73 @@
+"""Bare metal: ports of machines. The machines themselves, and groups of their ports, are only named."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.tokens import InMetadata
+from homeostat.kinds.registry import KINDS
+
+NAMED = {"node_uuid": "baremetal_node", "portgroup_uuid": "baremetal_port_group"}
+"""Field of a port -> the kind of what it names."""
+
+
+class BareMetalCollection(Collection):
+    """Things that are known by their UUID."""
+
+    service = "baremetal"
+    token = InMetadata("extra")
+    filtered_by_name = False
+
+    def handle_of(self, thing: Wire) -> str:
+        return str(thing["uuid"])
+
+
+class Nodes(BareMetalCollection):
+    kind = "baremetal_node"
+    path, keys = "/nodes", "nodes"
+
+
+class PortGroups(BareMetalCollection):
+    kind = "baremetal_port_group"
+    path, keys = "/portgroups", "portgroups"
+
+
+class Ports(BareMetalCollection):
+    """Ports. A hardware address is that of one port at most."""
+
+    kind = "baremetal_port"
+    path, keys, detail = "/ports", "ports", "/detail"
+    names = "address"
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        return {
+            name: self.reference(NAMED[name], value) if name in NAMED else value
+            for name, value in spec.items()
+            if name in KINDS[self.kind].fields
+        }
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        return super().create(token, {name: value for name, value in spec.items() if value is not None})
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        present = self.get(handle)
+        part = self.body_of({name: spec.get(name) for name in changed})
+        token = self.token.read(present)
+        if "extra" in part and token:
+            part = self.token.write(part, token)
+        changes = list(_changes(part))
+        return self.api.request("PATCH", self.path_of(handle), changes, of=handle) if changes else present
+
+
+def _changes(part: Mapping[str, Any]) -> Iterator[Wire]:
+    for name, value in part.items():
+        if value is None:
+            yield {"op": "remove", "path": f"/{name}"}
+        else:
+            yield {"op": "add", "path": f"/{name}", "value": value}
+
+
+COLLECTIONS: tuple[type[Collection], ...] = (Ports,)
+NAMED_ONLY: tuple[type[Collection], ...] = (Nodes, PortGroups)
+"""What templates name, and nobody makes here."""
