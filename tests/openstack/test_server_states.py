@@ -81,7 +81,7 @@ def scene(mine: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A state that somebody else brings about, and ends.
+    """A state that another user brings about, and ends.
 
     begin, end — do so. asked — what was asked of the server then. status — that Nova shows. said — what `explain` says.
     """
@@ -148,6 +148,20 @@ def test_another_size_is_confirmed_by_the_service(scene: Scene) -> None:
     assert scene.served.handles("resized")["server"] == id
     assert scene.status(id) == "ACTIVE"
     assert scene.actions(id) == ["create", "resize", "confirmResize"]
+    assert scene.user.compute.get_server(id).flavor.name == "m1.small"
+
+
+def test_a_size_that_another_user_chose_is_left_to_that_user(scene: Scene) -> None:
+    id = scene.made("grown")
+    small = scene.user.compute.find_flavor("m1.small", ignore_missing=False).id
+    scene.user.compute.resize_server(id, small)
+    eventually(lambda: "waits to be confirmed" in scene.reason("grown"), "the explanation")
+    scene.has_looked("grown")
+    assert scene.actions(id) == ["create", "resize"]
+    scene.user.compute.confirm_server_resize(id)
+    eventually(lambda: scene.status(id) == "ACTIVE" and not scene.reason("grown"), "the confirmation")
+    scene.has_looked("grown")
+    unharmed(scene, "grown", id, ["create", "resize", "confirmResize"])
     assert scene.user.compute.get_server(id).flavor.name == "m1.small"
 
 

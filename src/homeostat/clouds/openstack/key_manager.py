@@ -142,7 +142,7 @@ class Orders(KeyCollection):
     def delete(self, handle: str) -> Wire | None:
         """Delete an order, and before it what it has made, unless something else uses that.
 
-        As long as the order is there, what it has made is known: whoever dies in between has it deleted by the next.
+        As long as the order is there, what it has made is known: when a worker dies in between, the next one goes on.
         """
         order = self.get(handle)
         container = self._container(order.get("container_ref"))
