@@ -1,5 +1,6 @@
 """Stacks that are abandoned and adopted beside real servers."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,3 +84,49 @@ def test_the_operator_may_switch_it_off(home: Home) -> None:
         large = http.post("stacks", json={"stack_name": "large", "files": {"a": "x" * 500}})
     assert [answer.json()["error"]["type"] for answer in refused] == ["NotSupported"] * 3
     assert "exceeds maximum allowed size (500 bytes)" in large.json()["error"]["message"]
+
+
+def test_a_plan_shows_what_an_adoption_would_do(home: Home, tmp_path: Path) -> None:
+    template, saved = tmp_path / "web.yaml", tmp_path / "web.json"
+    template.write_text(WEB)
+    assert home.run("up", str(template), "web").code == 0
+    with calling(home) as http:
+        web = shown(http, "web")["id"]
+        document = http.get(f"stacks/web/{web}/export").json()
+        saved.write_text(json.dumps(document))
+        id = document["resources"]["web"]["resource_id"]
+        taken = home.run("plan", "--adopt-file", str(saved), "again")
+        assert taken.code == 1
+        assert taken.out.splitlines()[0] == "again would be refused:"
+        assert f"! web  Nova::Server  {id} is web of stack web already: abandon that first" in taken.out
+
+        http.delete(f"stacks/web/{web}/abandon")
+        until(lambda: shown(http, web)["stack_status"] == "DELETE_COMPLETE")
+        same = home.run("plan", "--adopt-file", str(saved), "--detailed-exit-code")
+        assert (same.code, same.err) == (0, "")
+        assert same.out == "web can be adopted, and nothing would differ: 4 taken over as they are\n"
+
+        document["template"]["resources"]["web"]["properties"]["metadata"] = {"role": "web"}
+        document["resources"]["members"]["resources"]["1"]["resource_id"] = "gone"
+        saved.write_text(json.dumps(document))
+        found = home.run("plan", "--adopt-file", str(saved), "other")
+        assert found.code == 1
+        assert found.out.splitlines() == [
+            "other would be adopted in part, and end as ADOPT_FAILED:",
+            "  members  Heat::ResourceGroup",
+            "└ ! 1  Nova::Server  gone is not in the cloud: the adoption would fail, and an update would make it",
+            "~ web  Nova::Server  it is brought back: metadata changed outside",
+            '    metadata: {} → {"role": "web"}',
+            "plan: 1 to update, 1 not adopted; 2 taken over as they are",
+        ]
+        shown_as = json.loads(home.run("plan", "--adopt-file", str(saved), "other", "--json").out)
+        assert [each["physical_resource_id"] for each in shown_as["adoption"]["missing"]] == ["gone"]
+        assert shown_as["summary"]["not_adopted"] == 1
+
+        document["resources"]["members"]["resources"].pop("1")
+        saved.write_text(json.dumps(document))
+        assert home.run("plan", "--adopt-file", str(saved)).code == 0
+        assert home.run("plan", "--adopt-file", str(saved), "--detailed-exit-code").code == 4
+        assert not http.get("stacks").json()["stacks"]
+    assert home.run("plan", "--adopt-file", str(saved), str(template), "name").code == 2
+    assert home.run("plan").code == 2

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from homeostat.cli.plan import counted, drawn, to_do
+from homeostat.cli.plan_tree import counted, drawn, to_do
 from tests.cli.conftest import Home
 from tests.cli.templates import QUICK
 

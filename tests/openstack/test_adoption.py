@@ -90,12 +90,16 @@ def test_a_stack_of_heat(world: World, user: Any, tmp_path: Path) -> None:
     ids, asked = source.ids, len(world.log.mutating)
     known = {**ids, "attachment": f"{ids['web']}/{ids['volume']}", "association": ids["address"]}
 
+    with world.log.quiet("a plan of the adoption"):
+        tags = _check_plan(stack, user, source, tmp_path / "plan.json")
+
     stack.adopt(source, tmp_path / "web.json")
     stack.update()
     stack.check()
     own = json.loads(source.data["own"]["internal_ports"])[0]["id"]
     marked = [url.partition("/v2.0/")[2].split("/tags/")[0] for _, url in world.log.mutating[asked:]]
     assert sorted(marked) == sorted([f"ports/{own}", f"security-groups/{ids['group']}"]), "only two tags are written"
+    assert tags == sorted([("port", own), ("security_group", ids["group"])]), "the plan has named them"
     assert stack.ids() == known
     assert inventory(world.project) == there
     with world.log.quiet("an update that changes nothing, and a check"):
@@ -106,6 +110,37 @@ def test_a_stack_of_heat(world: World, user: Any, tmp_path: Path) -> None:
     _check_healing(stack, user, ids)
     stack.delete()
     assert inventory(world.project) == before, "with the port that Heat had made for a server"
+
+
+def _check_plan(stack: Adopted, user: Any, source: Abandoned, path: Path) -> list[tuple[str, str]]:
+    """Check that a plan tells what differs, and nothing where nothing does; return the tags that it tells of."""
+    path.write_text(json.dumps(source.document()))
+    ids, plan = source.ids, ("plan", "--adopt-file", str(path), "--detailed-exit-code")
+    user.block_storage.set_volume_metadata(ids["volume"], note="by hand")
+    differs = stack.world.home.run(*plan)
+    assert differs.out.splitlines()[:4] == [
+        f"{stack.name} can be adopted, and would be changed then:",
+        "~ volume  Cinder::Volume  it is brought back: metadata changed outside",
+        '    metadata.note: "by hand" → "first"',
+        "plan: 1 to update; 21 taken over as they are",
+    ], differs.out + differs.err
+    assert differs.code == 4
+
+    user.block_storage.set_volume_metadata(ids["volume"], note="first")
+    address = user.network.update_ip(ids["address"], port_id=None)
+    lacks = stack.world.home.run(*plan)
+    gone = f"! association  Neutron::FloatingIPAssociation  {address.id} is not in the cloud: "
+    assert gone in lacks.out, lacks.out + lacks.err
+    assert lacks.code == 1
+
+    user.network.update_ip(address, port_id=ids["port"])
+    same = stack.world.home.run(*plan)
+    assert same.out.splitlines()[0] == (
+        f"{stack.name} can be adopted, and nothing would differ: 22 taken over as they are"
+    ), same.out + same.err
+    assert same.code == 0
+    adoption = stack.world.heat.stacks.preview(stack_name="new", adopt_stack_data=source.document()).adoption
+    return sorted((each["kind"], each["id"]) for each in adoption["tags"])
 
 
 def _check_updates(stack: Adopted, user: Any, known: dict[str, str], ids: dict[str, str]) -> None:
@@ -145,7 +180,10 @@ def test_load_balancing(world: World, user: Any, tmp_path: Path) -> None:
     before = inventory(world.project)
     source = upstream.balanced(user, name, subnet.id)
     stack, ids = Adopted(world, name), source.ids
-    with world.log.quiet("the adoption, or an update that changes nothing"):
+    with world.log.quiet("a plan, the adoption, or an update that changes nothing"):
+        preview = world.heat.stacks.preview(stack_name=name, adopt_stack_data=source.document())
+        assert {each["change"] for each in preview.resources} == {"unchanged"}
+        assert not any(preview.adoption.values()), preview.adoption
         stack.adopt(source, tmp_path / "balanced.json")
         stack.update()
         stack.check()

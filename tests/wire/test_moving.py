@@ -134,7 +134,7 @@ def test_documents_of_upstream_are_adopted(
     assert set(states.values()) == {"ADOPT_COMPLETE"}, states
     outputs = {each["output_key"]: each["output_value"] for each in heat.stacks.get("web").outputs}
     assert outputs["word"] == "kQ7cUe2wLr"
-    assert outputs["told"] == '{"1": "booted"}'
+    assert outputs["shown_as"] == '{"1": "booted"}'
     assert set(service.cloud.things()) == set(before)
 
 
@@ -219,3 +219,37 @@ def test_the_operator_may_switch_moving_off(tmp_path: Path) -> None:
         ):
             assert (answer.status_code, answer.json()["error"]["type"]) == (400, "NotSupported"), answer.text
             assert "the operator has switched it off" in answer.json()["error"]["message"]
+
+
+def test_an_adoption_is_previewed_by_heatclient(heat: HeatClient, http: httpx.Client, service: Running) -> None:
+    stack_id = begun(heat, http, "web", parameters={"size": 3})
+    document = heat.stacks.abandon(stack_id)
+    until(lambda: gone(http, stack_id), "the stack to be gone")
+    ids = {name: each.get("resource_id") for name, each in document["resources"].items()}
+    service.cloud.vanish(ids["disk"])
+    service.cloud.change(ids["web"], status="stopped")
+    before = {id: dict(each) for id, each in service.cloud.things().items()}
+
+    preview = heat.stacks.preview(stack_name="again", adopt_stack_data=json.dumps(document))
+    assert service.cloud.things() == before
+    (missing,) = preview.adoption["missing"]
+    assert (missing["resource_name"], missing["physical_resource_id"]) == ("disk", ids["disk"])
+    assert [preview.adoption[name] for name in ("refused", "failing", "unseen", "tags")] == [[], [], [], []]
+    shown_as = {each["resource_name"]: each for each in preview.resources if isinstance(each, dict)}
+    assert (shown_as["web"]["change"], shown_as["disk"]["change"]) == ("updated", "added")
+    assert shown_as["web"]["physical_resource_id"] == ids["web"]
+    (members,) = (each for each in preview.resources if isinstance(each, list))
+    assert [each["change"] for each in members] == ["unchanged"] * 2
+    assert not [each for each in heat.stacks.list() if each.stack_name == "again"]
+
+
+def test_a_preview_of_an_adoption_is_refused_like_the_adoption(http: httpx.Client) -> None:
+    def refused(data: Any) -> dict[str, Any]:
+        answer = http.post("stacks/preview", json={"stack_name": "web", "adopt_stack_data": data})
+        assert answer.status_code == 400, answer.text
+        error: dict[str, Any] = answer.json()["error"]
+        return error
+
+    assert "Invalid adopt data" in refused({"resources": {"disk": {"resource_id": 5}}})["message"]
+    strange = {"template": {"heat_template_version": "2018-08-31"}, "resources": {"disk": {"resource_id": "5"}}}
+    assert refused(strange)["type"] == "StackValidationFailed"

@@ -56,9 +56,9 @@ def add_stack_name(command: ArgumentParser) -> None:
     command.add_argument("name", metavar="NAME", help="name or id of the stack")
 
 
-def add_stack_description(command: ArgumentParser) -> None:
-    """Add the arguments that describe a stack: template, name, parameters, environments."""
-    command.add_argument("template", metavar="TEMPLATE", help="template file, - for standard input")
+def add_stack_description(command: ArgumentParser, template: str | None = None) -> None:
+    """Add the arguments that describe a stack: template (`"?"`: it may be left out), name, parameters, environments."""
+    command.add_argument("template", metavar="TEMPLATE", nargs=template, help="template file, - for standard input")
     command.add_argument("name", metavar="NAME", nargs="?", help="name of the stack (default: the file's name)")
     command.add_argument(
         "-P", "--parameter", metavar="K=V", action="append", default=[], help="parameter; may be repeated"

@@ -12,7 +12,7 @@ from homeostat.cli.errors import OK
 from homeostat.cli.flags import Commands, add_client_command, add_no_wait, add_stack_name
 from homeostat.cli.follow import accepted, ended, followed
 from homeostat.cli.output import console, write_json
-from homeostat.cli.plan import counted, drawn
+from homeostat.cli.plan_tree import counted, drawn
 from homeostat.revision_diff import difference, text_of
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}

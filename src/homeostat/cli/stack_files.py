@@ -41,6 +41,29 @@ def stack_body(template: str, environments: Sequence[Path], parameters: Sequence
     source = _read_template(template)
     files: dict[str, str] = {}
     _collect(_named(_template(source)), source, files)
+    return {"template": source.text, **_inputs(environments, parameters, files)}
+
+
+def adoption_body(document: str, environments: Sequence[Path], parameters: Sequence[str]) -> dict[str, Any]:
+    """Return the document of a stack, with environment, files and parameters, as the API takes them.
+
+    Its `stack_name` is the name that the document has, or that of its file.
+
+    Raises:
+        Usage: A file cannot be read, or a parameter lacks `=`.
+        Problem: A text is no document.
+    """
+    from homeostat.templates import parse_document
+
+    source = _read_template(document)
+    found = _checked(source, lambda text: parse_document(text, "Adopt data"))
+    name = found.get("name")
+    named = name if isinstance(name, str) and name else default_name(document)
+    return {"stack_name": named, "adopt_stack_data": found, **_inputs(environments, parameters, {})}
+
+
+def _inputs(environments: Sequence[Path], parameters: Sequence[str], files: dict[str, str]) -> dict[str, Any]:
+    """Return environment, files and parameters; `files` are those that a template names."""
     environment: dict[str, Any] = {}
     for path in environments:
         environment_source = _read(str(path), Path())
@@ -50,7 +73,6 @@ def stack_body(template: str, environments: Sequence[Path], parameters: Sequence
             environment[section] = before | values if both_maps else values
         _collect(_registered(environment.get("resource_registry")), environment_source, files)
     return {
-        "template": source.text,
         "environment": environment,
         "files": files,
         "parameters": dict(_parameter(text) for text in parameters),

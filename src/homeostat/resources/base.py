@@ -57,6 +57,21 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
+class AdoptionTag:
+    """What an adoption writes in a cloud: the tag of a thing that is no resource, or not this one.
+
+    Attributes:
+        kind: Kind of the thing that gets the tag.
+        handle: Its id.
+        of: Id of the adopted thing, which the tag names.
+    """
+
+    kind: str
+    handle: str
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
 class MaintenanceMethod:
     """Way to suspend, resume, lock or unlock a thing, and to observe that it is done.
 
@@ -297,6 +312,14 @@ class ResourceType:
         `data` is what the other service has stored of the thing (`resource_data`).
         """
         return None
+
+    def adoption_tags(self, thing: Thing, arguments: Props) -> list[AdoptionTag]:
+        """Return what the cloud's operation `adopt` writes for a thing that is there; see `adoption`."""
+        return []
+
+    def once_tagged(self, seen: Props, of: Sequence[str]) -> Props:
+        """Return what a look shows of a thing once it has the tags of these adopted things."""
+        return seen
 
     # -- looking ---------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ belongs to its first owner: built-in types, then packages in the order of their 
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 
+from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.errors import Rejected
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, PluginProblem, TypeRegister, loaded, registered
@@ -100,6 +101,11 @@ def is_renamed(one: str, other: str) -> bool:
 def is_outside(name: str) -> bool:
     """Return whether things of this type are in a cloud, where observers see them."""
     return kind_of(name) not in ("", NestedStack.kind)
+
+
+def is_thing(name: str) -> bool:
+    """Return whether things of this type are in a cloud, and not in the service's own records."""
+    return is_outside(name) and kind_of(name) not in BUILTIN_KINDS
 
 
 def shown_id(type_name: str, handle: str) -> str:

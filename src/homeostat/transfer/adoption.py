@@ -4,7 +4,7 @@ This calls no cloud. From now on a row with a handle keeps other stacks from ado
 to the row observes the thing first (see `planner.lifecycle.adopt`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.desired.graphs import compile_graph
 from homeostat.desired.members import group_desired
-from homeostat.kinds.registry import BUILTIN_KINDS, KINDS
+from homeostat.kinds.registry import KINDS
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import AdoptionData, AdoptionIntent
@@ -20,7 +20,7 @@ from homeostat.model.world import Resource
 from homeostat.resources import groups
 from homeostat.resources.composite import Composed
 from homeostat.resources.nested import NestedStack
-from homeostat.resources.registry import is_outside, kind_of, type_of
+from homeostat.resources.registry import is_thing, kind_of, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
@@ -75,7 +75,36 @@ def arranged(desired: Desired, document: Document, *, sized: bool) -> tuple[Desi
     return replace(desired, template=whole.template, shards=whole.shards), found
 
 
-def rows_of(desired: Desired, new: Identity, entries: Entries, keys: Iterator[str], now: float) -> list[Resource]:
+GraphOf = Callable[[int], Mapping[str, Definition]]
+"""Number of a shard -> its definitions."""
+
+
+def root_rows(
+    graph: Mapping[str, Definition], document: Document, stack_id: str, keys: Iterator[str], now: float
+) -> list[Resource]:
+    """Return the rows of a root stack that takes over what a document names.
+
+    Args:
+        graph: Definitions of the stack.
+        document: Its document.
+        stack_id: Its id.
+        keys: Supply of row keys.
+        now: The time.
+
+    Raises:
+        Rejected: The document does not fit the stack, or has a resource that the template lacks.
+    """
+    entries = entries_of(document)
+    unknown = sorted(entries.keys() - graph.keys())
+    if unknown:
+        message = f"the template has no such resource: {REMEDY}"
+        raise Rejected("StackValidationFailed", message, path=("resources", unknown[0]))
+    return rows_among(graph, entries, stack_id, 0, keys, now)
+
+
+def rows_of(
+    desired: Desired, new: Identity, entries: Entries, keys: Iterator[str], now: float, graph_of: GraphOf | None = None
+) -> list[Resource]:
     """Return the rows of a nested stack that takes over these entries.
 
     Args:
@@ -84,6 +113,7 @@ def rows_of(desired: Desired, new: Identity, entries: Entries, keys: Iterator[st
         entries: Entries by name of the resource.
         keys: Supply of row keys.
         now: The time.
+        graph_of: Returns the definitions of a shard; None to compile them.
 
     Raises:
         Terminal: The document does not fit the stack; the error says what is wrong.
@@ -91,7 +121,7 @@ def rows_of(desired: Desired, new: Identity, entries: Entries, keys: Iterator[st
     rows: list[Resource] = []
     names: set[str] = set()
     for shard in range(desired.shards):
-        graph = compile_graph(desired, new, shard)
+        graph = compile_graph(desired, new, shard) if graph_of is None else graph_of(shard)
         names.update(graph)
         try:
             rows += rows_among(graph, entries, new.stack_id, shard, keys, now, born=len(rows))
@@ -139,7 +169,7 @@ def rows_among(
         row.called, row.deletion_policy = definition.called or None, definition.deletion_policy
         row.created_at = row.updated_at = now
         # Only things of a cloud have their handle already. The service's own records are created from the entry.
-        if is_outside(row.type) and kind_of(row.type) not in BUILTIN_KINDS:
+        if is_thing(row.type):
             row.handle = entry["resource_id"]
         row.intent = AdoptionIntent(_adoption_data(entry))
         rows.append(row)
@@ -204,18 +234,24 @@ def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> Non
         return
     # Two adoptions at the same time would not see each other's rows, and both take the same thing.
     db.advisory_lock(tx, "adopt")
-    mine: dict[tuple[str, str], str] = {}
-    for row in adopted.rows:
-        other = mine.setdefault((kind_of(row.type), row.handle), row.name)
-        if row.handle and other != row.name:
-            raise Terminal(f"resources.{row.name}.resource_id: {row.handle} is that of {other}, too")
+    for row, reason in conflicts(tx, project, adopted.rows):
+        raise Terminal(f"resources.{row.name}.resource_id: {reason}")
+    adopted.written.store(tx)
+
+
+def conflicts(tx: Connection, project: str, rows: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
+    """Yield the rows whose things cannot be adopted in a project, since they are those of others; and why."""
+    mine: dict[tuple[str, str], Resource] = {}
+    for row in rows:
+        other = mine.setdefault((kind_of(row.type), row.handle), row)
+        if row.handle and other is not row:
+            yield row, f"{row.handle} is that of {other.name}, too"
     handles = sorted({handle for _, handle in mine if handle})
     for start in range(0, len(handles), HANDLES_MAX):
         for each in shard_state.owners_of(tx, handles[start : start + HANDLES_MAX]):
-            name = mine.get((kind_of(each.type), each.handle))
-            if name is not None and (each.project == project or kind_of(each.type) not in NAMED):
-                raise Terminal(f"resources.{name}.resource_id: {_taken(each, project)}")
-    adopted.written.store(tx)
+            same = mine.get((kind_of(each.type), each.handle))
+            if same is not None and (each.project == project or kind_of(each.type) not in NAMED):
+                yield same, _taken(each, project)
 
 
 def _taken(holder: Row[Any], project: str) -> str:

@@ -22,6 +22,9 @@ from homeostat.api.orchestration.bodies import (
 from homeostat.api.orchestration.models.previews import StackPreview, UpdatePreview
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
+from homeostat.api.services.adoption_looks import Obstacle
+from homeostat.api.services.adoption_preview import AdoptionPreview
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import NOT_STORED, Preview, all_of
 from homeostat.desired.redaction import NOT_YET
 from homeostat.model.status import Action, Status, joined
@@ -46,15 +49,25 @@ def preview_stack(context: Context, body: Body) -> Response:
     """Preview a new stack; nothing is created.
 
     The response has the stack as it would be shown, with its resources, and the same fields as the preview of an
-    update.
+    update. With `adopt_stack_data` the things that the document names are looked at, and nothing is touched: the
+    changes are those that would follow once all is adopted, and `adoption` tells what would not be adopted.
     """
     name = read_name(body)
     refuse_converge(body)
-    request = read_request(body, context)
-    preview = context.service.stack_service.preview_new(context.project, name, request)
+    request, document = read_request(body, context), body.get("adopt_stack_data") or None
+    if document is None:
+        preview = context.service.stack_service.preview_new(context.project, name, request)
+        return Json(_new_stack(context, preview, request, _tree(context, preview)))
+    adopted = context.service.transfer.preview(context.project, name, request, document)
+    shown = _new_stack(context, adopted.preview, request, _adopted_tree(context, adopted.preview))
+    shown["stack"]["adoption"] = _adoption(adopted)
+    return Json(shown)
+
+
+def _new_stack(context: RequestContext, preview: Preview, request: StackRequest, resources: list[Any]) -> Wire:
     stack = {
         **_identity(context, preview),
-        "stack_name": name,
+        "stack_name": preview.name,
         **_described(preview),
         "parameters": _parameters(preview),
         "capabilities": [],
@@ -68,9 +81,40 @@ def preview_stack(context: Context, body: Body) -> Response:
         "parent": None,
         "stack_user_project_id": context.project,
         "tags": request.tags or [],
-        "resources": _tree(context, preview),
+        "resources": resources,
     }
-    return Json({"stack": stack, **_changes(context, preview, show_nested=True)})
+    return {"stack": stack, **_changes(context, preview, show_nested=True)}
+
+
+def _adopted_tree(context: RequestContext, preview: Preview) -> list[Any]:
+    """Return the resources of a stack that would be adopted, each with what would become of it."""
+    return [
+        _adopted_tree(context, preview.inside[note.name])
+        if note.name in preview.inside
+        else {**_new(context, preview, note), **_previewed(context, preview, note), "change": note.fate.value}
+        for note in preview.resources
+    ]
+
+
+def _adoption(adopted: AdoptionPreview) -> Wire:
+    """Return what would not be adopted, by reason, and the tags that would be written."""
+    found: dict[str, list[Wire]] = {each.value: [] for each in Obstacle}
+    redactions = {each.path: each.redaction for each in adopted.preview.all()}
+    for each in adopted.findings:
+        found[each.obstacle].append(
+            {
+                "path": list(each.path),
+                "resource_name": each.name,
+                "resource_type": each.type,
+                "physical_resource_id": shown_id(each.type, each.handle),
+                "reason": redactions[each.path].text(each.reason),
+            }
+        )
+    tags = [
+        {"path": list(path), "resource_name": name, "kind": tag.kind, "id": tag.handle, "of": tag.of}
+        for path, name, tag in adopted.tags
+    ]
+    return {**found, "tags": tags}
 
 
 @ROUTER.put(

@@ -10,32 +10,26 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.http.heavy_requests import ClientCheck, always_connected
+from homeostat.api.services.desired_inside import desired_inside
 from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.attributes import show_members
-from homeostat.convergence.nested_stacks.group_revisions import wanted_group
-from homeostat.convergence.nested_stacks.revisions import environment_inside
-from homeostat.desired.compiling import Definitions, compile_desired, template_of
+from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import compile_graph
-from homeostat.desired.implied import graph_of, member_property
-from homeostat.desired.members import chain_desired, group_desired, named_desired, touched_shards
+from homeostat.desired.implied import graph_of
+from homeostat.desired.members import touched_shards
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
-from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import StackFacts, World
 from homeostat.planner.report.preview import Fate, ResourcePreview, ShardPreviewer
-from homeostat.resources.base import ResourceType
-from homeostat.resources.composite import Composed
-from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
-from homeostat.resources.nested import FACADE, STACK, FromTemplate, NestedStack, parameters_of
-from homeostat.resources.registry import kind_of, type_of
-from homeostat.resources.schema import UNKNOWN
+from homeostat.resources.nested import STACK
+from homeostat.resources.registry import kind_of
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import revisions, stacks
 from homeostat.store.stacks.revisions import Desired
-from homeostat.templates import Compiled, declared_in, environments, requires
-from homeostat.templates.tree import holds
+from homeostat.templates import Compiled, requires
 
 SHARDS_MAX = 2
 """Shards of one group that are planned; the other members are alike and only counted."""
@@ -236,7 +230,7 @@ class Previewer:
         if note.fate in (Fate.ADDED, Fate.REPLACED):
             nested = None
         before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
-        after = self._desired(note, parent, nested, before)
+        after = desired_inside(self._tx, note, parent, nested, before)
         path = (*outer.path, note.name)
         if after is None or len(path) > self._limits.depth_max:
             return True
@@ -277,54 +271,6 @@ class Previewer:
         if others > 0:
             preview.more = {Fate.UNCHANGED: others}
         return preview
-
-    def _desired(
-        self, note: ResourcePreview, parent: Desired, nested: Row[Any] | None, before: Desired
-    ) -> Desired | None:
-        """Return the desired state of a nested stack; None where it depends on unknown values."""
-        definition = note.definition
-        if definition is None:
-            return None
-        kind = type_of(definition.type)
-        environment = environment_inside(parent, note.name, definition.called or definition.type)
-        if isinstance(kind, FromTemplate):
-            return _desired_template(kind, note.after, parent, environment)
-        values = kind.complete(note.after)
-        if isinstance(kind, Composed):
-            return (
-                None if holds(values, UNKNOWN) else Desired("template", kind.template(values), environment=environment)
-            )
-        if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
-            return None
-        made = self._desired_members(kind, values, nested, before)
-        return None if made is None else replace(made, environment=environment, files=parent.files)
-
-    def _desired_members(
-        self, kind: ResourceType, values: dict[str, Any], nested: Row[Any] | None, before: Desired
-    ) -> Desired | None:
-        """Return the members of a group or chain; None where they depend on unknown values."""
-        if isinstance(kind, SoftwareDeploymentGroup):
-            return None if holds(values, UNKNOWN) else named_desired(kind, values, new=nested is None)
-        if isinstance(kind, NestedStack) and kind.contents == "chain":
-            return chain_desired(values)
-        try:
-            return group_desired(wanted_group(self._tx, kind, values, nested, before, lambda _: None, ""))
-        except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
-            return None
-
-
-def _desired_template(
-    kind: FromTemplate, after: Mapping[str, Any], parent: Desired, environment: Mapping[str, Any]
-) -> Desired | None:
-    """Return the desired state of a stack with a template of its own; None where that depends on unknown values."""
-    source, values = kind.source(after), kind.stack_parameters(after)
-    if not isinstance(source, str) or not isinstance(values, Mapping):
-        return None
-    template = template_of(source, parent.files)
-    parameters = parameters_of(values, declared_in(template, "parameters"))
-    if FACADE in after:
-        environment = {**environment, environments.FACADE: after[FACADE]}
-    return Desired("template", template, parameters, environment, parent.files)
 
 
 def _facts(preview: Preview, stack: Row[Any] | None) -> StackFacts:

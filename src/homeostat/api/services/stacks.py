@@ -10,10 +10,12 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.access.auth import Caller
+from homeostat.api.services.adoption_looks import AdoptionLooker
+from homeostat.api.services.adoption_preview import AdoptedPreviewer, AdoptionPreview
 from homeostat.api.services.deletion_update import new_policies
 from homeostat.api.services.pipeline.checking import Checked
 from homeostat.api.services.pipeline.merging import Merger
-from homeostat.api.services.pipeline.prerequisites import Prerequisites
+from homeostat.api.services.pipeline.prerequisites import UNAVAILABLE, Prerequisites
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.pipeline.requirements import Nested
 from homeostat.api.services.pipeline.stages import Pipeline
@@ -22,6 +24,7 @@ from homeostat.api.services.preview import NOT_STORED, Preview, Previewer, Previ
 from homeostat.api.services.quotas import Quotas
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound
+from homeostat.clouds.port import Cloud
 from homeostat.desired.compiling import compile_desired
 from homeostat.identity.trusts import Accept, Requester, StackTrusts, accept_nothing
 from homeostat.model.desired import Identity
@@ -224,10 +227,29 @@ class StackService:
         """Preview a creation. Raises like `create`."""
         checked = self._pipeline.run(Identity(NOT_STORED, name, project), request, self.quotas.expansion_limits)
         with self._db.read() as tx:
-            other = stacks.find(tx, project, name)
-            if other is not None and other.deleted_at is None:
-                raise Rejected("StackExists", f"The Stack ({name}) already exists.")
+            _check_free(tx, project, name)
             return self._previewer(tx, request).of_new(name, project, checked.desired, checked.compiled)
+
+    def preview_adoption(
+        self, project: str, name: str, request: StackRequest, document: adoption.Document, cloud: Cloud
+    ) -> AdoptionPreview:
+        """Preview a creation that adopts existing things, which are looked at. Raises like `create`.
+
+        What only the cloud or another stack is against is told in the preview.
+
+        Args:
+            document: The document that names the things.
+            cloud: Where they are looked at, as the caller sees it.
+        """
+        identity = Identity(NOT_STORED, name, project)
+        limits = self._preview_limits(request)
+        checked = self._pipeline.run(identity, request, self.quotas.expansion_limits, ignored=(UNAVAILABLE,))
+        with self._db.read() as tx:
+            _check_free(tx, project, name)
+        looker = AdoptionLooker(self._db, cloud, project, limits, self._db.agreed_now())
+        looked = looker.look(name, checked.desired, checked.compiled, document)
+        with self._db.read() as tx:
+            return AdoptedPreviewer(tx, self._db.now_of(tx), limits).of_adoption(looked)
 
     def preview_update(self, stack_id: str, request: StackRequest, *, patch: bool = False) -> Preview:
         """Preview an update; that of a locked stack, as if it were unlocked. Raises like `update`."""
@@ -242,9 +264,10 @@ class StackService:
             return previewer.of_update(row, revision, checked.compiled)
 
     def _previewer(self, tx: Connection, request: StackRequest) -> Previewer:
-        quotas = self.quotas
-        limits = PreviewLimits(quotas.depth_max, quotas.previewed_max, request.check_client)
-        return Previewer(tx, self._db.now_of(tx), limits, looks=request.look_first)
+        return Previewer(tx, self._db.now_of(tx), self._preview_limits(request), looks=request.look_first)
+
+    def _preview_limits(self, request: StackRequest) -> PreviewLimits:
+        return PreviewLimits(self.quotas.depth_max, self.quotas.previewed_max, request.check_client)
 
     def delete(self, stack_id: str, by: Caller | None = None) -> None:
         """Store that the stack should not exist (CV12).
@@ -288,6 +311,13 @@ class StackService:
         if row is None or row.deleted_at is not None:
             raise stack_not_found(stack_id)
         return row
+
+
+def _check_free(tx: Connection, project: str, name: str) -> None:
+    """Raise Rejected (StackExists) if the project has a stack of this name."""
+    other = stacks.find(tx, project, name)
+    if other is not None and other.deleted_at is None:
+        raise Rejected("StackExists", f"The Stack ({name}) already exists.")
 
 
 def _changes(request: StackRequest, *, patch: bool) -> dict[str, Any]:

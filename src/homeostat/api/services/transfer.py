@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from homeostat.api.access.auth import Caller
+from homeostat.api.services.adoption_preview import AdoptionPreview
 from homeostat.api.services.documents import Document, completed, read_document
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService
@@ -49,6 +50,17 @@ class StackTransfer:
         _check_switch("Stack Adopt", on=quotas.adopt)
         adopted = read_document(data, quotas.resources_max, quotas.depth_max)
         return self._stack_service.create(project, owner, name, completed(request, adopted), adopted, by)
+
+    def preview(self, project: str, name: str, request: StackRequest, data: Mapping[str, Any] | str) -> AdoptionPreview:
+        """Preview an adoption: nothing is stored, and clouds are only looked at. For arguments and errors, see `adopt`.
+
+        What keeps things from being adopted, but is no error of the document, is told in the preview.
+        """
+        quotas = self._stack_service.quotas
+        _check_switch("Stack Adopt", on=quotas.adopt)
+        adopted = read_document(data, quotas.resources_max, quotas.depth_max)
+        cloud = self._stack_service.prerequisites.cloud(project)
+        return self._stack_service.preview_adoption(project, name, completed(request, adopted), adopted, cloud)
 
     def export(self, stack_id: str) -> Document:
         """Return the stack as a document from which it can be adopted.

@@ -95,13 +95,14 @@ def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) 
         world = World(facts, number, {} if compiled is None else compiled.definitions, rows, seen)
         # Attributes of its resources may be those of stacks nested in it: so on down to the last level.
         show_members(tx, world, {row.name for row in rows.values()}, budget)
-        members |= _members(world, budget)
+        members |= members_of(world, budget)
         if compiled is not None and number == 0:
-            outputs = _outputs(world, compiled, budget)
+            outputs = outputs_of(compiled, scope_of(world), budget)
     return {"members": members, "outputs": outputs}
 
 
-def _members(world: World, budget: WeightBudget) -> dict[str, Any]:
+def members_of(world: World, budget: WeightBudget) -> dict[str, Any]:
+    """Return the members that one shard has made, see `members_and_outputs`. Raise TooHeavy."""
     found: dict[str, Any] = {}
     # Several rows may have one name while a replacement is under way: the last in this order is what is shown.
     made = sorted((row for row in world.rows.values() if row.handle and not row.deleting), key=_order_of_precedence)
@@ -114,12 +115,17 @@ def _members(world: World, budget: WeightBudget) -> dict[str, Any]:
     return found
 
 
-def _outputs(world: World, compiled: Compiled, budget: WeightBudget) -> dict[str, Any]:
+def scope_of(world: World) -> RowScope:
+    """Return what resolves references to the resources of one shard."""
     by_name: dict[str, list[Resource]] = {}
     for row in world.rows.values():
         by_name.setdefault(row.name, []).append(row)
     rows = ((name, current_row(alike, world.stack)) for name, alike in by_name.items())
-    scope = RowScope(world, {name: row for name, row in rows if row is not None})
+    return RowScope(world, {name: row for name, row in rows if row is not None})
+
+
+def outputs_of(compiled: Compiled, scope: RowScope, budget: WeightBudget) -> dict[str, Any]:
+    """Return the outputs of a stack that is made from a template, see `members_and_outputs`. Raise TooHeavy."""
     found = {name: _value(output.value, scope) for name, output in compiled.outputs.items() if output.active}
     budget.take(found)
     return found

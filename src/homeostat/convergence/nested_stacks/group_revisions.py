@@ -36,7 +36,7 @@ def group_revision(
     kind = type_of(row.type)
     values = kind.complete(row.properties)
     failed = failed_members(tx, nested)
-    wanted = wanted_group(tx, kind, values, nested, before, lambda name: _launched(world, name), nested_id)
+    wanted = wanted_group(tx, kind, values, nested, before, lambda name: launched_in(world, name), nested_id)
     policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values[POLICY]
     new = nested is None or nested.complete_revision is None
     return rolling_update.begin(before.template, wanted, policy, failed, new)
@@ -49,7 +49,7 @@ def failed_members(tx: Connection, nested: Row[Any] | None) -> Collection[str]:
     return shard_state.failed_names(tx, nested.id) if nested is not None and troubled else set()
 
 
-def _launched(world: World, reference: str) -> Mapping[str, Any] | None:
+def launched_in(world: World, reference: str) -> Mapping[str, Any] | None:
     """Return the properties of the launch configuration in this shard that has this reference."""
     for row in world.rows.values():
         kind = type_of(row.type)

@@ -16,7 +16,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.decide import decide
 from homeostat.planner.lifecycle import external, in_progress, update
 from homeostat.planner.lifecycle.delete import RETAINED
-from homeostat.planner.scope import RowScope
+from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import POLICY, NestedStack, public_properties
 from homeostat.resources.registry import type_of
@@ -89,9 +89,13 @@ class ShardPreviewer:
             iter(()),
             lambda context: NotedActs(context, self._notes),
             OpenGates,
-            _Scope(world, current, self._notes),
+            self.scope(world, current),
             judges=looks,
         )
+
+    def scope(self, world: World, current: dict[str, Resource]) -> RowScope:
+        """Return what resolves references and attributes."""
+        return NotedScope(world, current, self._notes)
 
     def preview(self, now: float) -> list[ResourcePreview]:
         """Return all resources, each after what it requires, and then those that would be deleted."""
@@ -164,7 +168,13 @@ class NotedActs:
         return redirected or update.compare(self._context, definition, row, now)
 
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
-        return self._note(row.name, Fate.UPDATED, f"it is brought back: {verdict.reason}")
+        done = self._note(row.name, Fate.UPDATED, f"it is brought back: {verdict.reason}")
+        note, thing = self._notes[row.name], thing_of(self._context.world, row)
+        there = type_of(row.type).observed_properties(thing)
+        note.changed = tuple(name for name in verdict.drifted if name in there)
+        note.before = {**thing.properties, **{name: there[name] for name in note.changed}}
+        note.after = thing.properties
+        return done
 
     def stand_for(self, definition: Definition, row: Resource | None, now: float) -> Decision:
         if row is not None and row.action != Action.INIT:
@@ -215,7 +225,7 @@ class OpenGates:
         return None
 
 
-class _Scope(RowScope):
+class NotedScope(RowScope):
     """Resolves references and attributes from rows, as far as they will be the same after the update."""
 
     unknown: Any = UNKNOWN

@@ -1,10 +1,10 @@
 """Types of networking: networks, subnets, ports, security groups. Base of the other types of networking."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.resources import comparison
-from homeostat.resources.base import Props, ResourceType, payload
+from homeostat.resources.base import AdoptionTag, Props, ResourceType, Thing, payload
 from homeostat.resources.constraints import (
     CIDR,
     DNS_DOMAIN,
@@ -349,6 +349,10 @@ class SecurityGroup(NetworkingType):
         spec["rules"] = [_rule(item) for item in values.get("rules") or []]
         return spec
 
+    def once_tagged(self, seen: Props, of: Sequence[str]) -> Props:
+        """Leave out the rules of which the group has a tag: they are resources of their own."""
+        return {**seen, "rules": [each for each in seen.get("rules") or () if each.get("id") not in of]}
+
 
 def _rule(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return a rule with only the other side that its mode selects."""
@@ -384,6 +388,10 @@ class SecurityGroupRule(NetworkingType):
     def adoption(self, data: Props) -> dict[str, Any] | None:
         """Return no arguments: the rule is marked as one that is none of its group's own."""
         return {}
+
+    def adoption_tags(self, thing: Thing, arguments: Props) -> list[AdoptionTag]:
+        group = thing.seen.properties.get("security_group_id") or thing.properties["security_group"]
+        return [AdoptionTag("security_group", str(group), thing.handle)]
 
 
 TYPES: list[type[ResourceType]] = [Net, Subnet, Port, SecurityGroup, SecurityGroupRule]

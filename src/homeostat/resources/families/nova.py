@@ -6,7 +6,7 @@ from typing import Any
 
 from homeostat.model.errors import Terminal
 from homeostat.resources import comparison, user_data
-from homeostat.resources.base import MaintenanceMethod, Props, ResourceType, Thing, payload, shortened
+from homeostat.resources.base import AdoptionTag, MaintenanceMethod, Props, ResourceType, Thing, payload, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
@@ -278,6 +278,9 @@ class Server(ServerType):
         except (TypeError, ValueError, KeyError) as error:
             raise Terminal(f"resource_data.internal_ports is no list of ports: {data['internal_ports']}") from error
         return {"ports": ports} if ports else None
+
+    def adoption_tags(self, thing: Thing, arguments: Props) -> list[AdoptionTag]:
+        return [AdoptionTag("port", port, thing.handle) for port in arguments["ports"]]
 
     def attribute(self, thing: Thing, name: str) -> Any:
         if name == "addresses":

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from homeostat.api.orchestration.models.resources import Resource
 
@@ -54,7 +54,56 @@ class UpdatePreview(BaseModel):
     more_members: list[MoreMembers]
 
 
-class StackPreview(UpdatePreview):
-    """A stack as it would be shown. In its `resources`, nested stacks are represented by lists."""
+class Obstacle(BaseModel):
+    """A resource that would not be adopted, and why."""
 
-    stack: dict[str, Any]
+    path: list[str]
+    resource_name: str
+    resource_type: str
+    physical_resource_id: str
+    reason: str
+
+
+class AdoptionTag(BaseModel):
+    """A tag that an adoption would write: on the thing `id` of this kind, with the id of the adopted thing `of`."""
+
+    path: list[str]
+    resource_name: str
+    kind: str
+    id: str
+    of: str
+
+
+class Adoption(BaseModel):
+    """What would not be adopted, and what an adoption would write.
+
+    Attributes:
+        refused: The whole adoption would be refused.
+        missing: Not in the cloud: the adoption would fail.
+        failing: The adoption would fail for another reason.
+        unseen: Not known, since the cloud does not tell, or since it follows from what is not there.
+    """
+
+    refused: list[Obstacle]
+    missing: list[Obstacle]
+    failing: list[Obstacle]
+    unseen: list[Obstacle]
+    tags: list[AdoptionTag]
+
+
+class PreviewedStack(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    stack_name: str
+    resources: list[Any]
+    adoption: Adoption | None = None
+
+
+class StackPreview(UpdatePreview):
+    """A stack as it would be shown. In its `resources`, nested stacks are represented by lists.
+
+    With `adopt_stack_data` it has `adoption`, and each resource `change`, `change_reason` and `property_changes`, where
+    `before` is what is there.
+    """
+
+    stack: PreviewedStack

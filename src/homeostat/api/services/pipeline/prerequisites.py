@@ -83,7 +83,7 @@ class Prerequisites:
                 raise self.unavailable(project, type_name).at(*path)
 
     def unavailable(self, project: str, type_name: str) -> Rejected:
-        cloud, kind = self._cloud(project), kind_of(type_name)
+        cloud, kind = self.cloud(project), kind_of(type_name)
         message = (
             f"HEAT-E{UNAVAILABLE} Service {service_of(type_name)} is not available for resource type {type_name}, "
             f"reason: the cloud {cloud.name} has no {kind.replace('_', ' ')}. Map the type to another one in the "
@@ -143,7 +143,7 @@ class Prerequisites:
         """Look up things; return those that do not exist and remember the others."""
         unknown = list(dict.fromkeys(names))
         try:
-            found = self._cloud(project).resolve(kind, unknown)
+            found = self.cloud(project).resolve(kind, unknown)
         except Transient as error:
             LOG.warning(
                 "project %s: it is not known whether each of %d %s exists: %s", project, len(unknown), kind, error
@@ -165,7 +165,8 @@ class Prerequisites:
         with self._lock:
             self._cache[project, *thing] = True
 
-    def _cloud(self, project: str) -> Cloud:
+    def cloud(self, project: str) -> Cloud:
+        """Return the cloud as a project sees it. Raise LookupError where nothing is looked up."""
         if self._clouds is None:
             raise LookupError("there is no cloud")
         return self._clouds(project)

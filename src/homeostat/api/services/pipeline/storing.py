@@ -1,6 +1,6 @@
 """The last stage: a checked desired state becomes the newest revision of its stack, in one transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -50,7 +50,10 @@ class RevisionStore:
                 another stack owns.
         """
         revision = encode(self._db, checked.revision)
-        rows = [] if document is None else self._rows(new, revision, checked, document, self._db.agreed_now())
+        rows: Sequence[Resource] = ()
+        if document is not None:
+            graph = graph_of(checked.compiled, revision)
+            rows = adoption.root_rows(graph, document, new.id, self._entropy.keys(), self._db.agreed_now())
         adopted = adoption.write_out(self._db, rows, secret=revision.secret is not False)
         with trust as accept, self._db.write() as tx:
             if stacks_max is not None and stacks.count_live(tx, new.project) >= stacks_max:
@@ -62,17 +65,6 @@ class RevisionStore:
             except Terminal as error:
                 raise Rejected("StackValidationFailed", str(error)) from error
             accept(tx)
-
-    def _rows(
-        self, new: NewStack, revision: Desired, checked: Checked, document: adoption.Document, now: float
-    ) -> list[Resource]:
-        """Return rows for the things that the stack adopts. Raise Rejected for a resource that the template lacks."""
-        entries, graph = adoption.entries_of(document), graph_of(checked.compiled, revision)
-        unknown = sorted(entries.keys() - graph.keys())
-        if unknown:
-            message = f"the template has no such resource: {adoption.REMEDY}"
-            raise Rejected("StackValidationFailed", message, path=("resources", unknown[0]))
-        return adoption.rows_among(graph, entries, new.id, 0, self._entropy.keys(), now)
 
     def add_revision(
         self,

@@ -1,0 +1,92 @@
+"""The desired state of a nested stack, as the previewed properties of its resource describe it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.nested_stacks.group_revisions import wanted_group
+from homeostat.convergence.nested_stacks.revisions import environment_inside
+from homeostat.desired.compiling import template_of
+from homeostat.desired.implied import member_property
+from homeostat.desired.members import chain_desired, group_desired, named_desired
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.planner.report.preview import ResourcePreview
+from homeostat.resources.base import ResourceType
+from homeostat.resources.composite import Composed
+from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
+from homeostat.resources.families.resource_groups import Launched
+from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
+from homeostat.resources.registry import type_of
+from homeostat.resources.schema import UNKNOWN
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import declared_in, environments
+from homeostat.templates.tree import holds
+
+
+def desired_inside(
+    tx: Connection,
+    note: ResourcePreview,
+    parent: Desired,
+    nested: Row[Any] | None,
+    before: Desired,
+    launched: Launched = lambda _: None,
+) -> Desired | None:
+    """Return the desired state of a nested stack; None where it depends on unknown values.
+
+    Args:
+        tx: A consistent read.
+        note: Preview of its resource.
+        parent: Desired state of the outer stack.
+        nested: Row of the nested stack; None while it is yet to be made.
+        before: Its newest revision.
+        launched: Returns the properties of a launch configuration by its reference.
+    """
+    definition = note.definition
+    if definition is None:
+        return None
+    kind = type_of(definition.type)
+    environment = environment_inside(parent, note.name, definition.called or definition.type)
+    if isinstance(kind, FromTemplate):
+        return _from_template(kind, note.after, parent, environment)
+    values = kind.complete(note.after)
+    if isinstance(kind, Composed):
+        return None if holds(values, UNKNOWN) else Desired("template", kind.template(values), environment=environment)
+    if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
+        return None
+    made = _members(tx, kind, values, nested, before, launched)
+    return None if made is None else replace(made, environment=environment, files=parent.files)
+
+
+def _members(
+    tx: Connection,
+    kind: ResourceType,
+    values: dict[str, Any],
+    nested: Row[Any] | None,
+    before: Desired,
+    launched: Launched,
+) -> Desired | None:
+    """Return the members of a group or chain; None where they depend on unknown values."""
+    if isinstance(kind, SoftwareDeploymentGroup):
+        return None if holds(values, UNKNOWN) else named_desired(kind, values, new=nested is None)
+    if isinstance(kind, NestedStack) and kind.contents == "chain":
+        return chain_desired(values)
+    try:
+        return group_desired(wanted_group(tx, kind, values, nested, before, launched, ""))
+    except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
+        return None
+
+
+def _from_template(
+    kind: FromTemplate, after: Mapping[str, Any], parent: Desired, environment: Mapping[str, Any]
+) -> Desired | None:
+    """Return the desired state of a stack with a template of its own; None where that depends on unknown values."""
+    source, values = kind.source(after), kind.stack_parameters(after)
+    if not isinstance(source, str) or not isinstance(values, Mapping):
+        return None
+    template = template_of(source, parent.files)
+    parameters = parameters_of(values, declared_in(template, "parameters"))
+    if FACADE in after:
+        environment = {**environment, environments.FACADE: after[FACADE]}
+    return Desired("template", template, parameters, environment, parent.files)
