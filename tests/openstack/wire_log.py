@@ -31,7 +31,8 @@ class WireLog:
         """Fail if anything that may change something is asked for meanwhile."""
         before = len(self.mutating)
         yield
-        assert self.mutating[before:] == [], f"{what} changed something"
+        sent = self.mutating[before:]
+        assert sent == [], f"{what} changed something: {sent}"
 
 
 class Handler(BaseHTTPRequestHandler):
