@@ -69,6 +69,7 @@ storm-openstack: .venv/installed ## kill workers and lose answers on a real Open
 servers: .venv/installed
 	scripts/postgresql
 	scripts/redis
+	scripts/haproxy
 	scripts/chromium
 	scripts/keystone
 

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy import text
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Route
@@ -21,6 +21,7 @@ from homeostat.api.cloudformation.authentication import Authenticator, Ec2
 from homeostat.api.context import Service
 from homeostat.api.http import faults
 from homeostat.api.http.event_streams import EventTail
+from homeostat.api.http.health import METHODS, Health
 from homeostat.api.http.heavy_requests import PLACES, ClientGone, HeavyRequests
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.responses import Json, nothing
@@ -88,6 +89,7 @@ def create_app(
     policy: Policy | None = None,
     ec2: Ec2 | None = None,
     body_s: float = 60.0,
+    drain_file: Path | None = None,
 ) -> FastAPI:
     """Return the ASGI application for this database. It starts no threads of its own.
 
@@ -98,6 +100,7 @@ def create_app(
         policy: Authorization rules; None for the defaults.
         ec2: Verifies requests signed with keys of users; None where there are none.
         body_s: Time within which a request's body has to arrive.
+        drain_file: While this file is there, load balancers are to send nothing.
     """
     app = FastAPI(
         title="Homeostat",
@@ -117,6 +120,7 @@ def create_app(
     app.include_router(signed_urls.ROUTER)
     app.include_router(cloudformation.ROUTER)
     _add_service_routes(app)
+    _add_health(app, Health(db, drain_file))
     if metrics:
         _add_metrics(app)
     _add_error_handlers(app)
@@ -164,17 +168,18 @@ def _add_service_routes(app: FastAPI) -> None:
     async def list_versions(request: Request) -> Response:
         return versions_answer(request)
 
-    @app.get(
-        "/healthcheck",
-        summary="Does the service answer, and its database?",
-        tags=["service"],
-        response_class=PlainTextResponse,
-    )
-    def check_health(request: Request) -> Response:
-        service: Service = request.app.state.service
-        with service.db.read() as tx:
-            tx.execute(text("SELECT 1"))
-        return PlainTextResponse("OK")
+
+def _add_health(app: FastAPI, health: Health) -> None:
+    @app.get("/healthcheck", summary="Can this process serve?", tags=["service"], response_class=PlainTextResponse)
+    @app.api_route("/healthcheck", methods=METHODS, include_in_schema=False)
+    async def check_health() -> Response:
+        """Answer 200 while the process and its database serve, else 503 with the reason. Open to all."""
+        return await health.answer()
+
+    # A proxy that gives the service a path of its own need not take it off again.
+    @app.api_route("/{prefix:path}/healthcheck", methods=METHODS, include_in_schema=False)
+    async def check_health_below(prefix: str) -> Response:
+        return nothing(404) if prefix.partition("/")[0] == "v1" else await health.answer()
 
 
 def _add_metrics(app: FastAPI) -> None:

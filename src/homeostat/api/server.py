@@ -3,6 +3,7 @@
 import logging
 import socket
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import uvicorn
 
@@ -44,6 +45,7 @@ class ApiSettings:
         patience: Timeouts of client connections.
         access_log: Log one line per request.
         metrics: Serve `/metrics`, which needs `prometheus_client`.
+        drain_file: While this file is there, `/healthcheck` answers 503.
         fetching: Rules for what may be fetched by URL.
         shared: Environment that applies to all stacks.
         policy: Authorization rules; None for the defaults.
@@ -58,6 +60,7 @@ class ApiSettings:
     quotas: Quotas = field(default_factory=Quotas)
     access_log: bool = False
     metrics: bool = False
+    drain_file: Path | None = None
     fetching: Rules = field(default_factory=Rules)
     shared: SharedEnvironment = field(default_factory=SharedEnvironment)
     policy: Policy | None = None
@@ -119,6 +122,7 @@ def server(
         limits=settings.limits,
         access_log=settings.access_log,
         metrics=settings.metrics,
+        drain_file=settings.drain_file,
         policy=settings.policy,
         ec2=settings.ec2,
         body_s=settings.patience.body_s,

@@ -16,6 +16,7 @@ from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state_directory import Service, State
 from homeostat.cli.supervisor import Run, Supervisor
 from homeostat.clouds.tls import verifying
+from homeostat.model.health import DRAINED
 
 LOG = logging.getLogger(__name__)
 START_S = 60.0
@@ -119,7 +120,8 @@ def start_for_client(settings: ServiceSettings) -> Service:
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/healthcheck", timeout=5.0, verify=verifying()).is_success
+        answer = httpx.get(f"{url}/healthcheck", timeout=5.0, verify=verifying())
+        return answer.is_success or answer.text.startswith(DRAINED)
     except httpx.TransportError:
         return False
 

@@ -290,6 +290,14 @@ def _add_outside(command: ArgumentParser) -> None:
 
 
 def _add_observability(command: ArgumentParser) -> None:
+    add_option(
+        command,
+        "drain-file",
+        None,
+        "while this file is there, /healthcheck answers 503, so that load balancers send no new requests",
+        type=Path,
+        metavar="FILE",
+    )
     add_switch(command, "metrics", "serve metrics at /metrics of the API, for users whom it lets in")
     add_option(
         command, "metrics-port", None, "port of a worker's metrics, 0 for any free one", type=int, metavar="PORT"

@@ -79,6 +79,8 @@ class ServiceSettings:
     """API processes."""
     metrics: bool = False
     """The API serves metrics."""
+    drain_file: Path | None = None
+    """While this file is there, `/healthcheck` answers 503."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     """Port of the first worker's metrics, each further worker has the next; 0 for any free one, None for no metrics."""
@@ -156,6 +158,7 @@ class ServiceSettings:
             workers=arguments.workers,
             apis=arguments.apis,
             metrics=arguments.metrics,
+            drain_file=arguments.drain_file,
             metrics_host=arguments.metrics_host,
             metrics_port=arguments.metrics_port,
             traces=arguments.traces,
@@ -322,6 +325,7 @@ class ServiceSettings:
             "HOMEOSTAT_WORKERS": str(self.workers),
             "HOMEOSTAT_APIS": str(self.apis),
             "HOMEOSTAT_METRICS": "1" if self.metrics else "",
+            "HOMEOSTAT_DRAIN_FILE": "" if self.drain_file is None else str(self.drain_file),
             "HOMEOSTAT_METRICS_HOST": self.metrics_host,
             "HOMEOSTAT_METRICS_PORT": "" if self.metrics_port is None else str(self.metrics_port),
             "HOMEOSTAT_TRACES": "1" if self.traces else "",

@@ -46,6 +46,7 @@ def api(arguments: Namespace) -> int:
             abandon=not settings.no_abandon,
         ),
         metrics=settings.metrics,
+        drain_file=settings.drain_file,
         fetching=outbound_rules(settings),
         shared=shared_environment(settings),
         policy=policy(settings),

@@ -1,0 +1,57 @@
+"""The health of one API process, for load balancers: 200 while it serves, 503 with a reason when it does not."""
+
+import asyncio
+from pathlib import Path
+
+from anyio import CapacityLimiter, to_thread
+from sqlalchemy import text
+from starlette.responses import PlainTextResponse, Response
+
+from homeostat.model.errors import Transient
+from homeostat.model.health import DRAINED
+from homeostat.store.database import Database
+
+PATIENCE_S = 3.0
+"""Seconds within which the database has to answer: less than load balancers wait."""
+THREADS = 2
+"""Threads that ask the database, apart from those of requests: these may all wait for it."""
+METHODS = ["GET", "HEAD", "OPTIONS"]
+
+
+class Health:
+    """Answers whether a process can serve.
+
+    Args:
+        drain_file: While this file is there, the answer is 503; None for no such file.
+        patience_s: Seconds within which the database has to answer.
+    """
+
+    def __init__(self, db: Database, drain_file: Path | None = None, patience_s: float = PATIENCE_S) -> None:
+        self._db = db
+        self._drain_file = drain_file
+        self._patience_s = patience_s
+        self._threads: CapacityLimiter | None = None
+
+    async def answer(self) -> Response:
+        """Return the answer to a check; it waits for no request and writes nothing."""
+        if self._drain_file is not None and self._drain_file.exists():
+            return _answer(503, DRAINED)
+        if self._threads is None:
+            self._threads = CapacityLimiter(THREADS)  # belongs to the event loop that is running now
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await to_thread.run_sync(self._ask, limiter=self._threads, abandon_on_cancel=True)
+        except TimeoutError:
+            return _answer(503, f"the database did not answer within {self._patience_s:g} s")
+        except Transient as error:
+            return _answer(503, f"the database does not answer: {error}")
+        return _answer(200, "OK")
+
+    def _ask(self) -> None:
+        with self._db.read() as tx:
+            tx.execute(text("SELECT 1"))
+
+
+def _answer(code: int, text: str) -> Response:
+    headers = {"Cache-Control": "no-store"} | ({"Retry-After": "1"} if code != 200 else {})
+    return PlainTextResponse(f"{text}\n" if code != 200 else text, code, headers)
