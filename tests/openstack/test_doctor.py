@@ -14,6 +14,7 @@ from homeostat.model.rates import Rate
 from homeostat.store.database import Database
 from homeostat.store.operation.request_turns import RequestTurns
 from tests.databases import migrated_sqlite
+from tests.openstack import projects
 from tests.openstack.message_bus import listening
 from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack
@@ -56,7 +57,9 @@ def test_a_sound_one(
         found = said(capsys, database_url, tmp_path, "--os-cloud", "test", *flags)
     lacking = "the catalogue does not have it"  # the optional services that no chosen test asked for
     assert {level for lines in found.values() for level, words in lines if words != lacking} == {"ok"}
-    assert found.keys() >= {"login", "network", "clocks", "notifications", "requests"}
+    assert found.keys() >= {"login", "network", "clocks", "roles", "quotas", "notifications", "requests"}
+    assert "member" in found["roles"][0][1]
+    assert found["quotas"][0][1].startswith("there is room in each of ")
     assert found["login"] == [("ok", f"{project.user_name} in project {project.name}")]
     assert "1 processes listen" in found["notifications"][0][1]
 
@@ -98,3 +101,39 @@ def test_a_login_that_is_refused(
     assert found["login"][0][0] == "fail"
     assert "wr0ng" not in found["login"][0][1]
     assert found.keys() == {"login", "notifications", "requests"}
+
+
+def test_a_quota_that_is_nearly_used_up(
+    project: Project, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with contextlib.closing(project.connection()) as user:
+        networking: Any = user.network
+        network = networking.create_network(name="full")
+        try:
+            project.limit("network", network=1, port=50)
+            ((level, words),) = said(capsys, database_url, tmp_path, "--os-cloud", "test")["quotas"]
+            assert (level, words) == ("warn", "nearly used up: network: 1 of 1")
+        finally:
+            networking.delete_network(network)
+            project.limit("network", network=50, port=300)
+
+
+@pytest.mark.services("barbican")
+def test_a_login_that_lacks_a_role(
+    openstack_cloud: OpenStack, database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Barbican lets readers see nothing."""
+    made = projects.create(openstack_cloud)
+    try:
+        with contextlib.closing(openstack_cloud.admin()) as admin:
+            identity: Any = admin.identity
+            for role in ("member", "creator"):
+                identity.unassign_project_role_from_user(made.id, made.user_id, identity.find_role(role))
+        clouds = {"clouds": {"poor": {"auth": made.auth}}}
+        (tmp_path / "clouds.yaml").write_text(yaml.safe_dump(clouds))
+        ((level, words),) = said(capsys, database_url, tmp_path, "--os-cloud", "poor")["roles"]
+    finally:
+        projects.remove(made)
+    assert level == "warn"
+    assert words.startswith("key-manager refuses who has the roles ")
+    assert "reader" in words

@@ -11,6 +11,7 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import ClientException, EndpointNotFound
 
 from homeostat.cli.doctor import CLOCKS_S, Check, Level
+from homeostat.cli.openstack_project import examine_project
 from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.notifications import NotificationConfig, listened
 from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
@@ -65,6 +66,7 @@ def _services(connections: Connections, project: str) -> Iterator[Check]:
     for service, kinds in needed:
         yield _service(connections.proxy(project, service), service, [each.kind for each in kinds], differences)
     yield _clocks(differences)
+    yield from examine_project(connections, project, str(access.project_id), list(access.role_names))
 
 
 def _service(client: Callable[[], Any], service: str, kinds: Sequence[str], differences: list[float]) -> Check:
