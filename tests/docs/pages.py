@@ -11,8 +11,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
 ANY = "…"
-NEEDS_OPENSTACK = "openstack.md"
-"""How-to whose commands `tests/openstack` types."""
+NEEDS_OPENSTACK = ("howto/openstack.md", "tutorial/on-an-openstack.md")
+"""Pages whose commands `tests/openstack` types."""
 _FILE = re.compile(r"[Ss]ave this as `([^`]+)`:\n\n```\w*\n(.*?)```", re.DOTALL)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 

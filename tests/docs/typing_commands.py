@@ -12,12 +12,13 @@ MARK = "=== end of command"
 SESSION_S = 600
 
 
-def check_commands(page: Path, home: Path, programs: str, more: dict[str, str]) -> None:
+def check_commands(page: Path, home: Path, programs: str, more: dict[str, str], session_s: float = SESSION_S) -> None:
     """They succeed, and print what the page says.
 
-    home — directory to type them in; programs — where the shell looks for programs; more — further variables.
+    home — directory to type them in; programs — where the shell looks for programs; more — further variables;
+    session_s — within which all of them end.
     """
-    for command, printed, code in typed(page, home, programs, more):
+    for command, printed, code in typed(page, home, programs, more, session_s):
         assert code == 0, f"$ {command.text}\n{printed}"
         expected = "\n".join(command.expected)
         assert command.explains(printed), f"$ {command.text}\n--- expected\n{expected}\n--- printed\n{printed}"
@@ -35,7 +36,9 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def typed(page: Path, home: Path, programs: str, more: dict[str, str]) -> list[tuple[Command, str, int]]:
+def typed(
+    page: Path, home: Path, programs: str, more: dict[str, str], session_s: float = SESSION_S
+) -> list[tuple[Command, str, int]]:
     """Type the page's commands into one shell; gives each with what it printed and its exit code."""
     port = free_port()
     wanted = commands(page)
@@ -43,14 +46,14 @@ def typed(page: Path, home: Path, programs: str, more: dict[str, str]) -> list[t
         (home / name).write_text(content, encoding="utf-8")
     script = "".join(f"{each.text}\nprintf '\\n%s %d\\n' '{MARK}' $?\n" for each in wanted).replace("8004", str(port))
     done = subprocess.run(
-        ["bash"],
-        input=script,
+        ["bash", "-c", script],
+        stdin=subprocess.DEVNULL,  # none of the commands may read those that follow
         cwd=home,
         env={**environment(home, port, programs), **more},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=SESSION_S,
+        timeout=session_s,
     )
     printed = re.findall(rf"(.*?)\n{MARK} (\d+)\n", done.stdout.replace(str(port), "8004"), re.DOTALL)
     assert len(printed) == len(wanted), done.stdout

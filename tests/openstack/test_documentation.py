@@ -1,4 +1,4 @@
-"""The how-to about OpenStack is true: its commands are typed beside a real one."""
+"""The how-to and the tutorial about OpenStack are true: their commands are typed beside a real one."""
 
 import contextlib
 import os
@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from homeostat.cli.state_directory import State
 from tests.docs.pages import DOCS, NEEDS_OPENSTACK
 from tests.docs.typing_commands import check_commands
 from tests.openstack.projects import Project
+from tests.openstack.running import OpenStack
 
 
 @pytest.fixture
@@ -27,6 +29,44 @@ def home(tmp_path: Path, project: Project) -> Iterator[Path]:
             os.kill(service.pid, signal.SIGTERM)
 
 
+TUTORIAL_S = 1800.0
+"""For the whole tutorial, on a busy machine."""
+HOW_TO, TUTORIAL = (DOCS / name for name in NEEDS_OPENSTACK)
+
+
 def test_the_commands_of_the_how_to_print_what_it_says(home: Path, homeostat_program: Path) -> None:
     programs = os.pathsep.join(map(str, (homeostat_program.parent, Path(sys.executable).parent, os.environ["PATH"])))
-    check_commands(DOCS / "howto" / NEEDS_OPENSTACK, home, programs, {})
+    check_commands(HOW_TO, home, programs, {})
+
+
+@pytest.fixture
+def clone(home: Path, openstack_cloud: OpenStack) -> Iterator[Path]:
+    """A directory that looks like a clone; what the page registers in Keystone is removed."""
+    for name in (".venv", "examples", "scripts", "tests"):
+        (home / name).symlink_to(DOCS.parent / name)
+    _unregister(openstack_cloud)
+    yield home
+    _unregister(openstack_cloud)
+
+
+def _unregister(cloud: OpenStack) -> None:
+    with contextlib.closing(cloud.admin()) as admin:
+        identity: Any = admin.identity
+        for service in identity.services():
+            if service.type in ("orchestration", "cloudformation"):
+                identity.delete_service(service)
+        for domain in identity.domains(name="heat"):
+            identity.update_domain(domain, is_enabled=False)
+            identity.delete_domain(domain)
+        user = identity.find_user("homeostat")
+        if user is not None:
+            identity.delete_user(user)
+
+
+@pytest.mark.alone
+@pytest.mark.services("octavia")
+@pytest.mark.timeout(TUTORIAL_S + 120)
+def test_the_commands_of_the_tutorial_print_what_it_says(clone: Path, openstack_cloud: OpenStack) -> None:
+    check_commands(
+        TUTORIAL, clone, os.environ["PATH"], {"HOMEOSTAT_OPENSTACK": str(openstack_cloud.directory)}, TUTORIAL_S
+    )

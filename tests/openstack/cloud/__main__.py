@@ -40,10 +40,11 @@ def _up(args: argparse.Namespace) -> None:
     with working(args.dir):
         before, chosen = open_cloud(args.dir), _chosen(args)
         now = before.site.settings
-        # Services may be added to a running cloud, not taken away.
-        same = dataclasses.replace(now, services=chosen.services if set(chosen.services) >= set(now.services) else ())
-        if before.processes.any_run() and chosen != same:
-            raise Failure("it runs with other options: bring it down first")
+        if before.processes.any_run():
+            # Services may be added to a running cloud; none is taken away.
+            chosen = dataclasses.replace(chosen, services=tuple(dict.fromkeys((*now.services, *chosen.services))))
+            if chosen != dataclasses.replace(now, services=chosen.services):
+                raise Failure("it runs with other options: bring it down first")
         open_cloud(args.dir, chosen).up()
 
 

@@ -83,7 +83,7 @@ def _make_networks(cloud: Connection) -> None:
         network.create_subnet(
             network_id=public.id, name="public", ip_version=4, cidr="172.24.0.0/16", is_dhcp_enabled=False
         )
-    if not network.find_network("private"):
+    if not network.find_network("private", project_id=demo.id):
         private = network.create_network(name="private", project_id=demo.id)
         subnet = network.create_subnet(
             network_id=private.id, name="private", ip_version=4, cidr="10.0.0.0/16", project_id=demo.id
