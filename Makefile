@@ -55,7 +55,7 @@ storm: servers ## run the slow tests: workers and servers are killed, users atta
 
 .PHONY: test-openstack
 test-openstack: .venv/installed ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"
-	scripts/openstack octavia barbican swift designate aodh gnocchi manila zaqar mistral ironic
+	scripts/openstack octavia barbican swift designate aodh gnocchi manila zaqar mistral ironic blazar
 	$(BIN)/python -m pytest $(OPENSTACK) --ignore=$(OPENSTACK_STORM) $(ARGS)
 
 .PHONY: storm-openstack

@@ -25,7 +25,6 @@ NOT_OFFERED: Mapping[tuple[str, ...], str] = {
     ("database_instance", "database_cluster"): "not tried yet with a real Trove",
     ("signed_queue_url",): "Zaqar keeps none of the URLs that it signs: nothing can be looked at",
     ("workflow_trigger",): "not tried yet with Zaqar and Mistral together",
-    ("reservable_host", "lease"): "not tried yet with a real Blazar",
 }
 """Kinds that this cloud does not have -> why."""
 

@@ -54,6 +54,8 @@ EXAMPLES = (
         "busy share", "shared-file-system", "DELETE", 403, "Invalid share: Share status must be one of (", TRANSIENT
     ),
     Example("used workflow", "workflow", "DELETE", 400, "Can't delete workflow that has cron triggers", TRANSIENT),
+    Example("taken host", "reservation", "POST", 409, "Conflict on creating resource provider blazar_c", TERMINAL),
+    Example("too few hosts", "reservation", "POST", 500, "Not enough hosts available", TERMINAL),
     Example("full container", "object-store", "DELETE", 409, "There was a conflict when trying to complete", TERMINAL),
     Example("locked server", "compute", "POST", 409, "Instance 6c0 is locked", TERMINAL),
     Example("unready image", "compute", "POST", 400, "Image 52a is not active.", TRANSIENT),

@@ -30,6 +30,7 @@ OPTIONAL = {
     "load-balancer": "octavia",
     "object-store": "swift",
     "shared-file-system": "manila",
+    "reservation": "blazar",
     "workflow": "mistral",
 }
 """Service of the table -> the one of the tests' OpenStack that not each has."""
@@ -284,6 +285,18 @@ def used_workflow(scene: Scene) -> Became:
         return delete(scene.user, "workflow", flow)
 
 
+def taken_host(scene: Scene) -> Became:
+    """Not by a host that is: others need it for their servers."""
+    with scene.said("blazar-api", "/os-hosts$", "taken host"):
+        return create(scene.admin, "reservable_host", name="compute1")
+
+
+def too_few_hosts(scene: Scene) -> Became:
+    times = {"start_date": "2037-01-01 00:00", "end_date": "2037-01-02 00:00"}
+    wanted = {"resource_type": "physical:host", "min": 1, "max": 1}
+    return create(scene.admin, "lease", name=name(), **times, reservations=[wanted])
+
+
 def full_container(scene: Scene) -> Became:
     with scene.thing("OS::Swift::Container", "container", name=name()) as container:
         scene.sdk.object_store.upload_object(container, "thing", data=b"x")
@@ -398,6 +411,8 @@ CASES = (
     Case("used share type", used_share_type, Transient),
     Case("busy share", busy_share, Transient),
     Case("used workflow", used_workflow, Transient),
+    Case("taken host", taken_host, Terminal),
+    Case("too few hosts", too_few_hosts, Terminal),
     Case("full container", full_container, Terminal, "Deleting non-empty container"),
     Case("locked server", locked_server, Terminal),
     Case("unready image", unready_image, Transient),

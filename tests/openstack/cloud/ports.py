@@ -17,6 +17,7 @@ OFFSETS = {
     "manila-api": 13,
     "gnocchi-api": 14,
     "ironic-api": 15,
+    "blazar-api": 16,
     "swift-account": 30,
     "swift-container": 31,
     "swift-object": 32,

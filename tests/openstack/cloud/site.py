@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 INSIDE = HERE / "inside"
 PASSWORD = "minios"
 """Of every account: this is a cloud for tests."""
-CONFIGURED_BY_VARIABLE = ("keystone", "placement", "nova", "glance", "neutron", "designate")
+CONFIGURED_BY_VARIABLE = ("keystone", "placement", "nova", "glance", "neutron", "designate", "blazar")
 LOG_LINES = 15
 
 

@@ -201,6 +201,23 @@ RULES: tuple[Rule, ...] = (
         methods="DELETE",
         words="has (cron|event) triggers",
     ),
+    _rule(
+        [409],
+        Meaning.TERMINAL,
+        "the host can be reserved already",
+        service="reservation",
+        methods="POST",
+        words="creating resource provider",
+        remedy="remove it from the hosts that can be reserved, or from the template",
+    ),
+    _rule(
+        [400, 500],
+        Meaning.TERMINAL,
+        "not so many hosts are free at that time: only another wish helps",
+        service="reservation",
+        methods="POST",
+        words="Not enough",
+    ),
     _rule([409], Meaning.TERMINAL, "the container is not empty", service="object-store", methods="DELETE"),
     _rule(
         [409],

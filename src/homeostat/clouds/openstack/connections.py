@@ -19,6 +19,8 @@ from homeostat.clouds.credentials import Credentials
 from homeostat.clouds.openstack.config import OpenStackConfig
 from homeostat.model.errors import HomeostatError, Transient
 
+API_VERSIONS: dict[str, Any] = {"reservation_api_version": "1"}
+"""Versions of APIs, for services that have several and would be asked in another one."""
 PROJECTS_MAX = 1000
 """Projects whose connections one process keeps."""
 CATALOGUE_S = 600
@@ -120,7 +122,7 @@ class Connections:
                 cloud=self._config.cloud or None,
                 interface=self._config.interface,
                 api_timeout=self._config.request_s,
-                **chosen,
+                **{**API_VERSIONS, **chosen},
             )
             region.get_session().session = self._http()
             return Connection(config=region)
@@ -136,6 +138,7 @@ class Connections:
             region_name=self._config.region or None,
             interface=self._config.interface,
             app_name="homeostat",
+            **API_VERSIONS,
         )
 
     def _http(self) -> requests.Session:

@@ -19,6 +19,7 @@ from homeostat.clouds.openstack import (
     network_policies,
     object_storage,
     quotas,
+    reservations,
     routers,
     security_groups,
     server_snapshots,
@@ -72,6 +73,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     *messaging.COLLECTIONS,
     *workflows.COLLECTIONS,
     *bare_metal.COLLECTIONS,
+    *reservations.COLLECTIONS,
 )
 NAMED_ONLY: tuple[type[Collection], ...] = bare_metal.NAMED_ONLY
 """What templates can name, and is not made here."""

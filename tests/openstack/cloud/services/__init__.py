@@ -2,6 +2,7 @@
 
 from tests.openstack.cloud.services.aodh import Aodh
 from tests.openstack.cloud.services.barbican import Barbican
+from tests.openstack.cloud.services.blazar import Blazar
 from tests.openstack.cloud.services.cinder import Cinder
 from tests.openstack.cloud.services.designate import Designate
 from tests.openstack.cloud.services.glance import Glance
@@ -21,7 +22,8 @@ from tests.openstack.cloud.site import Site
 
 BASE: tuple[type[Service], ...] = (Keystone, Placement, Nova, Glance, Neutron, Cinder)
 OPTIONAL: dict[str, type[Service]] = {
-    each.name: each for each in (Octavia, Barbican, Swift, Designate, Mistral, Zaqar, Aodh, Manila, Gnocchi, Ironic)
+    each.name: each
+    for each in (Octavia, Barbican, Swift, Designate, Mistral, Zaqar, Aodh, Manila, Gnocchi, Ironic, Blazar)
 }
 
 

@@ -61,6 +61,8 @@ def make_resources(cloud: Connection, settings: dict[str, Any]) -> None:
     _make_networks(cloud)
     if "manila" in settings["optional"]:
         _make_share_type(cloud)
+    if "blazar" in settings["optional"] and not cloud.compute.find_aggregate("freepool"):
+        cloud.compute.create_aggregate(name="freepool")
     if "ironic" in settings["optional"]:
         _wait("Ironic's conductor up", lambda: _ironic_is_up(cloud))
     _wait("Nova's services up", lambda: _nova_is_up(cloud, settings["computes"]))
