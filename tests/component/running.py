@@ -93,11 +93,12 @@ class Service:
         self.moving = StackTransfer(self.db, self.stack_service)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
-        self.signals = Signals(self.db)
         limits = replace(LIMITS, depth_max=depth_max)
         engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, pool=pool)
         self.reconciler, self.executor, self.nested_stacks = engine.reconciler, engine.executor, engine.nested_stacks
         self.observer, self.snapshot_collector = engine.observer, engine.snapshot_collector
+        self.scaling = engine.scaling
+        self.signals = Signals(self.db, self.scaling.signal)
         self.board = ShardBoard(
             "shards", {"database": self.db, "lease_s": LIMITS.lease_s, "lost": self.reconciler.lost}
         )
@@ -195,6 +196,7 @@ class Service:
             self.observer.round()
             self.observer.sweep()
             self.snapshot_collector.round()
+            self.scaling.round()
             self.deliverer.round()
             self.work()
             at = self._next()

@@ -1,4 +1,4 @@
-"""Groups that scale, from end to end: their size, who leaves, how members change; policies, which cannot scale yet."""
+"""Groups that scale, from end to end: their size, who leaves, how members change; the addresses of policies."""
 
 from typing import Any
 
@@ -271,7 +271,7 @@ def policy(**properties: Any) -> dict[str, Any]:
     return {**scaling(1, 3), "policy": {"type": "OS::Heat::ScalingPolicy", "properties": given}}
 
 
-def test_a_policy_has_addresses_and_says_that_it_cannot_scale_yet() -> None:
+def test_a_policy_has_addresses() -> None:
     service = Service()
     stack_id = service.create(policy())
     service.rest()
@@ -281,10 +281,6 @@ def test_a_policy_has_addresses_and_says_that_it_cannot_scale_yet() -> None:
     assert "Signature=" in alarm
     assert service.attribute(stack_id, "policy", "signal_url").endswith(f"/{stack_id}/resources/policy/signal")
     assert "Signature" not in str(service.attribute(stack_id, "policy", "show"))
-    with pytest.raises(Rejected, match="Scaling by signal is not supported yet"):
-        service.signal(stack_id, "policy")
-    with pytest.raises(Rejected, match="Scaling by signal is not supported yet"):
-        service.put(alarm, None, "POST")
     service.update(stack_id, policy(scaling_adjustment=2, cooldown=60))
     service.rest()
     assert service.attribute(stack_id, "policy", "alarm_url") == alarm

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from tests.contract.store_cases import NOW, add_stack, resource
 
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.signals import Signals
+from homeostat.builtin.signals import Body, SignalOutcome, Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import Terminal
@@ -47,6 +47,10 @@ def present(answer: Any) -> Observation:
     assert isinstance(answer, Observation), answer
     assert answer.presence is Presence.PRESENT
     return answer
+
+
+def no_scaling(policy_id: str, body: Body) -> SignalOutcome:
+    raise AssertionError(f"{policy_id} is no policy")
 
 
 def handles(db: Database) -> Any:
@@ -107,7 +111,7 @@ def test_what_is_asked_for_a_resource_that_is_gone_is_refused(database: Database
 
 def test_deleting_is_done_once_and_takes_signals_along(database: Database) -> None:
     here, handle, waits = handles(database)
-    Signals(database).native("p", "signal_handle", handle.handle, None)
+    Signals(database, no_scaling).native("p", "signal_handle", handle.handle, None)
     for kind, each in (("wait_condition", waits), ("signal_handle", handle)):
         for _ in range(2):
             assert here.delete(kind, [each.handle])[0].presence is Presence.ABSENT
@@ -117,7 +121,7 @@ def test_deleting_is_done_once_and_takes_signals_along(database: Database) -> No
 
 def test_signals_that_come_at_once_are_all_counted(database: Database) -> None:
     here, handle, waits = handles(database)
-    reported = Signals(database)
+    reported = Signals(database, no_scaling)
     barrier = threading.Barrier(8)
 
     def send(_: int) -> None:
@@ -140,7 +144,7 @@ def test_a_signal_wakes_the_shard_that_waits_with_what_is_seen(database: Databas
         seen = {"presence": "present", "object": {}, "reason": "", "number": 2, "seen_at": 1.0}
         tx.execute(schema.resource_observed.insert().values(**columns, **seen))
         tx.execute(update(schema.shard).values(wake_at=None, wakes=0))
-    Signals(database).native("p", "signal_handle", handle.handle, {"data": 1})
+    Signals(database, no_scaling).native("p", "signal_handle", handle.handle, {"data": 1})
     with database.read() as tx:
         shard = tx.execute(schema.shard.select()).one()
         look = tx.execute(schema.resource_observed.select()).one()

@@ -45,6 +45,7 @@ from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
+from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.rates import Rate
 from homeostat.store.database import Database
@@ -129,6 +130,8 @@ def create_app(
 
 
 def _service(db: Database, stack_service: StackService, clock: Clock, limits: Limits, policy: Policy) -> Service:
+    quotas = stack_service.quotas
+    scaling = Scaling(db, clock, quotas.resources_max, quotas.timeout_s)
     return Service(
         db,
         stack_service,
@@ -137,7 +140,7 @@ def _service(db: Database, stack_service: StackService, clock: Clock, limits: Li
         Snapshots(db, stack_service),
         clock,
         Graphs(),
-        Signals(db),
+        Signals(db, scaling.signal),
         EventTail(db),
         policy,
         TokenBuckets(limits.rate),

@@ -5,7 +5,7 @@ The wake-up itself carries nothing: the shard reads the observation (invariant 1
 """
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,21 +25,24 @@ from homeostat.resources.families import deployments
 from homeostat.resources.families.access import DEPLOYED
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
-from homeostat.resources.registry import kind_of, of_kind
+from homeostat.resources.registry import kind_of, of_kind, type_of
 from homeostat.store import events
 from homeostat.store.builtin import plugin_records, records
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, observations, shards
-from homeostat.store.stacks import locks
+from homeostat.store.stacks import locks, scaling
 
 SIGNALS_MAX = 10_000
 """Signals that one handle keeps."""
 SIGNAL = "SIGNAL"
 """Action of the event about a signal."""
 Body = Mapping[str, Any] | None
+Scale = Callable[[str, Body], "SignalOutcome"]
+"""Scales a group by a signal to the policy whose record has this id; raises Rejected where it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,9 @@ class SignalOutcome:
 class Signals:
     """Receiver of signals for the resources of all projects."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, scale: Scale) -> None:
         self._db = db
+        self._scale = scale
 
     def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> SignalOutcome:
         """Take a signal at a signed address.
@@ -75,7 +79,9 @@ class Signals:
         """
         with self._db.write() as tx:
             record = self._signer(tx, method, path, query)
-            return self._apply(tx, record, body, query.get(signing.PART, ""))
+            if record.kind != POLICY_KIND:
+                return self._apply(tx, record, body, query.get(signing.PART, ""))
+        return self._scale(record.id, body)
 
     def _signer(self, tx: Connection, method: str, path: str, query: Mapping[str, str]) -> Record:
         id = id_of(query.get(signing.ACCESS_KEY, ""))
@@ -92,19 +98,19 @@ class Signals:
 
         Raises:
             Rejected: ResourceActionNotSupported for a resource that takes no signals; ResourceNotAvailable for one
-                that does not exist yet; NotSupported for scaling policies, and in suspended stacks.
+                that does not exist yet; NotSupported in suspended stacks.
         """
-        if kind == POLICY_KIND:
-            raise _not_yet()
         if kind.startswith(PLUGIN_KIND):
             return self._for_handler(project, kind, handle, body)
-        if kind not in (HANDLE, DEPLOYMENT):
+        if kind not in (HANDLE, DEPLOYMENT, POLICY_KIND):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
         with self._db.write() as tx:
             record = records.for_update(self._db, tx, handle) if handle else None
             if record is None or (record.kind, record.project) != (kind, project):
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
-            return self._apply(tx, record, body)
+            if kind != POLICY_KIND:
+                return self._apply(tx, record, body)
+        return self._scale(record.id, body)
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""
@@ -164,8 +170,6 @@ class Signals:
 
     def _apply(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
         """Apply a signal to a record, which is locked, with its event and the observation of what has changed."""
-        if record.kind == POLICY_KIND:
-            raise _not_yet()
         now = self._db.now_of(tx)
         key = records.key_of(record.token)
         owner = records.owners(tx, [key]).get(key)
@@ -243,12 +247,6 @@ def _check_awake(owner: Owner) -> None:
         raise Rejected("NotSupported", "Signal resource during SUSPEND is not supported.")
 
 
-def _not_yet() -> Rejected:
-    """Return the error for a signal to a scaling policy."""
-    message = "Scaling by signal is not supported yet: change the size in the template, or by a parameter of it"
-    return Rejected("NotSupported", message)
-
-
 def _checked(record: Record | None, method: str, path: str, query: Mapping[str, str]) -> Record:
     """Return the record, if the address is signed with its key.
 
@@ -279,13 +277,17 @@ def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
 def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str, Any]:
     """Return the metadata of a resource: what the template says, and what the service adds.
 
-    A handle has its signals; a server that reads configs has those that it has to apply, and the settings of its agent.
+    A handle has its signals; a group that scales has its cooldown; a server that reads configs has those that it has to
+    apply, and the settings of its agent.
     """
     metadata = dict(row.metadata or {})
     kind = kind_of(row.type)
     if kind == HANDLE:
         record = records.get(tx, row.handle, HANDLE, project)
         return {**metadata, **(handle_metadata(tx, record) if record is not None else {})}
+    if isinstance(type_of(row.type), ScalingGroup):
+        cooldown = scaling.cooldown_in(tx, row.key)
+        return {**metadata, **(cooldown.as_metadata() if cooldown is not None else {})}
     agent = None
     if row.handle and kind == SERVER:
         agent = agents_of(tx, [row.handle]).get(row.handle)

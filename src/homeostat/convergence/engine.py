@@ -11,6 +11,7 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
+from homeostat.convergence.scaling import Scaling
 from homeostat.convergence.snapshot_gc import SnapshotCollector
 from homeostat.store.database import Database
 
@@ -25,6 +26,7 @@ class Engine:
         nested_stacks: Executes steps on nested stacks.
         observer: Observes the clouds, and sweeps orphans.
         snapshot_collector: Deletes snapshots.
+        scaling: Applies signals that have waited for the end of an action.
     """
 
     reconciler: Reconciler
@@ -32,6 +34,7 @@ class Engine:
     nested_stacks: NestedStacks
     observer: Observer
     snapshot_collector: SnapshotCollector
+    scaling: Scaling
 
 
 def build_engine(
@@ -63,4 +66,5 @@ def build_engine(
         nested_stacks,
         Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge),
         SnapshotCollector(db, clouds),
+        Scaling(db, clock, limits.resources_max, limits.stack_timeout_s),
     )

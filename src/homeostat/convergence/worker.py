@@ -55,6 +55,7 @@ def _tasks(engine: Engine, deliverer: Deliverer) -> list[PeriodicTask]:
         PeriodicTask(periodic.ORPHANS, engine.observer.sweep, SWEEP_S),
         PeriodicTask(periodic.SNAPSHOTS, engine.snapshot_collector.round, SWEEP_S),
         PeriodicTask(periodic.EVENTS, deliverer.round, DELIVERY_IDLE_S),
+        PeriodicTask(periodic.SIGNALS, engine.scaling.round, SWEEP_S),
     ]
 
 

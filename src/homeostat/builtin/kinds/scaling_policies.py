@@ -1,4 +1,4 @@
-"""Scaling policies: so far only their addresses."""
+"""Scaling policies: their addresses, and what a signal does; `convergence.scaling` carries it out."""
 
 from homeostat.builtin.kinds.base import SIGNED_BY, RecordKind
 from homeostat.builtin.sessions import RecordSession
@@ -9,7 +9,7 @@ from homeostat.store.builtin.records import Owner, Record
 
 
 class Policies(RecordKind):
-    """Scaling policies: so far only their addresses."""
+    """Scaling policies."""
 
     kind = POLICY_KIND
 

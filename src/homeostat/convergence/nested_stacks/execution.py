@@ -23,13 +23,15 @@ from homeostat.model.world import Resource, Spares, World
 from homeostat.planner.actions.check import CHECK, CONVERGE
 from homeostat.planner.actions.snapshot_state import SNAPSHOT
 from homeostat.planner.lifecycle.names import physical_name
+from homeostat.resources import groups
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import type_of
+from homeostat.resources.scaling_adjustments import AdjustmentType
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import action_begin, locks, revisions, stacks
+from homeostat.store.stacks import action_begin, locks, revisions, scaling, stacks
 from homeostat.transfer import adoption
 
 
@@ -237,7 +239,7 @@ class NestedStacks:
         desired = self.trees.counted(tx, stack, plan.desired, plan.least, nested.size)
         if revisions.intent_of(tx, nested.id, nested.revision) == desired.intent:
             return observe(tx, nested.id, now)
-        changes: dict[str, Any] = {"suspended": False}
+        changes: dict[str, Any] = {"suspended": False, "cooldown": _cooldown(step.row, desired, nested, now)}
         # Where the parent converges (looks at everything, then mends it), so does the nested stack.
         if stack.look_from is not None:
             changes["look_from"] = self._db.now_of(tx)
@@ -306,6 +308,7 @@ class NestedStacks:
             healing=stack.healing_inside(row.name),
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
             lock=locks.without_previous_state(stack.lock),
+            cooldown=_cooldown(row, plan.desired, None, now),
         )
         desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
         if step.arguments.get("document") is not None:
@@ -313,6 +316,18 @@ class NestedStacks:
         action_begin.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
         adoption.add(self._db, tx, stack.project, plan.adopted)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
+
+
+def _cooldown(
+    row: Resource, desired: revisions.Desired, nested: Row[Any] | None, now: float
+) -> Mapping[str, Any] | None:
+    """Return the column for a group that scales: signals do not change the size that its template has just given."""
+    kind = type_of(row.type)
+    if not isinstance(kind, ScalingGroup):
+        return None
+    until = now + kind.cooldown_s(kind.complete(row.properties))
+    reason = f"{AdjustmentType.EXACT} : {groups.size_of(desired.template)}"
+    return scaling.longest(nested, scaling.Cooldown(until, reason))
 
 
 def _name_of(world: World, row: Resource) -> str:

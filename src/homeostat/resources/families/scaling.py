@@ -63,6 +63,14 @@ class ScalingGroup(Membership):
         """Return how members are changed and made, in the form of `planner.policies.rolling_update`."""
         return {}
 
+    def bounds(self, values: Props) -> tuple[int, int] | None:
+        """Return the least and the greatest size that a signal may lead to; None where signals do not scale it."""
+        return None
+
+    def cooldown_s(self, values: Props) -> float:
+        """Return the seconds after a change in which signals do not change the size, where their policy says none."""
+        return 0.0
+
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         """Return an attribute, ignoring FAILED members; `resource.<n>` is the member at index n, the oldest first."""
         members = _healthy(thing)
@@ -147,6 +155,12 @@ class AutoScalingGroup(ScalingGroup):
         """Return the size between the bounds; a `desired_capacity` of 0 counts as not given, as in Heat."""
         standing = values["min_size"] if healthy is None else healthy
         return clamped(values["desired_capacity"] or standing, values["min_size"], values["max_size"])
+
+    def bounds(self, values: Props) -> tuple[int, int]:
+        return values["min_size"], values["max_size"]
+
+    def cooldown_s(self, values: Props) -> float:
+        return float(values["cooldown"] or 0)
 
     def member(self, values: Props, launched: Launched, group_id: str) -> Any:
         one = values["resource"]
@@ -343,6 +357,12 @@ class AwsAutoScalingGroup(InstanceGroup):
     def wanted_size(self, values: Props, healthy: int | None) -> int:
         standing = values["MinSize"] if healthy is None else healthy
         return clamped(values["DesiredCapacity"] or standing, values["MinSize"], values["MaxSize"])
+
+    def bounds(self, values: Props) -> tuple[int, int]:
+        return values["MinSize"], values["MaxSize"]
+
+    def cooldown_s(self, values: Props) -> float:
+        return float(values["Cooldown"] or 0)
 
     def instance(self, values: Props, launch: Props) -> dict[str, Any]:
         found = super().instance(values, launch)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.rules import require
+from homeostat.resources.scaling_adjustments import AWS_WORDS, Adjustment, AdjustmentType
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -19,7 +20,13 @@ POLICY_KIND = "scaling_policy"
 
 
 class ScalingPolicy(ResourceType):
-    """A scaling policy, kept by the service itself, with URLs that receive signals."""
+    """A scaling policy, kept by the service itself, with URLs that receive signals.
+
+    Attributes:
+        addresses: Attribute -> property of the record that it shows.
+        words: Names of the properties for the type of the adjustment and its least step.
+        names: Names of the properties for the group, the amount and the cooldown.
+    """
 
     secretive = True
     name = "OS::Heat::ScalingPolicy"
@@ -32,7 +39,7 @@ class ScalingPolicy(ResourceType):
             "What the adjustment means.",
             required=True,
             update=True,
-            constraints=(one_of("change_in_capacity", "exact_capacity", "percent_change_in_capacity"),),
+            constraints=(one_of(*AdjustmentType),),
         ),
         "cooldown": number("Seconds after a change in which the size stays.", update=True),
         "min_adjustment_step": integer(
@@ -45,6 +52,7 @@ class ScalingPolicy(ResourceType):
     }
     addresses: ClassVar[Mapping[str, str]] = {"alarm_url": "url", "signal_url": "endpoint"}
     words: ClassVar[tuple[str, str]] = ("adjustment_type", "min_adjustment_step")
+    names: ClassVar[tuple[str, str, str]] = ("auto_scaling_group_id", "scaling_adjustment", "cooldown")
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         kind, step = self.words
@@ -57,6 +65,13 @@ class ScalingPolicy(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         return {"name": physical_name, **super().spec(values, physical_name)}
+
+    def adjustment(self, spec: Props) -> Adjustment:
+        """Return what a signal does, from the spec of a policy."""
+        group, amount, cooldown = (spec.get(name) for name in self.names)
+        word, step = (spec.get(name) for name in self.words)
+        meaning = AWS_WORDS.get(str(word)) or AdjustmentType(str(word))
+        return Adjustment(str(group), meaning, amount or 0, step or 0, cooldown)
 
     def attribute(self, thing: Thing, name: str) -> Any:
         field = self.addresses.get(name)
@@ -77,7 +92,7 @@ class AwsScalingPolicy(ScalingPolicy):
             "What the adjustment means.",
             required=True,
             update=True,
-            constraints=(one_of("ChangeInCapacity", "ExactCapacity", "PercentChangeInCapacity"),),
+            constraints=(one_of(*AWS_WORDS),),
         ),
         "Cooldown": integer("Seconds after a change in which the size stays.", update=True),
         "MinAdjustmentStep": integer(
@@ -87,6 +102,7 @@ class AwsScalingPolicy(ScalingPolicy):
     attributes = {"AlarmUrl": Attribute("Signed address that takes signals of alarms.", live=True, secret=True)}
     addresses = {"AlarmUrl": "url"}
     words = ("AdjustmentType", "MinAdjustmentStep")
+    names = ("AutoScalingGroupName", "ScalingAdjustment", "Cooldown")
 
     def reference(self, thing: Thing) -> Any:
         """Its signed address."""

@@ -17,7 +17,7 @@ from homeostat.store.schema.cells import (
     without_nul,
 )
 from homeostat.store.schema.events import event, event_sink, message_bus
-from homeostat.store.schema.records import record, request_turn, signal, trust, worker
+from homeostat.store.schema.records import deferred_signal, record, request_turn, signal, trust, worker
 from homeostat.store.schema.resources import (
     orphan,
     resource,
@@ -37,6 +37,7 @@ __all__ = [
     "Sequence",
     "as_stored",
     "cell_of",
+    "deferred_signal",
     "event",
     "event_sink",
     "file",

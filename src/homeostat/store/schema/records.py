@@ -3,7 +3,7 @@
 from sqlalchemy import Column, Double, ForeignKey, Index, Integer, Table, Text
 
 from homeostat.store.schema.base import Sequence, metadata
-from homeostat.store.schema.cells import EncryptedJson
+from homeostat.store.schema.cells import EncryptedJson, SafeText
 
 record = Table(
     "record",
@@ -42,6 +42,26 @@ signal = Table(
     Index("ix_signal_record", "record_id", "seq"),
 )
 """Signals that records have received, in order of arrival."""
+
+deferred_signal = Table(
+    "deferred_signal",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), nullable=False),
+    Column("record_id", Text, ForeignKey("record.id", ondelete="CASCADE"), nullable=False),
+    Column("reason", SafeText, nullable=False),
+    Column("due_at", Double, nullable=False),
+    Index("ix_deferred_signal_stack", "stack_id"),
+    Index("ix_deferred_signal_due_at", "due_at"),
+)
+"""Signals to scaling policies that wait for the end of an action of the group's stack.
+
+Columns:
+    stack_id: The group's stack.
+    record_id: The policy.
+    reason: What the signal says.
+    due_at: When it is tried again.
+"""
 
 trust = Table(
     "delegation",

@@ -45,6 +45,7 @@ stack = Table(
     Column("secret", Boolean),
     Column("size", Integer, nullable=False, default=0, server_default="0"),
     Column("healing", Json),
+    Column("cooldown", Json),
     Index(
         "uq_stack_live_name",
         "project",
@@ -86,6 +87,7 @@ Columns:
     secret: False if nothing in the whole tree of stacks is made from secrets, so that its resources are not encrypted;
         NULL if that was never determined.
     healing: Settings that differ from the service's: `{"policy": "replace" | "ask", "share": number}`.
+    cooldown: Of a group that scales, until when signals do not change its size, and why: `{"until", "reason"}`.
 """
 
 revision = Table(

@@ -57,6 +57,7 @@ class NewStack:
     depth: int = 0
     snapshot: Mapping[str, Any] | None = None
     lock: Mapping[str, Any] | None = None
+    cooldown: Mapping[str, Any] | None = None
 
 
 NEW_COLUMNS = tuple(each.name for each in fields(NewStack) if each.name not in ("action", "root_id"))

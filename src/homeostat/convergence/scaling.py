@@ -1,0 +1,276 @@
+"""Scaling by signal: a signal to a scaling policy stores the next revision of its group's stack (CV2).
+
+It is accepted whatever the group is doing: a scaling is just another user's update. Signals take turns at the row of
+the group's stack, which also says until when the group cools down. While an action is in progress that leaves the
+desired state as it is (a check, a snapshot, maintenance), a signal waits in a row of its own; a periodic task applies
+it later.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.builtin.signals import SIGNAL, Body, SignalOutcome
+from homeostat.clock import Clock
+from homeostat.convergence.nested_stacks import tree_size
+from homeostat.convergence.nested_stacks.group_revisions import failed_members
+from homeostat.desired.members import group_desired, touched_shards
+from homeostat.model.errors import Rejected
+from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
+from homeostat.model.status import Action, Status
+from homeostat.model.world import StackFacts
+from homeostat.planner.policies import rolling_update
+from homeostat.resources import groups
+from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.families.scaling_policies import POLICY_KIND, ScalingPolicy
+from homeostat.resources.registry import type_of
+from homeostat.resources.scaling_adjustments import Adjustment, adjusted
+from homeostat.store import events, schema
+from homeostat.store.builtin import records
+from homeostat.store.builtin.records import Owner
+from homeostat.store.database import Database
+from homeostat.store.shards import shard_state
+from homeostat.store.shards.shards import ShardChange
+from homeostat.store.stacks import action_begin, locks, revisions, scaling, stacks
+from homeostat.store.stacks.scaling import Cooldown
+
+DEFERRED_MAX = 100
+"""Signals that wait for one group at a time."""
+BUSY_S = 1.0
+"""Time until a waiting signal is tried again."""
+ROUND_MAX = 50
+"""Waiting signals that one run of the periodic task applies."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPlan:
+    """What a signal leads to, prepared from a consistent read.
+
+    Attributes:
+        owner: The resource of the policy.
+        parent: The stack in which the group is a resource.
+        nested: Row of the group's stack.
+        timeout_s: Seconds that an act on that may take.
+        desired: Its next revision, encoded; None where its size stays.
+        least: Number of resources that it will have at least, see `tree_size.least_size`.
+        touched: Shards that the revision changes, see `action_begin.revise`.
+        cooldown: Until when the group cools down afterwards.
+        defer: Whether the signal has to wait for the end of an action.
+    """
+
+    owner: Owner
+    parent: StackFacts
+    nested: Row[Any]
+    timeout_s: float
+    desired: revisions.Desired | None = None
+    least: int = 0
+    touched: Mapping[int, ShardChange] | None = None
+    cooldown: Cooldown | None = None
+    defer: bool = False
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """What the plan depends on: as long as it is the same, the plan fits."""
+        return _state(self.nested)
+
+
+def _state(nested: Row[Any]) -> tuple[Any, ...]:
+    return nested.revision, nested.complete_revision, nested.action, nested.status, nested.cooldown
+
+
+class Scaling:
+    """Receiver of signals to scaling policies."""
+
+    def __init__(self, db: Database, clock: Clock, resources_max: int, timeout_s: float) -> None:
+        """Prepare the receiver.
+
+        Args:
+            db: The database.
+            clock: Clock that ages counts of trees.
+            resources_max: Resources of a root stack, with everything nested in it.
+            timeout_s: Default time limit of a stack's action.
+        """
+        self._db = db
+        self._trees = tree_size.TreeSizes(clock, resources_max)
+        self._timeout_s = timeout_s
+
+    def signal(self, policy_id: str, body: Body) -> SignalOutcome:
+        """Scale a group as a policy says; a signal that the cooldown or the bounds make void changes nothing.
+
+        Args:
+            policy_id: Id of the policy's record.
+            body: Body of the signal; what an alarm says in it is told by the event.
+
+        Raises:
+            Rejected: There is no such policy or group any more, or it cannot be scaled; the stack is suspended or being
+                deleted; the tree of stacks would be too large, or too many signals wait.
+        """
+        return self._apply(policy_id, reason_of(body), deferred=None)
+
+    def round(self) -> int:
+        """Apply signals that have waited for the end of an action; return how many are done with."""
+        with self._db.read() as tx:
+            waiting = scaling.deferred(tx, self._db.now_of(tx), ROUND_MAX)
+        for each in waiting:
+            try:
+                self._apply(each.record_id, each.reason, deferred=each.id)
+            except Rejected as error:  # the policy or the group is gone, or has no room: there is no one to tell
+                self._drop(each.id, each.record_id, f"{each.reason}; not carried out: {error}")
+        return len(waiting)
+
+    def _drop(self, deferred: int, policy_id: str, reason: str) -> None:
+        with self._db.write() as tx:
+            scaling.remove_deferred(tx, deferred)
+            owner = _owner_of(tx, policy_id)
+            if owner is not None:
+                events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], self._db.now_of(tx))
+
+    def _apply(self, policy_id: str, reason: str, deferred: int | None) -> SignalOutcome:
+        # Planned before anything is locked, since others would wait while a group is worked out. Where the group's
+        # stack has changed in between, the plan is made under its lock: signals that come together are all counted.
+        with self._db.read() as tx:
+            plan = self._plan(tx, policy_id)
+        with self._db.write() as tx:
+            self._trees.begin(self._db, tx, plan.parent, plan.least)
+            nested = stacks.for_update(self._db, tx, plan.nested.id)
+            if nested is None:
+                raise _no_group(plan.owner)
+            if _state(nested) != plan.state:
+                plan = self._plan(tx, policy_id)
+            return self._store(tx, plan, policy_id, reason, deferred)
+
+    # -- deciding ----------------------------------------------------------------------------------------------------
+
+    def _plan(self, tx: Connection, policy_id: str) -> ScalingPlan:
+        record, owner = records.get(tx, policy_id, POLICY_KIND), _owner_of(tx, policy_id)
+        if record is None or owner is None:
+            raise Rejected("ResourceNotAvailable", "The resource is not available: it is not there any more.")
+        policy = type_of(owner.type)
+        assert isinstance(policy, ScalingPolicy)
+        adjustment = policy.adjustment(record.object)
+        nested = scaling.group_stack(tx, owner.stack_id, adjustment.group)
+        parent = stacks.get(tx, owner.stack_id)
+        if nested is None or parent is None:
+            raise _no_group(owner)
+        _check_state(owner, parent, nested)
+        now = self._db.now_of(tx)
+        plan = ScalingPlan(owner, stacks.facts(parent), nested, self._time_left(tx, parent, now))
+        if nested.status == Status.IN_PROGRESS and nested.action in NON_CHANGING_ACTIONS:
+            return replace(plan, defer=True)
+        if owner.lock is not None or scaling.cooldown_of(nested).until > now:
+            return plan
+        return self._resized(tx, plan, adjustment, now)
+
+    def _resized(self, tx: Connection, plan: ScalingPlan, adjustment: Adjustment, now: float) -> ScalingPlan:
+        """Return the plan with the next revision of the group, unless its size stays."""
+        nested = plan.nested
+        rows, _ = shard_state.load_where(tx, schema.resource.c.key == nested.parent_key)
+        row = rows.get(nested.parent_key)
+        kind = type_of(row.type) if row is not None else None
+        bounds = kind.bounds(kind.complete(row.properties)) if row and isinstance(kind, ScalingGroup) else None
+        if row is None or not isinstance(kind, ScalingGroup) or bounds is None:
+            message = f"{adjustment.group} is no group that signals scale: use an AutoScalingGroup"
+            raise Rejected("NotSupported", message)
+        values = kind.complete(row.properties)
+        before = revisions.desired_of(tx, nested.id, nested.revision)
+        failed = failed_members(tx, nested)
+        standing = groups.size_of(before.template)
+        healthy = standing - sum(groups.is_member(name, before.template) for name in failed)
+        size = adjusted(healthy, adjustment, *bounds)
+        if size == healthy:
+            return plan
+        wanted = groups.resized(before.template, before.template["resource_def"], size, failed)
+        new = nested.complete_revision is None
+        group = rolling_update.begin(before.template, wanted, kind.rollout(values), failed, new)
+        # The act of the parent that the group's stack is about goes on: it is about a larger or smaller group now.
+        desired = replace(group_desired(group), intent=before.intent, copied_from=nested.revision)
+        cooldown_s = kind.cooldown_s(values) if adjustment.cooldown_s is None else float(adjustment.cooldown_s)
+        return replace(
+            plan,
+            desired=revisions.encode(self._db, desired),
+            least=tree_size.least_size(replace(desired, environment=before.environment, files=before.files)),
+            touched=touched_shards(replace(before, environment={}), desired),
+            cooldown=Cooldown(now + cooldown_s, f"{adjustment.type} : {adjustment.amount:g}"),
+        )
+
+    # -- storing -----------------------------------------------------------------------------------------------------
+
+    def _store(
+        self, tx: Connection, plan: ScalingPlan, policy_id: str, reason: str, deferred: int | None
+    ) -> SignalOutcome:
+        """Store what a plan says, in the transaction that has locked the group's stack."""
+        owner, nested, now = plan.owner, plan.nested, self._db.now_of(tx)
+        outcome = SignalOutcome(owner.name, {})
+        if plan.defer and deferred is not None:
+            scaling.put_off(tx, deferred, now + BUSY_S)
+            return outcome
+        if plan.defer:
+            if scaling.count_deferred(tx, nested.id) >= DEFERRED_MAX:
+                message = f"Request limit exceeded: {DEFERRED_MAX} signals wait until {nested.action} of the group ends"
+                raise Rejected("RequestLimitExceeded", message)
+            scaling.defer(tx, nested.id, policy_id, reason, now)
+            return outcome
+        if deferred is not None and not scaling.remove_deferred(tx, deferred):
+            return outcome  # another worker was faster
+        if owner.lock is not None:
+            reason = f"Signal ignored: the stack is locked{locks.describe(owner.lock)}"
+            events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
+        if plan.desired is None or plan.cooldown is None:
+            return outcome
+        try:
+            desired = self._trees.counted(tx, plan.parent, plan.desired, plan.least, nested.size)
+        except tree_size.TooLarge as error:
+            raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {error}") from error
+        desired = replace(desired, secret=nested.secret)
+        changes = {"cooldown": scaling.longest(nested, plan.cooldown)}
+        action_begin.revise(self._db, tx, nested, _action(nested), desired, now, plan.timeout_s, changes, plan.touched)
+        events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], now)
+        return outcome
+
+    def _time_left(self, tx: Connection, parent: Row[Any], now: float) -> float:
+        """Return the seconds for an act on the group's stack: what its parent has left; at rest, a whole action's."""
+        if parent.deadline is not None:
+            return max(float(parent.deadline) - now, 1.0)
+        return stacks.timeout_of(stacks.timeout_mins_of(tx, parent), self._timeout_s)
+
+
+def _owner_of(tx: Connection, policy_id: str) -> Owner | None:
+    record = records.get(tx, policy_id, POLICY_KIND)
+    key = records.key_of(record.token) if record is not None else ""
+    return records.owners(tx, [key]).get(key) if key else None
+
+
+def _action(nested: Row[Any]) -> str:
+    """Return the action that a scaling continues or begins: a creation in progress stays one."""
+    going_on = nested.status == Status.IN_PROGRESS and nested.complete_revision is None
+    return str(nested.action) if going_on else Action.UPDATE
+
+
+def _check_state(owner: Owner, parent: Row[Any], nested: Row[Any]) -> None:
+    """Refuse a signal in a stack that is suspended or being deleted.
+
+    Raises:
+        Rejected: NotSupported.
+    """
+    deleting = Action.DELETE in (parent.action, nested.action)
+    for action, is_so in ((Action.SUSPEND, owner.suspended), (Action.DELETE, deleting)):
+        if is_so:
+            raise Rejected("NotSupported", f"Signal resource during {action} is not supported.")
+
+
+def _no_group(owner: Owner) -> Rejected:
+    message = f"The group of the scaling policy {owner.name} could not be found: it has not been made, or is gone"
+    return Rejected("NotFound", message)
+
+
+def reason_of(body: Body) -> str:
+    """Return what a signal says, for its event, in Heat's words."""
+    if not body:
+        return "No signal details provided"
+    if "current" in body and "previous" in body:
+        return f"alarm state changed from {body['previous']} to {body['current']} ({body.get('reason', 'Unspecified')})"
+    if "deploy_status_code" in body:
+        return f"deployment {'failed' if body['deploy_status_code'] else 'succeeded'}"
+    return "Unknown"

@@ -1,0 +1,79 @@
+"""What is stored of groups that scale: their cooldown, and the signals that wait for the end of an action."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+
+from homeostat.store import schema
+
+_deferred = schema.deferred_signal
+_stack = schema.stack
+
+
+@dataclass(frozen=True, slots=True)
+class Cooldown:
+    """The time in which signals do not change the size of a group.
+
+    Attributes:
+        until: Its end, in seconds since the epoch.
+        reason: The change that it follows.
+    """
+
+    until: float = 0.0
+    reason: str = ""
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Return what the metadata of the group say of it, in Heat's form."""
+        at = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return {"scaling_in_progress": False, "cooldown_end": {at: self.reason}}
+
+
+def cooldown_of(nested: Row[Any]) -> Cooldown:
+    """Return the cooldown of a group from the row of its stack."""
+    return Cooldown(**nested.cooldown) if nested.cooldown else Cooldown()
+
+
+def cooldown_in(tx: Connection, parent_key: str) -> Cooldown | None:
+    """Return the cooldown of a group by the key of its row; None where it never changed its size."""
+    mine = (_stack.c.parent_key == parent_key, _stack.c.deleted_at.is_(None))
+    nested = tx.execute(select(_stack.c.cooldown).where(*mine)).first()
+    return cooldown_of(nested) if nested is not None and nested.cooldown else None
+
+
+def longest(nested: Row[Any] | None, new: Cooldown) -> Mapping[str, Any]:
+    """Return the column for a group that cools down once more: the cooldown that ends last."""
+    before = cooldown_of(nested) if nested is not None else Cooldown()
+    return asdict(new if new.until >= before.until else before)
+
+
+def group_stack(tx: Connection, parent_id: str, reference: str) -> Row[Any] | None:
+    """Return the row of the stack of a group in a stack, by the group's reference or name; None where there is none."""
+    mine = (_stack.c.parent_id == parent_id, _stack.c.deleted_at.is_(None))
+    named = or_(_stack.c.id == reference, _stack.c.parent_name == reference)
+    return tx.execute(select(_stack).where(*mine, named).order_by(_stack.c.created_at.desc()).limit(1)).first()
+
+
+def defer(tx: Connection, stack_id: str, record_id: str, reason: str, now: float) -> None:
+    """Let a signal wait for the end of the action of the group's stack."""
+    tx.execute(insert(_deferred).values(stack_id=stack_id, record_id=record_id, reason=reason, due_at=now))
+
+
+def count_deferred(tx: Connection, stack_id: str) -> int:
+    return int(tx.execute(select(func.count()).where(_deferred.c.stack_id == stack_id)).scalar_one())
+
+
+def put_off(tx: Connection, id: int, due_at: float) -> None:
+    tx.execute(update(_deferred).where(_deferred.c.id == id).values(due_at=due_at))
+
+
+def remove_deferred(tx: Connection, id: int) -> bool:
+    """Remove a waiting signal; return whether it was still there."""
+    return tx.execute(delete(_deferred).where(_deferred.c.id == id)).rowcount > 0
+
+
+def deferred(tx: Connection, now: float, limit: int) -> Sequence[Row[Any]]:
+    """Return signals that may have to wait no longer, in the order in which they came."""
+    return tx.execute(select(_deferred).where(_deferred.c.due_at <= now).order_by(_deferred.c.id).limit(limit)).all()
