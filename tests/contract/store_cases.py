@@ -1,7 +1,7 @@
 """Stacks, shards and rows for the store's contract suite, and threads that begin together."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -38,10 +38,16 @@ def add_stack(
 
 
 def revise(
-    db: Database, stack_id: str, desired: Desired = TEMPLATE, action: str = Action.UPDATE, at: float = NOW
+    db: Database,
+    stack_id: str,
+    desired: Desired = TEMPLATE,
+    action: str = Action.UPDATE,
+    at: float = NOW,
+    touched: Collection[int] | None = None,
 ) -> int:
     with db.write() as tx:
-        return action_begin.revise(db, tx, locked(db, tx, stack_id), action, desired, at, TIMEOUT_S)
+        stack = locked(db, tx, stack_id)
+        return action_begin.revise(db, tx, stack, action, desired, at, TIMEOUT_S, touched=touched)
 
 
 def locked(db: Database, tx: Connection, stack_id: str) -> Any:

@@ -189,6 +189,23 @@ def test_a_revision_may_need_more_shards_and_never_drops_one_with_rows(database:
     assert shard_row(database, stack_id, 2).wakes == 2
 
 
+@pytest.mark.parametrize("action", [Action.UPDATE, Action.RESUME])
+def test_a_shard_that_a_revision_leaves_alone_is_at_rest_at_it_where_all_of_it_was_made(
+    database: Database, action: Action
+) -> None:
+    stack_id = add_stack(database, shard_count=2)
+    for number in range(2):
+        with database.write() as tx:
+            come_to_rest(database, tx, stack_id, number, 1)
+    revise(database, stack_id, Desired(shards=2), Action.UPDATE)
+    # At rest by an action that makes nothing, or by one that does: the stack was not COMPLETE at that revision.
+    revision = revise(database, stack_id, Desired(shards=2), action)
+    with database.write() as tx:
+        come_to_rest(database, tx, stack_id, 0, revision)
+    assert revise(database, stack_id, Desired(shards=2), touched=[1]) == revision + 1
+    assert shard_row(database, stack_id, 0).settled_revision == (revision + 1 if action == Action.UPDATE else revision)
+
+
 # -- coming to rest ----------------------------------------------------------------------------------------------------
 
 

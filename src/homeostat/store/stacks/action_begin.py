@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
-from homeostat.model.stack_actions import READ_ONLY_ACTIONS, STACK_ACTIONS
+from homeostat.model.stack_actions import NON_CHANGING_ACTIONS, READ_ONLY_ACTIONS, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares
 from homeostat.store import events, schema
@@ -150,7 +150,9 @@ def revise(
     if _is_first_secret(stack, desired):
         lock_for_first_secret(tx, stack, desired)
         tx.execute(update(schema.stack).where(*_without_secrets(stack)).values(secret=True))
-    _wake_changed(db, tx, stack, desired, number, now, touched)
+    # An action that changes nothing settles shards at its revision although what they should have was never made.
+    unmade = stack.action in NON_CHANGING_ACTIONS and stack.complete_revision != stack.revision
+    _wake_changed(db, tx, stack, desired, number, now, None if unmade else touched)
     # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
     if desired.kind == EMPTY.kind and stack.shards > 1:
         shards.settle_empty(tx, stack.id, number, now)
