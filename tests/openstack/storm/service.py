@@ -62,10 +62,11 @@ class Stacks:
 
 @dataclass(slots=True)
 class Service:
-    """An API, and workers."""
+    """An API, and workers. agent — a word in the names of these workers as clients: faults are to hit no others."""
 
     directory: Path
     stacks: Stacks
+    agent: str
     _flags: list[str]
     _environment: dict[str, str]
     _workers: list[BaseProcess] = field(default_factory=list)
@@ -76,7 +77,7 @@ class Service:
 
     def start_worker(self) -> None:
         arguments = ["worker", *self._flags]
-        worker = CONTEXT.Process(target=run_command, args=(arguments, self._environment, self.log))
+        worker = CONTEXT.Process(target=run_command, args=(arguments, self._environment, self.log, self.agent))
         worker.start()
         self._workers.append(worker)
 
@@ -120,7 +121,8 @@ def serving(project: Project, database_url: str, directory: Path, workers: int) 
         until(lambda: api.poll() is not None or _answers(root), "the API", within_s=START_S)
         assert api.poll() is None, (directory / "api.log").read_text()
         http = stack.enter_context(httpx.Client(base_url=f"{root}/v1/{project.id}/", timeout=PATIENCE_S))
-        service = stack.enter_context(contextlib.closing(Service(directory, Stacks(http), flags, environment)))
+        made = Service(directory, Stacks(http), project.name, flags, environment)
+        service = stack.enter_context(contextlib.closing(made))
         for _ in range(workers):
             service.start_worker()
         yield service

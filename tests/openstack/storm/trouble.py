@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -57,8 +58,9 @@ class Trouble:
         if self.lost.total() >= self.losses:
             yield None
             return
-        rule = {"service": "^(nova|neutron|cinder|octavia)-api$", "method": "^(POST|PUT|DELETE)$", "agent": "homeostat"}
-        with self.cloud.fault("http", **rule, share=SHARE, status=502, after=True) as fault:
+        rule = {"service": "^(nova|neutron|cinder|octavia)-api$", "method": "^(POST|PUT|DELETE)$"}
+        lost = {"share": SHARE, "status": 502, "after": True}
+        with self.cloud.fault("http", **rule, agent=re.escape(self.service.agent), **lost) as fault:
             yield fault
 
     def _kill(self, stop: threading.Event, is_busy: Callable[[], bool]) -> None:

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from keystoneauth1 import session
+
 import homeostat.clouds.openstack  # noqa: F401 - loaded before the fork
 from homeostat import main as command
 from homeostat.composition.service import load_service
@@ -13,9 +15,10 @@ from tests.real.processes import end_with_the_tests
 load_service()
 
 
-def run_command(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-    """Run `homeostat ARGUMENTS`."""
+def run_command(arguments: Sequence[str], environment: Mapping[str, str], log: Path, agent: str) -> None:
+    """Run `homeostat ARGUMENTS`. agent — a word more by which the cloud knows this client."""
     end_with_the_tests()
+    session.DEFAULT_USER_AGENT += f" {agent}"
     os.environ.clear()
     os.environ.update(environment)
     with log.open("ab") as file:
