@@ -69,7 +69,7 @@ def _servers(number: int) -> Resources:
             "OS::Nova::Server",
             "subnet",
             image=IMAGE,
-            flavor=FLAVORS[number // 2 % 2],
+            flavor=FLAVORS[min(number // 2, 1)],
             networks=[{"network": _get("net")}],
         ),
         "attachment": _resource(

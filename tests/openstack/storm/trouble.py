@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tests.openstack.running import Fault, OpenStack
 from tests.openstack.storm.service import Service
 
-SHARE = 0.25
+SHARE = 0.4
 """Of the answers to the service's requests that change something."""
 GAP_S = 3.0
 """The longest time between two kills."""

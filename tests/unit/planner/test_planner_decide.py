@@ -172,7 +172,7 @@ REDIRECTED: dict[str, Case] = {
         row("a", state="CREATE_IN_PROGRESS"),
         seen("building"),
         UPDATED,
-        "create in a new row",
+        "record INIT_COMPLETE in a new row",
     ),
     "an update is overtaken by another": (
         LARGE,
@@ -195,7 +195,13 @@ REDIRECTED: dict[str, Case] = {
         UPDATED,
         "find",
     ),
-    "another type": (wanted("a", VOLUME), row("a", state="CREATE_IN_PROGRESS"), seen(), UPDATED, "create in a new row"),
+    "another type": (
+        wanted("a", VOLUME),
+        row("a", state="CREATE_IN_PROGRESS"),
+        seen(),
+        UPDATED,
+        "record INIT_COMPLETE in a new row",
+    ),
     "another type, nothing sent yet": (wanted("a", VOLUME), unanswered("a", token=""), None, UPDATED, "create"),
     "a failed stack begins nothing new": (
         LARGE,

@@ -6,8 +6,9 @@ of the port or a floating IP, this service makes the port before the server, wit
 Nova does not delete such a port with its server, so it has to be found again in every case:
 
 * It carries the token of the server's creation, alone in its description, from the first moment on. If the creation of
-  the server is refused, it is deleted at once. If that fails, or this process dies, or the answer is lost, `find` shows
-  the port under the token, as a broken server whose deletion deletes the port.
+  the server is refused, it is deleted at once. If that fails, or this process dies, `find` deletes it: nothing was made
+  that counts as an attempt. If a server has used it, `find` shows it under the token, as a broken server whose deletion
+  deletes the port.
 * Once the server has an id, the port has a tag with it. If the server is deleted outside, a look at its id shows a port
   with that tag as a broken server, which is deleted and made anew: the port may hold the address that is wanted again.
 * The ports that another service has made for a server get that tag when the server is adopted. Such a server has no
@@ -290,6 +291,11 @@ class ServerPorts:
             self.api.request("PUT", f"/ports/{port['id']}", {"port": changed}, of=handle)
         if entry.get("floating_ip"):
             self._lead(entry, port["id"], handle)
+
+
+def was_used(port: Wire) -> bool:
+    """Return whether a server has or had a port made for it."""
+    return bool(port["device_id"]) or any(each.startswith(TAG) for each in port.get("tags", ()))
 
 
 def is_own(entry: Mapping[str, Any]) -> bool:

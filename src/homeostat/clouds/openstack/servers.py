@@ -16,7 +16,7 @@ from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
 from homeostat.clouds.openstack.server_hosts import ServerHosts
 from homeostat.clouds.openstack.server_looks import ServerLooks
-from homeostat.clouds.openstack.server_ports import ServerPorts, is_own
+from homeostat.clouds.openstack.server_ports import ServerPorts, is_own, was_used
 from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
 from homeostat.clouds.openstack.service import LATE_S, Wire
 from homeostat.clouds.openstack.tokens import InTags
@@ -93,11 +93,18 @@ class Servers(Collection):
         return found | {LEFT + token: _remains(LEFT + token, ports) for token, ports in tokens.items()}
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
-        """Return token -> server, for those that exist; also for those of which only ports were made."""
+        """Return token -> server, for those that exist; also for those of which only ports are left.
+
+        Ports that no server ever got are deleted: the creation was interrupted, and begins anew with others.
+        """
         found = {token: each for token, each in super().find(tokens).items() if each["status"] != "DELETED"}
         completed = dict(zip(found, self._completed([*found.values()]), strict=True))
-        tokens_left = self._ports.of_tokens(sorted(set(tokens) - found.keys() - set(self._late)))
-        return completed | {token: _remains(LEFT + token, ports) for token, ports in tokens_left.items()}
+        left = self._ports.of_tokens(sorted(set(tokens) - found.keys() - set(self._late)))
+        unused = {token: ports for token, ports in left.items() if not any(map(was_used, ports))}
+        for token, ports in unused.items():
+            self._ports.release(ports, token)
+        used = {token: _remains(LEFT + token, ports) for token, ports in left.items() if token not in unused}
+        return completed | used
 
     def _completed(self, things: Sequence[Wire]) -> Things:
         """Return servers with what is known of them elsewhere: their ports, snapshots and hosts."""

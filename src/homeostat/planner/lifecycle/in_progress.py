@@ -77,7 +77,7 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     if row.action == Action.CREATE and row.acted_at is None:
         return None
     if definition.type != row.type:
-        return context.halted(row.name) or context.acts.replace(definition, row, now)
+        return context.halted(row.name) or _replace(context, definition, row, now)
     try:
         want = context.resolve(definition, row)
     except (Rejected, Terminal) as error:
@@ -89,8 +89,19 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     if halted is not None:
         return halted
     if row.action == Action.CREATE:
-        return context.acts.replace(definition, row, now)
+        return _replace(context, definition, row, now)
     return update.update_or_replace(context, want, row, now)
+
+
+def _replace(context: Context, definition: Definition, row: Resource, now: float) -> Step:
+    """Replace what an act is in progress on; what was never complete is deleted first.
+
+    It holds no data, but may hold what the new one needs: as long as a server has a port, no other one gets it.
+    """
+    if row.action != Action.CREATE:
+        return context.acts.replace(definition, row, now)
+    restricted = context.restricted(definition, "replace", row, now)
+    return restricted or context.acts.delete_first(definition, row, now)
 
 
 def _repeat(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
