@@ -17,6 +17,7 @@ from homeostat.store.shards import orphans, shard_state
 from homeostat.store.shards.orphans import DELAY_S, LOOK_S, PATIENCE_S, Orphan
 from tests import upcoming
 from tests.component.running import LIMITS, PROJECT, Service, server, template, volume
+from tests.simulation.actors import VirtualClock
 
 
 def looked_at(service: Service) -> Any:
@@ -338,3 +339,42 @@ def test_an_answer_that_json_cannot_hold_breaks_no_pass() -> None:
     service.cloud.create = oddly  # type: ignore[method-assign]
     stack_id = service.create({"a": server()})
     assert service.state(stack_id) == "CREATE_COMPLETE"
+
+
+# -- where looks cost something --------------------------------------------------------------------------------------
+
+
+class Counted(SimulatedCloud):
+    """Knows the kinds that were looked at."""
+
+    def __init__(self, clock: VirtualClock, weather: Weather) -> None:
+        super().__init__(clock.now, weather)
+        self.looks: list[str] = []
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        self.looks.append(kind)
+        return super().observe(kind, handles)
+
+
+def looks_at(n: int, build_s: float, look_max_s: float) -> tuple[list[str], float]:
+    """The kinds looked at while n servers and volumes are made, and when the stack was complete."""
+    weather = Weather(build_s=build_s, look_max_s=look_max_s)
+    service = Service(cloud=lambda clock: Counted(clock, weather))
+    assert isinstance(service.cloud, Counted)
+    started = service.clock.now()
+    service.create({f"s{i}": server() for i in range(n)} | {f"v{i}": volume() for i in range(n)})
+    service.rest()
+    return service.cloud.looks, service.clock.now() - started
+
+
+@pytest.mark.shows("CV7")
+def test_many_things_in_progress_are_looked_at_less_often_where_looks_cost_something() -> None:
+    often, soon_s = looks_at(100, 60.0, 0.0)
+    seldom, late_s = looks_at(100, 60.0, 30.0)
+    assert len(often) > 100
+    assert len(seldom) < 40
+    assert late_s <= 1.6 * soon_s
+
+
+def test_few_things_in_progress_are_looked_at_every_second_whatever_looks_cost() -> None:
+    assert looks_at(2, 20.0, 30.0) == looks_at(2, 20.0, 0.0)

@@ -146,6 +146,10 @@ class InterruptibleCloud:
     def listing_lag_s(self) -> float:
         return self._cloud.listing_lag_s
 
+    @property
+    def look_max_s(self) -> float:
+        return self._cloud.look_max_s
+
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._cloud, name)
 

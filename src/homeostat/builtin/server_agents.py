@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.sessions import RecordSession
 from homeostat.clouds.counting import one_each
-from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation, look_max_s
 from homeostat.identity.stack_users import needed
 from homeostat.model.errors import HomeostatError
 from homeostat.model.observed import Observation, Presence
@@ -49,6 +49,7 @@ class ServerAgents:
         self.name = cloud.name
         self.kinds = cloud.kinds
         self.listing_lag_s = cloud.listing_lag_s
+        self.look_max_s = look_max_s(cloud)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation
+from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation, look_max_s
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation
 
@@ -22,6 +22,7 @@ class JoinedCloud:
         self.name = "+".join(each.name for each in (first, *others))
         self.kinds = frozenset(self._by_kind)
         self.listing_lag_s = max(each.listing_lag_s for each in (first, *others))
+        self.look_max_s = max(look_max_s(each) for each in (first, *others))
 
     def _of(self, kind: str) -> Cloud:
         """Return the cloud that serves a kind.

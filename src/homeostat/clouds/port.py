@@ -97,6 +97,8 @@ class Cloud(Protocol):
         kinds: Kinds of things that it has.
         listing_lag_s: Seconds after a create in which `observe` and `find` may still say ABSENT; 0 for a consistent
             cloud.
+
+    An adapter may have `look_max_s` as well, see the function of that name.
     """
 
     name: str
@@ -151,6 +153,11 @@ class Cloud(Protocol):
 
     def close(self) -> None:
         """Close connections and threads; created things remain."""
+
+
+def look_max_s(cloud: Cloud) -> float:
+    """Return the longest time in seconds between two looks at many things in progress; 0 where looks cost little."""
+    return float(getattr(cloud, "look_max_s", 0.0))
 
 
 Clouds = Callable[[str], Cloud]

@@ -22,7 +22,8 @@ class Limits:
         batch: Steps taken at once.
         hang_s: A pass that has stored nothing for so long counts as hung, for example in a call of a cloud that never
             answers. Its lease is no longer renewed, so another worker takes the shard over.
-        look_busy_s: Time between observations of things in progress.
+        look_busy_s: Time between observations of things in progress; where looks cost something and there are many, it
+            is longer (`convergence.look_interval`).
         look_steady_s: Time between observations of things at rest.
         second_look_s: How long after a thing was not found the owner looks for it once more.
         heal_share: Share of a stack's things that is healed at a time.

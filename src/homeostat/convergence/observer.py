@@ -7,11 +7,12 @@ shard, whose owner judges it.
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 
 from homeostat.clock import Clock
-from homeostat.clouds.port import ChangeNotice, Cloud, Clouds
+from homeostat.clouds.port import ChangeNotice, Cloud, Clouds, look_max_s
+from homeostat.convergence.look_interval import busy_interval
 from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Priority
@@ -93,16 +94,36 @@ class Observer:
     def _look_at(self, taken: Mapping[Shard, float | None], now: float) -> None:
         with self._db.read() as tx:
             watched = observations.in_shards(tx, list(taken), self._types)
-        blind = self.look(watched)
-        busy = {(thing.stack_id, thing.shard) for thing in watched if thing.busy}
-        self._looked({**taken, **dict.fromkeys(busy, self._busy_s)}, blind, now)
+            lately = look_schedule.seen_lately(tx, taken, now) if self._any_dear(watched) else set()
+        shards_of: dict[Shard, list[WatchedThing]] = defaultdict(list)
+        for thing in watched:
+            shards_of[thing.stack_id, thing.shard].append(thing)
+        busy = {shard: things for shard, things in shards_of.items() if any(each.busy for each in things)}
+        # What is at rest beside it was seen lately, and is looked at as often as anything at rest.
+        partly = {shard for shard in busy.keys() & lately if self._any_dear(busy[shard][:1])}
+        whole = [thing for shard, things in shards_of.items() if shard not in partly for thing in things]
+        blind = self.look(whole + [thing for shard in partly for thing in _of_kinds_in_progress(busy[shard])])
+        seen = taken.keys() - blind.keys() - partly
+        self._looked({**taken, **{shard: self._busy_interval(busy[shard], now) for shard in busy}}, seen, blind, now)
         self._nudge()
 
-    def _looked(self, taken: Mapping[Shard, float | None], blind: Mapping[Shard, str], taken_at: float) -> None:
+    def _any_dear(self, things: Sequence[WatchedThing]) -> bool:
+        """Return whether looks at any of these things cost something."""
+        return any(look_max_s(self._clouds(project)) > 0 for project in {thing.project for thing in things})
+
+    def _busy_interval(self, things: Sequence[WatchedThing], now: float) -> float:
+        """Return the seconds until the next look at the things of a shard, of which some are in progress."""
+        waited_s = [now - (thing.acted_at or now) for thing in things if thing.busy]
+        return busy_interval(self._busy_s, look_max_s(self._clouds(things[0].project)), waited_s, len(things))
+
+    def _looked(
+        self, taken: Mapping[Shard, float | None], seen: Set[Shard], blind: Mapping[Shard, str], taken_at: float
+    ) -> None:
         """Store which shards were seen whole, why others were not, and when each is looked at next.
 
         Args:
             taken: Shards of the round, each with the seconds until its next look; None for never.
+            seen: Shards whose things were all seen.
             blind: Shards with things that could not be looked at, and why.
             taken_at: When the round began: everything was seen at this time or later.
         """
@@ -116,7 +137,7 @@ class Observer:
             now = self._db.now_of(tx)
             # All at once and in order, since the calls below lock shards of many stacks one after the other.
             lock_order.take(tx, sorted(taken))
-            look_schedule.record_look(tx, {shard for shard in taken if shard not in blind}, taken_at)
+            look_schedule.record_look(tx, seen, taken_at)
             for reason, unseen in reasons.items():
                 look_schedule.record_blind(tx, unseen, reason)
             for interval, alike in intervals.items():
@@ -268,6 +289,12 @@ def _aligned(now: float, interval_s: float) -> float:
     alignment_s = interval_s / ALIGNMENT
     at = now + interval_s
     return at if alignment_s < ALIGNMENT_S_MIN else at // alignment_s * alignment_s
+
+
+def _of_kinds_in_progress(things: Sequence[WatchedThing]) -> list[WatchedThing]:
+    """Return the things of which others of their kind, or they themselves, are in progress: they are one list."""
+    kinds = {type_of(thing.type).kind for thing in things if thing.busy}
+    return [thing for thing in things if type_of(thing.type).kind in kinds]
 
 
 def _urgency(thing: WatchedThing, look: Observation) -> Priority:

@@ -8,7 +8,7 @@ nothing (invariant 4, CONTRIBUTING.md).
 from collections.abc import Iterator
 
 from homeostat.clock import Clock
-from homeostat.clouds.port import Clouds
+from homeostat.clouds.port import Clouds, look_max_s
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.lost_shards import LostShards
@@ -102,7 +102,8 @@ class Reconciler:
             shares = (limits.heal_share, limits.stack_timeout_s)
             loaded = load_world(tx, self.definitions, lease.stack_id, lease.number, self.clock.now(), *shares)
         world = loaded.world
-        world.listing_lag_s = self.clouds(world.stack.project).listing_lag_s
+        cloud = self.clouds(world.stack.project)
+        world.listing_lag_s = cloud.listing_lag_s
         world.second_look_s = limits.second_look_s
         tracing.note(revision=world.stack.revision, stack=world.stack.name, resources=len(world.rows))
         current = Pass(
@@ -113,6 +114,7 @@ class Reconciler:
             world,
             Frontier(world, self.keys),
             Redactor(self.db, self.redactions, world),
+            look_max_s(cloud),
             loaded.shard.failures,
             loaded.shard.healing,
         )

@@ -30,6 +30,7 @@ class OpenStackCloud:
 
     name = "openstack"
     listing_lag_s = 0.0
+    look_max_s = 30.0
 
     def __init__(
         self,

@@ -23,6 +23,8 @@ API_VERSIONS: dict[str, Any] = {"reservation_api_version": "1"}
 """Versions of APIs, for services that have several and would be asked in another one."""
 PROJECTS_MAX = 1000
 """Projects whose connections one process keeps."""
+FOUND_S = 2.0
+"""Seconds that others wait for the first one who asks for the versions of a service."""
 CATALOGUE_S = 600
 """Seconds for which a catalogue and the token that it was asked with are used; `Credentials` knows when tokens end."""
 
@@ -104,9 +106,16 @@ class Connections:
 
         The function raises EndpointNotFound where the catalogue does not have the service.
         """
+        finding = threading.Lock()
 
         def client() -> Any:
-            found = getattr(self.of(project), service.replace("-", "_"))
+            # Of many who need a service for the first time one asks for its versions; if that hangs, others ask too.
+            alone = finding.acquire(timeout=FOUND_S)
+            try:
+                found = getattr(self.of(project), service.replace("-", "_"))
+            finally:
+                if alone:
+                    finding.release()
             try:
                 found.session  # noqa: B018 - what the catalogue lacks says so at the first use
                 return found

@@ -58,6 +58,7 @@ class Weather:
         delete_s: Seconds until a deleted thing is absent.
         snapshot_s: Seconds until a snapshot is complete.
         listing_lag_s: Seconds until a new thing is listed.
+        look_max_s: Longest time between looks at many things in progress; 0 where looks cost little.
         quota: Most things; None for no limit.
         idempotent: Whether a second creation with the same token returns the same thing.
         faults: Probabilities of faults.
@@ -67,6 +68,7 @@ class Weather:
     delete_s: float = 0.0
     snapshot_s: float = 0.0
     listing_lag_s: float = 0.0
+    look_max_s: float = 0.0
     quota: int | None = None
     idempotent: bool = True
     faults: Faults = field(default_factory=Faults)
@@ -131,6 +133,7 @@ class SimulatedCloud:
         self.kinds = self.kinds if kinds is None else kinds
         self.weather = weather or Weather()
         self.listing_lag_s = self.weather.listing_lag_s
+        self.look_max_s = self.weather.look_max_s
         self.catalogue: dict[str, Collection[str]] = {}
         self.doubled: list[tuple[str, str]] = []
         self.messages: dict[str, list[Mapping[str, Any]]] = {}

@@ -29,6 +29,7 @@ class Pass:
         world: The world of the shard. The stages change its rows and observations.
         frontier: The plan for the world, moved by the outcomes of steps.
         redactor: Redacts what is stored.
+        look_max_s: See `clouds.port.look_max_s`.
         failures_before: Number of failed resources, as the shard's row has it.
         healing_before: Number of resources being healed, as the shard's row has it.
         writes: What the next transaction stores.
@@ -44,6 +45,7 @@ class Pass:
     world: World
     frontier: Frontier
     redactor: Redactor
+    look_max_s: float
     failures_before: int
     healing_before: int
     writes: Writes = field(default_factory=Writes)

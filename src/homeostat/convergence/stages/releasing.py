@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from homeostat.convergence import rollout, snapshot_end
+from homeostat.convergence.look_interval import busy_interval
 from homeostat.convergence.rollout import Batch
 from homeostat.convergence.stages.passing import Pass
 from homeostat.convergence.stages.storing import encode, write
@@ -212,7 +213,8 @@ def _observe_at(current: Pass, now: float) -> float | None:
     rows = [row for row in current.world.rows.values() if row.handle and is_outside(row.type)]
     if any(look_first(current.world, row) is not None for row in rows):
         return now
-    if any(row.busy for row in rows):
-        return now + limits.look_busy_s
+    waited_s = [now - (row.acted_at or now) for row in rows if row.busy]
+    if waited_s:
+        return now + busy_interval(limits.look_busy_s, current.look_max_s, waited_s, len(rows))
     interval = look_interval(stack.observe_s, stack.exceptions, limits.look_steady_s)
     return now + interval if rows and interval is not None else None

@@ -4,7 +4,8 @@ A *look* is one round of an observer over the things of a shard. Observers need 
 its `observe_at`.
 """
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, UpdateBase, and_, case, func, select, update
@@ -37,6 +38,33 @@ def take_for_observation(tx: Connection, now: float, limit: int, again_s: float)
     if found:
         _take(tx, sorted(found), now + TAKEN_S)
     return {shard: look_interval(row.observe_s, row.exceptions, again_s) for shard, row in found.items()}
+
+
+def seen_lately(tx: Connection, taken: Mapping[tuple[str, int], float | None], now: float) -> set[tuple[str, int]]:
+    """Return those of these shards whose things were all looked at within their interval.
+
+    Those for which another such look was requested, or of which something could not be seen, are left out.
+
+    Args:
+        tx: The transaction.
+        taken: Shards, each with its seconds between looks, None for never.
+        now: The agreed time.
+    """
+    return {
+        (row.stack_id, row.number)
+        for row in _looks(tx, sorted(taken))
+        if row.looked_at is not None
+        and not row.blind
+        and (row.look_from is None or row.look_from <= row.looked_at)
+        and now < row.looked_at + (taken[row.stack_id, row.number] or math.inf)
+    }
+
+
+@prepared
+def _looks(these: Sequence[tuple[str, int]]) -> Select[Any]:
+    table = schema.shard
+    columns = (table.c.stack_id, table.c.number, table.c.looked_at, table.c.look_from, table.c.blind)
+    return select(*columns).where(is_any_of(these))
 
 
 @prepared
