@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from openstack.connection import Connection
+from sqlalchemy import func, select
 from tests.openstack import projects
 from tests.openstack.adapter import clouds_yaml
 from tests.openstack.calls import Calls
@@ -38,6 +39,8 @@ from homeostat.clouds.port import Answer, Creation
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Status
+from homeostat.store import schema
 from homeostat.store.database import Database
 
 CIDR = "10.60.0.0/16"
@@ -124,6 +127,11 @@ class Service:
         made = self.stacks.create("bench", None, name, StackRequest(template))
         complete(self.db, [made])
         return made
+
+    def is_at_rest(self) -> bool:
+        """Return whether nothing is in progress."""
+        with self.db.read() as tx:
+            return not tx.scalar(select(func.count()).where(schema.resource.c.status != Status.COMPLETE))
 
 
 @contextlib.contextmanager
@@ -305,7 +313,7 @@ def healing(times: int) -> Iterator[Figure]:
                 seen.append(running.cloud.missed_at[each.id] - deleted_at)
                 gone.append(running.cloud.gone_at[each.id] - running.cloud.missed_at[each.id])
                 asked.append(running.cloud.asked_at[0] - running.cloud.gone_at[each.id])
-                _until(lambda: all(one.status == "ACTIVE" for one in where.user.compute.servers()))
+                _until(running.is_at_rest)  # else the brake of healing holds the next one back
             for name, values in (("seen", seen), ("gone", gone), ("replaced", asked)):
                 shown = ", ".join(f"{each:.2f}" for each in values)
                 about = f"median {sorted(values)[times // 2]:.2f} s of {shown}"

@@ -31,6 +31,8 @@ ACTS = 6
 """Of users, in one round."""
 PAUSE_S = 8.0
 """The longest time between two acts."""
+RAGED_S = 300.0
+"""The longest time that trouble goes on after the last act: beside much else workers may be killed before they act."""
 SETTLED_S = 600.0
 LISTED_S = 60.0
 pytestmark = [
@@ -85,9 +87,9 @@ class Storm:
     def is_busy(self) -> bool:
         return any(stack["stack_status"].endswith("IN_PROGRESS") for stack in self.service.stacks.listed())
 
-    def settle(self) -> None:
-        """Wait until nothing is in progress; what then still is, sticks."""
-        deadline = time.monotonic() + SETTLED_S
+    def settle(self, within_s: float = SETTLED_S) -> None:
+        """Wait until nothing is in progress; what still is without any trouble sticks."""
+        deadline = time.monotonic() + within_s
         while self.is_busy() and time.monotonic() < deadline:
             time.sleep(0.5)
 
@@ -127,7 +129,8 @@ class Storm:
             for _ in range(ACTS):
                 self.act()
                 time.sleep(self.rng.uniform(0.0, PAUSE_S))
-            self.settle()
+            self.settle(RAGED_S)
+        self.settle()
         self.check()
 
 
