@@ -48,7 +48,9 @@ LOOK_S = 1.0
 """Between two looks of the script, as between those of the service."""
 STEADY_S = 10.0
 RESTS = 6
-"""Looks at rest that are counted, and the seconds between them."""
+"""The time at rest that is counted, in the seconds between two looks."""
+LOOK = "GET /servers/detail"
+"""Request that each look sends once."""
 SERVERS_MAX = 20
 """Of a stack at rest: the others are ports, volumes and key pairs."""
 PATIENCE_S = 900.0
@@ -284,8 +286,8 @@ def resting(sizes: Sequence[int]) -> Iterator[Figure]:
             with Calls() as calls:
                 time.sleep(RESTS * STEADY_S)
             reading = calls.reading
-            about = _words(reading)
-            yield Figure("openstack.rest.reading", reading.total() / RESTS, "calls/look", n, "openstack", about)
+            about, looks = _words(reading), reading[LOOK]
+            yield Figure("openstack.rest.reading", reading.total() / looks, "calls/look", n, "openstack", about)
             yield Figure("openstack.rest.mutating", calls.mutating.total(), "calls", n, "openstack")
 
 

@@ -32,6 +32,7 @@ class Workflows(Collection):
     kind = "workflow"
     service = "workflow"
     path, keys = "/workflows", "workflows"
+    further_looks = "one for each, for its executions"
     token = InTags(query="")
 
     def list(self, **filters: Any) -> Iterator[Wire]:
@@ -166,6 +167,7 @@ class ExternalResources(Collection):
     kind = "external_resource"
     service = "workflow"
     path, keys = "/environments", "environments"
+    further_looks = "one for each, for its last execution"
     token = AsId("name")
     statuses = BUSY
 
