@@ -278,6 +278,7 @@ def test_all_that_is_encryptable_is_known(service: Service) -> None:
     assert json - found == {
         "stack.exceptions",  # switches
         "stack.healing",  # a policy and a share
+        "stack.cooldown",  # a time, and what the template says of a size
         "stack.lock",  # who, why, until when
         "snapshot_part.place",  # names of resources
         "stack.snapshot",  # ids and names

@@ -142,6 +142,13 @@ class DiskWorld(TroubledWorld):
         early = {each.secret["physical_name"]: each.id for each in mine}
         return {early.get(thing.get("name", ""), handle): thing for handle, thing in super().things().items()}
 
+    @property
+    def retained(self) -> set[str]:
+        """Also disks of rows that an abandoned stack let go of: their names end in the row's key."""
+        disks = super().things().items()
+        spared = {handle for handle, thing in disks if thing.get("name", "").rpartition("-")[2] in self.let_go}
+        return super().retained | spared
+
     def records(self) -> list[Any]:
         """Those of disks are no things: the disks are."""
         return [each for each in super().records() if each.kind != kind_of_class(TYPE)]

@@ -134,7 +134,7 @@ def test_documents_of_upstream_are_adopted(
     assert set(states.values()) == {"ADOPT_COMPLETE"}, states
     outputs = {each["output_key"]: each["output_value"] for each in heat.stacks.get("web").outputs}
     assert outputs["word"] == "kQ7cUe2wLr"
-    assert outputs["shown_as"] == '{"1": "booted"}'
+    assert outputs["told"] == '{"1": "booted"}'
     assert set(service.cloud.things()) == set(before)
 
 
