@@ -112,9 +112,12 @@ def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | 
         return None
     skipped = set(old["skip"]) ^ set(new["skip"])
     changed = {int(name) // MEMBERS_PER_SHARD: 0 for name in skipped if name.isdigit()}
+    left, right = sorted(groups.skipped_below(each["skip"]) for each in (old, new))
+    if left < right:
+        changed |= dict.fromkeys(range(left // MEMBERS_PER_SHARD, -(-right // MEMBERS_PER_SHARD)), 0)
     end = groups.names_end(old["count"], old["skip"])
     for low, high in groups.differences(old, new):
-        for number in range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)):
+        for number in range(max(low, left) // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)):
             there = _members_of(old, number, low, min(high, end))
             changed[number] = changed.get(number, 0) + there
     return {number: ShardChange(_members_of(old, number, 0, end), count) for number, count in changed.items()}

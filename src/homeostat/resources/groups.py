@@ -2,7 +2,8 @@
 
 The desired state of a group's stack is a map: `{resource_def, index_var, count, skip[, earlier, rollout]}`.
 
-- `skip`: names that no member may have
+- `skip`: names that no member may have; an entry `<N` stands for all numbers below N, so that a group which has
+  scaled a thousand times is described in as few words as one that is new
 - `earlier`: former definitions of members that a rolling update has not reached yet,
   `[{resource_def, numbers: [[low, high]]}]`, high not included
 - `rollout`: how the rolling update continues, see `planner.policies.rolling_update`
@@ -20,16 +21,49 @@ Run = tuple[int, int, Mapping[str, Any]]
 """Numbers from the first up to, not including, the second, and the definition of the members with these numbers."""
 
 
+BELOW = "<"
+"""Begins an entry of a skip list that stands for all numbers below one."""
+
+
+def skipped_below(skip: Iterable[str]) -> int:
+    """Return the number below which a skip list names all."""
+    return max((int(name.removeprefix(BELOW)) for name in skip if name.startswith(BELOW)), default=0)
+
+
+def is_skipped(name: str, skip: Collection[str]) -> bool:
+    """Return whether no member may have this name."""
+    return name in skip or (name.isdigit() and int(name) < skipped_below(skip))
+
+
+def _single(skip: Iterable[str], low: int) -> list[int]:
+    """Return the numbers, from `low` on, that a skip list names one by one."""
+    return sorted({int(name) for name in skip if name.isdigit() and int(name) >= low})
+
+
+def _folded(skip: Sequence[str]) -> list[str]:
+    """Return the same skip list, with one entry for the numbers from 0 on without a gap."""
+    low = skipped_below(skip)
+    for number in _single(skip, low):
+        if number != low:
+            break
+        low += 1
+    rest = [name for name in skip if not name.startswith(BELOW) and not (name.isdigit() and int(name) < low)]
+    return [f"{BELOW}{low}", *rest] if low else rest
+
+
 def member_names(count: int, skip: Collection[str]) -> list[str]:
     """Return the `count` lowest numbers from 0, as texts, that are not in `skip`."""
-    free = (name for name in map(str, counting()) if name not in skip)
+    free = (name for name in map(str, counting(skipped_below(skip))) if name not in skip)
     return list(islice(free, count))
 
 
 def names_end(count: int, skip: Collection[str]) -> int:
     """Return one more than the highest number among the names of `count` members, without listing them."""
-    end = count
-    for number in sorted(int(name) for name in skip if name.isdigit()):
+    if not count:
+        return 0
+    low = skipped_below(skip)
+    end = low + count
+    for number in _single(skip, low):
         if number >= end:
             break
         end += 1
@@ -38,19 +72,20 @@ def names_end(count: int, skip: Collection[str]) -> int:
 
 def names_between(count: int, skip: Collection[str], low: int, high: int) -> list[str]:
     """Return those of `member_names(count, skip)` whose number is at least `low` and below `high`."""
-    numbers = range(low, min(high, names_end(count, skip)))
+    numbers = range(max(low, skipped_below(skip)), min(high, names_end(count, skip)))
     return [name for name in map(str, numbers) if name not in skip]
 
 
-def numbers_below(skip: Iterable[str], end: int) -> int:
-    """Return how many of these names are numbers below `end`."""
-    return sum(name.isdigit() and int(name) < end for name in skip)
+def numbers_below(skip: Collection[str], end: int) -> int:
+    """Return how many numbers below `end` a skip list names."""
+    low = skipped_below(skip)
+    return min(low, end) + sum(number < end for number in _single(skip, low))
 
 
 def is_member(name: str, group: Mapping[str, Any]) -> bool:
     """Return whether this is the name of a member of the group."""
     count, skip = group.get("count", 0), group.get("skip", ())
-    return name.isdigit() and name not in skip and int(name) < names_end(count, skip)
+    return name.isdigit() and not is_skipped(name, skip) and int(name) < names_end(count, skip)
 
 
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str | None) -> dict[str, Any]:
@@ -120,7 +155,7 @@ def resized(before: Group, resource_def: Mapping[str, Any], count: int, failed: 
     skip = list(before.get("skip", ()))
     members = member_names(before["count"], set(skip)) if before else []
     leaving = sorted(members, key=lambda name: (name not in failed, int(name)))[: max(len(members) - count, 0)]
-    return {"resource_def": resource_def, "index_var": None, "count": count, "skip": [*skip, *leaving]}
+    return {"resource_def": resource_def, "index_var": None, "count": count, "skip": _folded([*skip, *leaving])}
 
 
 def numbered(names: Collection[str]) -> dict[str, str]:

@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from homeostat.resources.groups import member_definition, member_names, names_between, names_end, resized, skip_list
+from homeostat.desired.members import group_desired, touched_shards
+from homeostat.resources.groups import (
+    is_member,
+    member_definition,
+    member_names,
+    names_between,
+    names_end,
+    numbers_below,
+    resized,
+    skip_list,
+)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +92,7 @@ def test_skip_list(
     assert skip_list(previous, policies, mode, MEMBERS) == wanted
 
 
-@pytest.mark.parametrize("skip", [(), ("0",), ("2", "3", "9"), ("0", "1", "2"), ("50",), ("x",)])
+@pytest.mark.parametrize("skip", [(), ("0",), ("2", "3", "9"), ("0", "1", "2"), ("50",), ("x",), ("<3",), ("<3", "4")])
 @pytest.mark.parametrize("count", [0, 1, 3, 10])
 def test_names_of_a_range_are_those_of_the_whole(count: int, skip: tuple[str, ...]) -> None:
     """A shard of a group knows its members without listing all the others."""
@@ -99,8 +109,34 @@ def test_who_leaves_a_group_that_scales_is_failed_or_the_oldest() -> None:
     first = resized({}, ONE, 4, ())
     assert first == {"resource_def": ONE, "index_var": None, "count": 4, "skip": []}
     second = resized(first, ONE, 2, {"2"})
-    assert second["skip"] == ["2", "0"]
+    assert second["skip"] == ["<1", "2"]
     assert member_names(2, second["skip"]) == ["1", "3"]
     third = resized(second, ONE, 3, ())
     assert member_names(3, third["skip"]) == ["1", "3", "4"]
-    assert resized(third, ONE, 0, {"4"})["skip"] == ["2", "0", "4", "1", "3"]
+    assert resized(third, ONE, 0, {"4"})["skip"] == ["<5"]
+
+
+def test_a_group_that_has_scaled_often_is_described_in_few_words() -> None:
+    """Each signal of an alarm that goes up and down takes a name out of use for good."""
+    group = resized({}, ONE, 2, ())
+    for _ in range(50):
+        group = resized(resized(group, ONE, 3, ()), ONE, 2, ())
+    assert group["skip"] == ["<50"]
+    assert member_names(2, group["skip"]) == ["50", "51"]
+    assert [name for name in ("49", "50", "51", "52") if is_member(name, group)] == ["50", "51"]
+    assert numbers_below(group["skip"], 40) == 40
+    assert numbers_below(group["skip"], 60) == 50
+
+
+def test_only_shards_whose_members_leave_or_come_are_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.desired.members.MEMBERS_PER_SHARD", 10)
+    large = resized({}, ONE, 35, ())
+    smaller = resized(large, ONE, 22, ())
+    assert smaller["skip"] == ["<13"]
+    touched = touched_shards(group_desired(large), group_desired(smaller))
+    assert touched is not None
+    assert sorted(touched) == [0, 1]
+    again = resized(smaller, ONE, 23, ())
+    assert sorted(touched_shards(group_desired(smaller), group_desired(again)) or ()) == [3]
+    other = {**again, "resource_def": {"type": "OS::Heat::RandomString"}}
+    assert sorted(touched_shards(group_desired(again), group_desired(other)) or ()) == [1, 2, 3]

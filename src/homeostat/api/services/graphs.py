@@ -102,6 +102,7 @@ class Members(Mapping[str, Definition]):
         self._group = template
         self._count: int = template["count"]
         self._skip = frozenset(template["skip"])
+        self._start = groups.skipped_below(self._skip)
         self._end = groups.names_end(self._count, self._skip)
 
     def __getitem__(self, name: str) -> Definition:
@@ -112,7 +113,7 @@ class Members(Mapping[str, Definition]):
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str) or not name.isdecimal() or name in self._skip:
             return False
-        return int(name) < self._end and str(int(name)) == name
+        return self._start <= int(name) < self._end and str(int(name)) == name
 
     def __iter__(self) -> Iterator[str]:
         return iter(groups.member_names(self._count, self._skip))

@@ -65,7 +65,7 @@ def begin(
     if chosen is None:
         return dict(wanted)
     present = _present(before, wanted)
-    failed_numbers = [int(name) for name in failed if groups.is_member(name, before) and name not in wanted["skip"]]
+    failed_numbers = [int(name) for name in failed if _is_kept(name, before, wanted)]
     rollout = {
         "target": wanted["count"],
         "max_batch_size": chosen["max_batch_size"],
@@ -126,11 +126,17 @@ def _earlier_runs(before: Group, wanted: Group, failed: Collection[str]) -> list
     if not before:
         return []
     # Numbers that come back from the skip list are new members; failed ones take the new definition at once.
-    alone = set(before["skip"]) - set(wanted["skip"]) | {name for name in failed if name.isdigit()}
+    back = {name for name in before["skip"] if not groups.is_skipped(name, wanted["skip"])}
+    alone = back | {name for name in failed if name.isdigit()}
     runs = [run for run in groups.all_runs(before) if run[2] != wanted["resource_def"]]
     for number in sorted(int(name) for name in alone if name.isdigit()):
         runs = [part for run in runs for part in groups.without(run, number)]
     return runs if groups.members_in(runs, wanted["skip"]) else []
+
+
+def _is_kept(name: str, before: Group, wanted: Group) -> bool:
+    """Return whether this is a member that may stay."""
+    return groups.is_member(name, before) and not groups.is_skipped(name, wanted["skip"])
 
 
 def _present(before: Group, wanted: Group) -> int:
@@ -150,14 +156,14 @@ def _present_during_repair(wanted: Group, present: int, failed_numbers: Collecti
 
 def _without_highest(group: Group, moved: int) -> list[Run]:
     """Return the runs of earlier definitions without the `moved` highest members of the target."""
-    skip = {int(name) for name in group["skip"] if name.isdigit()}
+    skip, start = frozenset(group["skip"]), groups.skipped_below(group["skip"])
     end = groups.names_end(group["rollout"]["target"], group["skip"])
     runs: list[Run] = []
     for low, high, definition in reversed(groups.earlier_runs(group)):
         number = min(high, end)
         while moved and number > low:
             number -= 1
-            moved -= number not in skip
+            moved -= number >= start and str(number) not in skip
         for part in ((max(low, end), high, definition), (low, min(number, high), definition)):
             if part[0] < part[1]:
                 runs.append(part)
