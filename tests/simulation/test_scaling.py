@@ -121,7 +121,8 @@ class ScalingWorld(TroubledWorld):
         """Each group at rest has as many members as its bounds allow, and no signal waits."""
         assert self.db.raw.execute("SELECT count(*) FROM deferred_signal").fetchone()[0] == 0
         with self.db.read() as tx:
-            for row in (each for each in self.rows() if each.type == SCALING_GROUP and each.status == "COMPLETE"):
+            groups_made = (each for each in self.rows() if each.type == SCALING_GROUP and each.handle)
+            for row in (each for each in groups_made if each.status == "COMPLETE"):
                 (nested,) = [each for each in self.all_stacks() if each.parent_key == row.key and not each.deleted_at]
                 group = revisions.group_of(tx, nested.id, nested.revision)
                 assert group is not None
