@@ -64,6 +64,7 @@ def _unregister(cloud: OpenStack) -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.slow
 @pytest.mark.services("octavia")
 @pytest.mark.timeout(TUTORIAL_S + 120)
 def test_the_commands_of_the_tutorial_print_what_it_says(clone: Path, openstack_cloud: OpenStack) -> None:
