@@ -5,6 +5,7 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.contract.local_things import Crash, Watching, home, made, operated, owned, seen, server
@@ -34,6 +35,29 @@ def test_a_crash_between_record_and_process_is_mended_by_the_same_create(
     whole = server(cloud)
     assert (whole.handle, whole.properties["status"]) == (half.handle, "active")
     assert len(cloud.handles("port")) == 1
+
+
+@pytest.mark.parametrize("at", ["mkdir", "rename"])
+def test_a_crash_while_a_record_is_written_leaves_no_part_of_a_thing(
+    cloud: LocalCloud, root: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    made(cloud, "network", "before")
+    before = cloud.handles("network")
+    real = getattr(os, at)
+
+    def crash(*arguments: Any, **more: Any) -> None:
+        real(*arguments, **more) if at == "mkdir" else None
+        raise Crash
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, at, crash)
+        with pytest.raises(Crash):
+            made(cloud, "network", "lost")
+    assert cloud.handles("network") == before
+    assert [path.name for path in (root / "networks").iterdir() if not path.name.startswith(".")] == sorted(before)
+    after = made(cloud, "network", "lost").handle
+    assert sorted(cloud.handles("network")) == sorted([*before, after])
+    assert sorted(path.name for path in (root / "networks").iterdir()) == sorted([".cloud", *before, after])
 
 
 def test_a_half_made_server_can_be_started_once_its_maker_is_gone(

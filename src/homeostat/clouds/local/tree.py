@@ -30,6 +30,8 @@ from homeostat.model.errors import Terminal, Transient
 
 THING = "thing.json"
 MARK = ".cloud"
+NEW = ".new"
+"""Directory of a kind in which a new thing gets its record before it appears under its name."""
 BUILT_IN = "built-in "
 """Prefix of the tokens of things that every cloud has from its beginning."""
 _NAME_MAX = 200
@@ -239,7 +241,9 @@ class Tree:
         return record if record is not None and self.sees(record) else None
 
     def write(self, record: ThingRecord) -> None:
-        """Write a record; a thing without a project becomes one of this view's project.
+        """Write a record, under the lock of the tree; a thing without a project becomes one of this view's project.
+
+        A new thing appears together with its record: a process that dies while it makes one leaves no empty directory.
 
         Raises:
             Terminal: The thing belongs to another project.
@@ -249,9 +253,14 @@ class Tree:
             record = replace(record, project=record.project or self.project)
         name = _name(record.id)
         with self._sure(f"{self.root}/{record.kind}s") as there:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, dir_fd=there)
-            write_whole(f"{name}/{THING}", json.dumps(asdict(record)), inside=there)
+            new = not _exists(name, there)
+            home = NEW if new else name
+            if new:
+                with contextlib.suppress(FileExistsError):  # left by a process that died here
+                    os.mkdir(NEW, dir_fd=there)
+            write_whole(f"{home}/{THING}", json.dumps(asdict(record)), inside=there)
+            if new:
+                os.rename(NEW, name, src_dir_fd=there, dst_dir_fd=there)
             os.utime(there)  # tells the watcher that a thing of this kind changed
 
     def remove(self, kind: str, id: str) -> None:
@@ -346,7 +355,15 @@ class Tree:
 
 
 def _listed(there: int) -> list[str]:
-    return [name for name in os.listdir(there) if name != MARK]
+    return [name for name in os.listdir(there) if name not in (MARK, NEW)]
+
+
+def _exists(name: str, there: int) -> bool:
+    try:
+        os.stat(name, dir_fd=there)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _name(id: str) -> str:
@@ -358,8 +375,8 @@ def _name(id: str) -> str:
 def _has_data(there: int, name: str) -> bool:
     """Return whether a directory without a record belongs to a thing.
 
-    A process that died while it made a thing leaves an empty directory, or one with an unfinished record; those count
-    as no thing.
+    An empty directory, or one with an unfinished record, is what earlier releases left when they died while they made
+    a thing; it counts as no thing.
     """
     try:
         with open_directory(name, there) as directory:
