@@ -48,5 +48,7 @@ REGRESSIONS = {
     30252562: "the law of snapshots judged a request that was on its way by a policy that came after it",
     30252399: "what could not be deleted, and was not found later, was forgotten, came back, and leaked",
     31000891: "the law of consent looked for the mark on what was replaced, not on what was never made and used again",
+    38000248: "the update of what was suspended with its stack, and resumed by the update, left its mark",
+    38001435: "the law of reality compared the flavor of what an outdated document had brought",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

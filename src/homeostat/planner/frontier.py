@@ -15,6 +15,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
+from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance import held
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
@@ -265,10 +266,12 @@ class Frontier:
         """Return whether a row that has just become complete needs no further examination.
 
         It needs one if it was merely healed, if what it reads has changed while it was in progress, if a difference was
-        not judged, or if a hook is due.
+        not judged, if a hook is due, or if it was suspended with its stack, which is resumed by now.
         """
         definition = self.world.definitions.get(node)
         if definition is None or row.revision != self.world.stack.revision or not row.judged:
+            return False
+        if maintenance_state.unresumed(self.world, row):
             return False
         if row.hooks and hooks.due(self.world, row):
             return False

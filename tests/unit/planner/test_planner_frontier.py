@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.unit.planner.worlds import (
+    LONG_AGO,
     NOW,
     SERVER,
     TEST,
@@ -20,6 +21,8 @@ from tests.unit.planner.worlds import (
 )
 
 from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.model.intent import ChangeIntent
+from homeostat.model.marks import Marks
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.waiting import Waiting, Why
@@ -311,3 +314,16 @@ def test_a_world_at_rest_asks_for_nothing(type: str) -> None:
     assert frontier.at_rest
     assert frontier.exhausted
     assert not frontier.waiting
+
+
+def test_what_an_update_finds_resumed_loses_the_mark_of_its_suspension() -> None:
+    """Found by the simulation (seed 38000248): complete with its update, it was not looked at again."""
+    definition = wanted("a", metadata={"v": "2"})
+    suspended = Marks(maintained={"suspended": LONG_AGO})
+    mine = row(
+        "a", state="UPDATE_IN_PROGRESS", acted_at=None, intent=ChangeIntent(("metadata",)), marks=suspended, revision=2
+    )
+    of = world([definition], [mine], {"a1": seen(metadata={"v": "1"})}, **UPDATED)
+    frontier, story = play(of)
+    assert story == ["update a1"]
+    assert (frontier.at_rest, mine.marks) == (True, None)
