@@ -33,3 +33,9 @@ def next_deletion(tx: Connection) -> float | None:
     """Earliest time at which the deletion of any snapshot goes on."""
     at = tx.execute(select(func.min(schema.snapshot.c.due_at))).scalar_one()
     return None if at is None else float(at)
+
+
+def next_rollout(tx: Connection) -> float | None:
+    """Earliest time at which time moves a rollout on."""
+    at = tx.execute(select(func.min(schema.rollout.c.due_at))).scalar_one()
+    return None if at is None else float(at)

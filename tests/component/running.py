@@ -97,8 +97,8 @@ class Service:
         engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, pool=pool)
         self.reconciler, self.executor, self.nested_stacks = engine.reconciler, engine.executor, engine.nested_stacks
         self.observer, self.snapshot_collector = engine.observer, engine.snapshot_collector
-        self.scaling = engine.scaling
-        self.signals = Signals(self.db, self.scaling.signal)
+        self.scaling, self.rollouts = engine.scaling, engine.rollouts
+        self.signals = Signals(self.db, self.scaling.signal, self.rollouts.advance)
         self.board = ShardBoard(
             "shards", {"database": self.db, "lease_s": LIMITS.lease_s, "lost": self.reconciler.lost}
         )
@@ -197,6 +197,8 @@ class Service:
             self.observer.sweep()
             self.snapshot_collector.round()
             self.scaling.round()
+            while self.rollouts.round():
+                self.work()
             self.deliverer.round()
             self.work()
             at = self._next()
@@ -239,6 +241,7 @@ class Service:
                 upcoming.next_observation(tx),
                 upcoming.next_delivery(tx),
                 upcoming.next_deletion(tx),
+                upcoming.next_rollout(tx),
             )
         return min((at for at in times if at is not None), default=None)
 

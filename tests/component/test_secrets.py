@@ -287,4 +287,6 @@ def test_all_that_is_encryptable_is_known(service: Service) -> None:
         "resource.requires",  # keys of rows
         "resource.hooks",
         "resource.marks",
+        "rollout.settings",  # numbers and words of the template, and ids
+        "rollout.first",  # handles
     }

@@ -53,6 +53,10 @@ def no_scaling(policy_id: str, body: Body) -> SignalOutcome:
     raise AssertionError(f"{policy_id} is no policy")
 
 
+def no_rollout(key: str) -> None:
+    raise AssertionError(f"{key} has no rollout")
+
+
 def handles(db: Database) -> Any:
     """A handle and a condition that waits for it."""
     owned(db, "handle", "wait")
@@ -111,7 +115,7 @@ def test_what_is_asked_for_a_resource_that_is_gone_is_refused(database: Database
 
 def test_deleting_is_done_once_and_takes_signals_along(database: Database) -> None:
     here, handle, waits = handles(database)
-    Signals(database, no_scaling).native("p", "signal_handle", handle.handle, None)
+    Signals(database, no_scaling, no_rollout).native("p", "signal_handle", handle.handle, None)
     for kind, each in (("wait_condition", waits), ("signal_handle", handle)):
         for _ in range(2):
             assert here.delete(kind, [each.handle])[0].presence is Presence.ABSENT
@@ -121,7 +125,7 @@ def test_deleting_is_done_once_and_takes_signals_along(database: Database) -> No
 
 def test_signals_that_come_at_once_are_all_counted(database: Database) -> None:
     here, handle, waits = handles(database)
-    reported = Signals(database, no_scaling)
+    reported = Signals(database, no_scaling, no_rollout)
     barrier = threading.Barrier(8)
 
     def send(_: int) -> None:
@@ -144,7 +148,7 @@ def test_a_signal_wakes_the_shard_that_waits_with_what_is_seen(database: Databas
         seen = {"presence": "present", "object": {}, "reason": "", "number": 2, "seen_at": 1.0}
         tx.execute(schema.resource_observed.insert().values(**columns, **seen))
         tx.execute(update(schema.shard).values(wake_at=None, wakes=0))
-    Signals(database, no_scaling).native("p", "signal_handle", handle.handle, {"data": 1})
+    Signals(database, no_scaling, no_rollout).native("p", "signal_handle", handle.handle, {"data": 1})
     with database.read() as tx:
         shard = tx.execute(schema.shard.select()).one()
         look = tx.execute(schema.resource_observed.select()).one()

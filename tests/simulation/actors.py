@@ -26,6 +26,7 @@ from homeostat.convergence.engine import build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
+from homeostat.convergence.metadata_rollouts import MetadataRollouts
 from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import PluginClouds
@@ -364,7 +365,7 @@ class Api(Process):
         self.marks = Marks(self.db)
         self.moving = StackTransfer(self.db, self.stack_service)
         scaling = Scaling(self.db, clock, Quotas().resources_max, TIMEOUT_S)
-        self.signals = Signals(self.db, scaling.signal)
+        self.signals = Signals(self.db, scaling.signal, MetadataRollouts(self.db).advance)
         self._note = note
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
 

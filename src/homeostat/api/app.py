@@ -45,6 +45,7 @@ from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
+from homeostat.convergence.metadata_rollouts import MetadataRollouts
 from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.rates import Rate
@@ -140,7 +141,7 @@ def _service(db: Database, stack_service: StackService, clock: Clock, limits: Li
         Snapshots(db, stack_service),
         clock,
         Graphs(),
-        Signals(db, scaling.signal),
+        Signals(db, scaling.signal, MetadataRollouts(db).advance),
         EventTail(db),
         policy,
         TokenBuckets(limits.rate),

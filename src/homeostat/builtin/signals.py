@@ -34,15 +34,20 @@ from homeostat.store.builtin import plugin_records, records
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, observations, shards
-from homeostat.store.stacks import locks, scaling
+from homeostat.store.stacks import locks, rollouts, scaling
+from homeostat.store.stacks.rollouts import Reported
 
 SIGNALS_MAX = 10_000
 """Signals that one handle keeps."""
+SAID_LENGTH_MAX = 1000
+"""Letters of what a member says that are kept."""
 SIGNAL = "SIGNAL"
 """Action of the event about a signal."""
 Body = Mapping[str, Any] | None
 Scale = Callable[[str, Body], "SignalOutcome"]
 """Scales a group by a signal to the policy whose record has this id; raises Rejected where it cannot."""
+Advance = Callable[[str], None]
+"""Makes the rollout of a group go on whose members have reported; the argument is the key of the group's row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,10 @@ class SignalOutcome:
 class Signals:
     """Receiver of signals for the resources of all projects."""
 
-    def __init__(self, db: Database, scale: Scale) -> None:
+    def __init__(self, db: Database, scale: Scale, advance: Advance) -> None:
         self._db = db
         self._scale = scale
+        self._advance = advance
 
     def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> SignalOutcome:
         """Take a signal at a signed address.
@@ -77,15 +83,11 @@ class Signals:
         Raises:
             Rejected: Forbidden, unless the address is signed with the key of a record.
         """
-        with self._db.write() as tx:
-            record = self._signer(tx, method, path, query)
-            if record.kind != POLICY_KIND:
-                return self._apply(tx, record, body, query.get(signing.PART, ""))
-        return self._scale(record.id, body)
-
-    def _signer(self, tx: Connection, method: str, path: str, query: Mapping[str, str]) -> Record:
         id = id_of(query.get(signing.ACCESS_KEY, ""))
-        return _checked(records.for_update(self._db, tx, id) if id else None, method, path, query)
+        with self._db.write() as tx:
+            record = _checked(records.get(tx, id) if id else None, method, path, query)
+            taken = self._take(tx, record, body, query.get(signing.PART, ""))
+        return self._conclude(record, body, taken)
 
     def native(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Take a signal from an authorised user.
@@ -105,12 +107,54 @@ class Signals:
         if kind not in (HANDLE, DEPLOYMENT, POLICY_KIND):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
         with self._db.write() as tx:
-            record = records.for_update(self._db, tx, handle) if handle else None
-            if record is None or (record.kind, record.project) != (kind, project):
+            record = records.get(tx, handle, kind, project) if handle else None
+            if record is None:
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
-            if kind != POLICY_KIND:
-                return self._apply(tx, record, body)
-        return self._scale(record.id, body)
+            taken = self._take(tx, record, body)
+        return self._conclude(record, body, taken)
+
+    def _take(self, tx: Connection, record: Record, body: Body, part: str = "") -> "SignalOutcome | list[Reported]":
+        """Take a signal for a record, which is not locked yet: what members of a rollout report locks nothing else."""
+        reports = self._report(tx, record, body) if record.kind == HANDLE else []
+        if reports or record.kind == POLICY_KIND:
+            return reports
+        locked = records.for_update(self._db, tx, record.id)
+        if locked is None:
+            raise Rejected("ResourceNotAvailable", "The resource is not available: it is not there any more.")
+        return self._apply(tx, locked, body, part)
+
+    def _conclude(self, record: Record, body: Body, taken: "SignalOutcome | list[Reported]") -> SignalOutcome:
+        """Do what follows a signal once it is stored."""
+        if isinstance(taken, SignalOutcome):
+            return taken
+        if record.kind == POLICY_KIND:
+            return self._scale(record.id, body)
+        for each in taken:
+            if each.failed or (each.ends_step and self._is_over(each)):
+                self._advance(each.key)
+        return SignalOutcome("", {})
+
+    def _report(self, tx: Connection, record: Record, body: Body) -> list[Reported]:
+        """Store what a member reports to rollouts that wait for this handle (RU6); none where it is no such signal."""
+        gates = rollouts.gates_of(tx, record.id)
+        signal = signals.normal(record.object["form"], body, 0) if gates else None
+        if signal is None:
+            return []
+        members = {str(each) for each in (signal["id"], signal["data"]) if each is not None}
+        said = str(signal["reason"])[:SAID_LENGTH_MAX]
+        now = self._db.now_of(tx)
+        reports = rollouts.report(tx, gates, members, signal["status"], said, now)
+        for each in reports:
+            owner = records.owners(tx, [each.key]).get(each.key) if each.failed else None
+            if owner is not None:
+                reason = f"Signal: status:{signal['status']} reason:{said} from {', '.join(sorted(members))}"
+                events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
+        return reports
+
+    def _is_over(self, report: Reported) -> bool:
+        # Asked after the commit: of several members that report last at once, one sees that all have.
+        with self._db.single_read() as tx:
+            return rollouts.step_is_over(tx, report)
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""

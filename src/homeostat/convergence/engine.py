@@ -8,6 +8,7 @@ from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Clouds
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.limits import Limits
+from homeostat.convergence.metadata_rollouts import MetadataRollouts
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
@@ -27,6 +28,7 @@ class Engine:
         observer: Observes the clouds, and sweeps orphans.
         snapshot_collector: Deletes snapshots.
         scaling: Applies signals that have waited for the end of an action.
+        rollouts: Makes rollouts of metadata go on.
     """
 
     reconciler: Reconciler
@@ -35,6 +37,7 @@ class Engine:
     observer: Observer
     snapshot_collector: SnapshotCollector
     scaling: Scaling
+    rollouts: MetadataRollouts
 
 
 def build_engine(
@@ -67,4 +70,5 @@ def build_engine(
         Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge),
         SnapshotCollector(db, clouds),
         Scaling(db, clock, limits.resources_max, limits.stack_timeout_s),
+        MetadataRollouts(db),
     )

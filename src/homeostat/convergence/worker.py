@@ -56,6 +56,7 @@ def _tasks(engine: Engine, deliverer: Deliverer) -> list[PeriodicTask]:
         PeriodicTask(periodic.SNAPSHOTS, engine.snapshot_collector.round, SWEEP_S),
         PeriodicTask(periodic.EVENTS, deliverer.round, DELIVERY_IDLE_S),
         PeriodicTask(periodic.SIGNALS, engine.scaling.round, SWEEP_S),
+        PeriodicTask(periodic.ROLLOUTS, engine.rollouts.round, 0.0),
     ]
 
 

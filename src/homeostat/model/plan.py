@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import Any
 
 from homeostat.model.observed import Observation
+from homeostat.model.rollout import RolloutChange
 from homeostat.model.status import Word
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
@@ -103,6 +104,7 @@ class Step:
         part: Part of the snapshot being taken of the stack.
         retained: Handle of a thing that the row releases, and that stays.
         fails: Why the stack fails with this step although its row does not; "" if it does not.
+        rollout: A rollout of metadata that begins or ends with this step.
     """
 
     verb: Verb
@@ -121,6 +123,7 @@ class Step:
     retained: str = ""
     part: Part | None = None
     fails: str = ""
+    rollout: RolloutChange | None = None
 
 
 @dataclass(slots=True)

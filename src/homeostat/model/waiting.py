@@ -30,6 +30,7 @@ class Why(StrEnum):
     BRAKE = "brake"
     BLIND = "blind"
     NEEDS_CONSENT = "asks"
+    ROLLOUT = "rollout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,10 @@ REASONS: Mapping[Why, Reason] = {
     Why.NEEDS_CONSENT: Reason(
         "it needs your consent to be replaced",
         "a user who runs homeostat converge STACK RESOURCE, or the thing coming back",
+    ),
+    Why.ROLLOUT: Reason(
+        "its members get the new metadata step by step",
+        "the reports of its members, the end of their time, or a user who steers the rollout (homeostat rollout)",
     ),
 }
 """The API shows `released_by`, the `homeostat` command shows both, and a page of the documentation lists all."""

@@ -11,6 +11,7 @@ from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import Intent
 from homeostat.model.marks import Marks
 from homeostat.model.observed import Observation
+from homeostat.model.rollout import Rollout
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import RESOURCE_TRANSITIONS, Action, Status, check_transition
 
@@ -49,6 +50,7 @@ class Resource:
             the template); else None.
         hooks: Progress through hooks, see `model.hooks`.
         marks: Marks of users, locks, suspension, healing and restoring, see `model.marks`.
+        new_metadata: Metadata of a group that its members get in a rollout; None while there is none.
     """
 
     key: str
@@ -85,6 +87,7 @@ class Resource:
     external_id: str | None = None
     hooks: HookProgress | None = None
     marks: Marks | None = None
+    new_metadata: Any = None
 
     @property
     def shown_type(self) -> str:
@@ -367,6 +370,7 @@ class World:
         restored: Resource name -> id of the snapshot from which it gets its data back.
         policies: Resource name -> its deletion policy as set since the deletion of the stack began (ADR 0048).
         patience_s: Seconds for an act begun in a stack that is not in progress (ADR 0058).
+        rollouts: Key of the row of a group -> the rollout of its metadata.
     """
 
     stack: StackFacts
@@ -385,6 +389,7 @@ class World:
     restored: Mapping[str, str] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)
     patience_s: float = math.inf
+    rollouts: dict[str, Rollout] = field(default_factory=dict)
 
     def next_stamp(self) -> int:
         """Advance the logical clock of the shard and return it."""

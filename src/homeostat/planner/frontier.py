@@ -271,7 +271,7 @@ class Frontier:
         definition = self.world.definitions.get(node)
         if definition is None or row.revision != self.world.stack.revision or not row.judged:
             return False
-        if maintenance_state.unresumed(self.world, row):
+        if row.new_metadata is not None or maintenance_state.unresumed(self.world, row):
             return False
         if row.hooks and hooks.due(self.world, row):
             return False

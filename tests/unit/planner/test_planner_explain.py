@@ -21,9 +21,11 @@ from tests.unit.planner.worlds import (
     world,
 )
 
+from homeostat.model.desired import Definition
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import OperationIntent
 from homeostat.model.marks import Marks, UnhealthyMark
+from homeostat.model.rollout import Rollout, RolloutSettings
 from homeostat.model.waiting import REASONS, Why
 from homeostat.model.world import Brake, World
 from homeostat.planner.policies.healing import ALL_GONE, CONSENT
@@ -44,6 +46,11 @@ FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
 MARK = UnhealthyMark("it smells", NOW - 30, expires_at=NOW + 30)
 MARKED = row("a", state="CHECK_FAILED", reason="it smells", marks=Marks(MARK))
 AT_HOOK = HookProgress(1, "pre-create", NOW - 7)
+GROUP = "OS::Heat::ResourceGroup"
+GROUPED = Definition("a", GROUP, {"count": 3}, static=True)
+ROLLING_OUT = row("a", GROUP, "UPDATE_IN_PROGRESS", properties={"count": 3}, new_metadata={"v": 2})
+ROLLOUT = Rollout("a1", "s1", 0, "a", "h-a1", "running", RolloutSettings(), step_at=NOW - 40,
+                  reason="step 2: 1 of 3 members have reported")  # fmt: skip
 LOCKED: dict[str, Any] = {
     "action": "LOCK", "status": "COMPLETE", "settled_revision": 1,
     "lock": {"level": "all", "owner": "ann", "reason": "disks", "expires_at": NOW + 60},
@@ -230,6 +237,11 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **SUSPENDED),
         DUE,
         ("a", Why.SUSPENDED, (), "it is gone; the stack is suspended", 0.0, None, "", None),
+    ),
+    "its members get new metadata": (
+        world([GROUPED], [ROLLING_OUT], {"a1": seen("complete")}, rollouts={"a1": ROLLOUT}),
+        DUE,
+        ("a", Why.ROLLOUT, (), "step 2: 1 of 3 members have reported", 40.0, None, "", None),
     ),
 }  # fmt: skip
 

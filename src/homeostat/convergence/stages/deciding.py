@@ -87,6 +87,8 @@ def _collect_things(current: Pass, step: Step) -> None:
         writes.retained.append(_retained(current, step))
     if step.part is not None:
         writes.parts.append(step.part)
+    if step.rollout is not None:
+        writes.rollouts.append(step.rollout)
 
 
 def _retained(current: Pass, step: Step) -> Retained:

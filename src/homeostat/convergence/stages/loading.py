@@ -17,7 +17,7 @@ from homeostat.model.errors import Superseded
 from homeostat.model.status import Status
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, World
 from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import revisions, snapshots, stacks
+from homeostat.store.stacks import revisions, rollouts, snapshots, stacks
 from homeostat.templates import requires
 
 
@@ -82,6 +82,8 @@ def load_world(
     looks = observation.refresh(tx, world, now)
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
+    if any(each.new_metadata is not None for each in rows.values()):
+        world.rollouts = rollouts.of_stack(tx, facts.id)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:
         world.patience_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)

@@ -9,7 +9,7 @@ from homeostat.model.errors import Superseded
 from homeostat.model.world import Spares
 from homeostat.store.shards import brakes, shard_state
 from homeostat.store.shards.shard_state import EncodedWrites, Writes
-from homeostat.store.stacks import locks, snapshots, stacks
+from homeostat.store.stacks import locks, rollouts, snapshots, stacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,17 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     Raises:
         Superseded: A newer owner has the shard, or other shards heal more meanwhile.
     """
-    # First of all, so that a stale owner finds out before it writes, and the shard is locked before its rows.
+    stack, parts, rolling = current.world.stack, encoded.writes.parts, encoded.writes.rollouts
+    locked = rollouts.lock_stacks(tx, stack.id) if rolling else ()
+    # Before anything is written, so that a stale owner finds out in time, and the shard is locked before its rows.
     current.ownership.wakes = current.ownership.fence(tx, stores=changes)
-    stack, parts = current.world.stack, encoded.writes.parts
     _count_healing(current, tx)
     shard_state.store(current.db, tx, encoded)
     if parts and stack.snapshot is not None:
         place = stack.snapshot["place"]
         snapshots.save_parts(current.db, tx, stack.snapshot["id"], stack.project, place, parts, encoded.now)
+    if rolling:
+        rollouts.apply(tx, locked, rolling, encoded.now, current.limits.stack_timeout_s)
 
 
 def _redact(current: Pass) -> None:

@@ -8,7 +8,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import heal, update
+from homeostat.planner.lifecycle import heal, metadata_updates, update
 from homeostat.resources.registry import type_of
 
 
@@ -17,6 +17,9 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     unseen = check.look_first(context.world, row)
     if unseen is not None:
         return unseen
+    rolling_out = metadata_updates.resume(context, row, now)
+    if rolling_out is not None:
+        return rolling_out
     # An update was intended and then overtaken before the thing was changed; no look would show that.
     if outcome.is_unchanged(row) and not (context.is_halted or context.world.stack.held):
         return update.compare(context, definition, row, now)

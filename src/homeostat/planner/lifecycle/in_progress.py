@@ -10,7 +10,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import adopt, create, external, heal, intents, update
+from homeostat.planner.lifecycle import adopt, create, external, heal, intents, metadata_updates, update
 from homeostat.planner.retry import conditions
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
@@ -21,7 +21,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         return adopt.go_on(context, row, now)
     # Before the old act is waited for: a newer revision frees a resource from what would never become ready (CV14).
     if row.revision != context.world.stack.revision:
-        changed = redirect(context, definition, row, now)
+        changed = redirect(context, definition, row, now) or metadata_updates.redirect(context, definition, row, now)
         if changed is not None:
             return changed
     # The intent is stored and its outcome is not known: a crash came between, or an answer was lost.
@@ -30,7 +30,8 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     verdict = _judge(context, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         outcome.judge_at_rest(context.world, row, verdict)
-        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+        rolling_out = metadata_updates.decide(context, row, now)
+        return rolling_out or Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
     if verdict.condition is Condition.ABSENT:
         visible_at = (row.acted_at or now) + context.world.listing_lag_s
         # Otherwise a slow listing would have a second thing made.
@@ -58,7 +59,8 @@ def finish(context: Context, definition: Definition, row: Resource, now: float) 
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         outcome.judge_at_rest(context.world, row, verdict)
-        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+        rolling_out = metadata_updates.finish(context, row, now)
+        return rolling_out or Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
     visible_at = (row.acted_at or now) + context.world.listing_lag_s
     # A cloud that lists late does not show what was just created: absent means nothing before `visible_at`.
     late = row.action == Action.CREATE and now < visible_at

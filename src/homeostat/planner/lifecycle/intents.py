@@ -12,7 +12,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
-from homeostat.planner.lifecycle import hooks
+from homeostat.planner.lifecycle import hooks, metadata_updates
 from homeostat.planner.lifecycle.names import physical_name
 from homeostat.planner.retry.policy import RETRY
 from homeostat.resources.base import MaintenanceMethod, ResourceType
@@ -60,7 +60,8 @@ def intend(context: Context, step: Step, want: ResolvedResource, action: Action,
     # An act that is intended again, or redirected, has begun already as far as users are concerned.
     step.events += outcome.begin(row, action, reason)
     row.revision = context.world.stack.revision
-    row.properties, row.metadata, row.requires = want.values, want.metadata, want.requires
+    row.properties, row.requires = want.values, want.requires
+    step.rollout = metadata_updates.take(want, row) or step.rollout
     row.deletion_policy, row.called = want.definition.deletion_policy, want.definition.called or None
     if want.mark is not None or row.marks is not None:
         row.marks = replace(row.marks or NO_MARKS, restored=want.mark) or None

@@ -12,7 +12,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state, restore
 from homeostat.planner.context import Context, ResolvedResource
-from homeostat.planner.lifecycle import hooks, intents
+from homeostat.planner.lifecycle import hooks, intents, metadata_updates
 from homeostat.planner.scope import thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
@@ -46,10 +46,10 @@ def compare(context: Context, definition: Definition, row: Resource, now: float)
         or maintenance_state.sleeps_on(context.world, row)
     ):
         return context.halted(row.name) or context.acts.update(want, row, {}, now)
-    return _follow(context, want, row)
+    return _follow(context, want, row, now)
 
 
-def _follow(context: Context, want: ResolvedResource, row: Resource) -> Decision:
+def _follow(context: Context, want: ResolvedResource, row: Resource, now: float) -> Decision:
     """Record changes that do not concern the cloud, only the row.
 
     By this a dependant of a replaced resource releases the old row: from now on `requires` has the key of the new one,
@@ -57,14 +57,17 @@ def _follow(context: Context, want: ResolvedResource, row: Resource) -> Decision
     """
     definition = want.definition
     called, remembered = definition.called or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
-    moved = row.requires != want.requires or row.metadata != want.metadata
+    if metadata_updates.is_moved(want, row) and metadata_updates.is_gradual(want, row):
+        return context.halted(row.name) or metadata_updates.begin(context, want, row, now)
+    moved = row.requires != want.requires or metadata_updates.is_moved(want, row)
     moved = moved or row.called != called or row.hooks != remembered
     if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
-        row.requires, row.metadata = want.requires, want.metadata
+        row.requires = want.requires
+        rollout = metadata_updates.take(want, row)
         row.called, row.hooks = called, remembered
         row.deletion_policy, row.replaced_by = definition.deletion_policy, None
         row.resolved, row.revision = context.world.stamp, context.world.stack.revision
-        return Settled(Step(Verb.RECORD, row))
+        return Settled(Step(Verb.RECORD, row, rollout=rollout))
     if context.is_stale(definition, row):
         row.resolved = context.world.stamp
         return Settled(Step(Verb.RECORD, row))

@@ -1,14 +1,25 @@
 """Types whose members are resources of a child stack: groups of alike resources, and chains in sequence."""
 
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from homeostat.model.errors import invalid
+from homeostat.model.rollout import (
+    CANARY,
+    CANARY_STEPS,
+    IMMEDIATE,
+    PATTERNS,
+    MemberOrder,
+    OnFailure,
+    RolloutSettings,
+)
 from homeostat.resources.base import Props, Thing
 from homeostat.resources.nested import POLICY, NestedStack, of_member
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
+    Property,
     ValueType,
     between,
     boolean,
@@ -26,10 +37,74 @@ from homeostat.templates.tree import traverse
 
 Launched = Callable[[str], Props | None]
 """Reference of a launch configuration -> its properties; None where there is none."""
+ROLLOUT = "rollout"
+"""Section of the update policy that says how members get new metadata."""
+STEP = re.compile(r"[1-9]\d{0,8}|(?:100|[1-9]?\d)(?:\.\d{1,6})?%")
+STEPS_MAX = 100
+DAY_S = 86_400
+
+
+def pattern_property(name: str) -> dict[str, Property]:
+    """Return the property, under the name that fits to its type, that says how members get new metadata."""
+    described = "How members get new metadata of the group: all at once, one by one, or in growing steps."
+    return {name: text(described, default=IMMEDIATE, update=True, constraints=(one_of(*PATTERNS),))}
+
+
+def rollout_section() -> dict[str, Property]:
+    """Return the section of the update policy about rollouts."""
+    return {
+        ROLLOUT: mapping(
+            "When a rollout of new metadata goes on, and when it stops.",
+            fields={
+                "steps": listing(
+                    "Members that have the new metadata after each step: numbers, or shares such as 5%.",
+                    items=text(),
+                    constraints=(length(0, STEPS_MAX),),
+                ),
+                "bake_time": number(
+                    "Seconds to wait once a step has reported.", default=0, constraints=(between(0, DAY_S),)
+                ),
+                "progress_deadline": number(
+                    "Seconds in which the members of a step have to report.", constraints=(between(1, DAY_S),)
+                ),
+                "min_success_percent": number(
+                    "Share of a step that has to report success by then.", default=100, constraints=(between(0, 100),)
+                ),
+                "max_failures": integer("Members in all that may fail.", default=0, constraints=(between(0),)),
+                "max_failures_per_step": integer("Members of one step that may fail.", constraints=(between(0),)),
+                "on_failure": text(
+                    "What to do when more fail: bring all back, wait for a person, or stop.",
+                    default=OnFailure.ROLLBACK,
+                    constraints=(one_of(*OnFailure),),
+                ),
+                "approval": boolean("Let a person approve each step before the next one.", default=False),
+                "order": text("Order of the members.", default=MemberOrder.NUMBER, constraints=(one_of(*MemberOrder),)),
+                "seed": integer("Seed of a random order.", default=0),
+            },
+        )
+    }
+
+
+def check_steps(section: Any, path: tuple[str | int, ...]) -> None:
+    """Check the steps of a rollout.
+
+    Raises:
+        Rejected: One is neither a number nor a share.
+    """
+    for index, step in enumerate((section or {}).get("steps") or ()):
+        if not (isinstance(step, str) and STEP.fullmatch(step)):
+            message = f"{step!r} is no step of a rollout: give a number of members such as 10, or a share such as 5%"
+            raise invalid(message, *path, ROLLOUT, "steps", index, error="Property error")
 
 
 class Membership(NestedStack):
-    """Base of the types with members in a child stack: their attributes, and the internal property `POLICY`."""
+    """Base of the types with members in a child stack: their attributes, and the internal property `POLICY`.
+
+    Attributes:
+        pattern: Name of the property that says how members get new metadata.
+    """
+
+    pattern: ClassVar[str] = "metadata_update_pattern"
 
     def member(self, values: Props, launched: Launched, group_id: str) -> Any:
         """Return the definition of the members of a group of alike ones: `{type, properties[, metadata]}`.
@@ -56,7 +131,33 @@ class Membership(NestedStack):
         Raises:
             Rejected: A value is wrong; the error has its path.
         """
-        return coerce(self.update_policy, {name: value for name, value in provided.items() if value is not None}, path)
+        given = {name: value for name, value in provided.items() if value is not None}
+        found = coerce(self.update_policy, given, path)
+        check_steps(found.get(ROLLOUT), path)
+        return found
+
+    def metadata_pattern(self, values: Props) -> str:
+        """Return how members get new metadata: one of `model.rollout.PATTERNS`."""
+        return str(values[self.pattern])
+
+    def rollout_settings(self, values: Props) -> RolloutSettings:
+        """Return how a rollout of new metadata proceeds; `values` are with defaults."""
+        pattern, section = self.metadata_pattern(values), values[POLICY].get(ROLLOUT) or {}
+        given = section.get("steps") or (CANARY_STEPS if pattern == CANARY else ())
+        per_step, seconds = section.get("max_failures_per_step"), section.get("progress_deadline")
+        return RolloutSettings(
+            pattern,
+            tuple(given),
+            float(section.get("bake_time") or 0),
+            None if seconds is None else float(seconds),
+            float(section.get("min_success_percent", 100)) / 100,
+            int(section.get("max_failures") or 0),
+            None if per_step is None else int(per_step),
+            str(section.get("on_failure") or OnFailure.ROLLBACK),
+            bool(section.get("approval")),
+            str(section.get("order") or MemberOrder.NUMBER),
+            int(section.get("seed") or 0),
+        )
 
     def complete(self, values: Props) -> dict[str, Any]:
         policy = with_defaults(self.update_policy, values.get(POLICY) or {})
@@ -120,8 +221,10 @@ class ResourceGroup(Membership):
             update=True,
             constraints=(one_of("append", "update"),),
         ),
+        **pattern_property("metadata_update_pattern"),
     }
     update_policy = {
+        **rollout_section(),
         "rolling_update": mapping(
             "Change members in batches.",
             fields={
@@ -170,7 +273,9 @@ class ResourceChain(Membership):
         ),
         "concurrent": boolean("Make them side by side instead.", default=False),
         "resource_properties": mapping("Properties of every member."),
+        **pattern_property("metadata_update_pattern"),
     }
+    update_policy = rollout_section()
     attributes = {
         "refs": Attribute("Reference ids of the members, in order.", ValueType.LIST),
         "attributes": Attribute("An attribute of each member by its name; needs a path.", ValueType.MAP),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.families.launch_configurations import refuse_copying
-from homeostat.resources.families.resource_groups import Launched, Membership
+from homeostat.resources.families.resource_groups import Launched, Membership, pattern_property, rollout_section
 from homeostat.resources.nested import POLICY, of_member
 from homeostat.resources.rules import exactly_one, is_set, require
 from homeostat.resources.schema import (
@@ -136,7 +136,9 @@ class AutoScalingGroup(ScalingGroup):
                 "pause_time": number("Seconds between batches.", default=0, constraints=(between(0),)),
             },
         ),
+        **pattern_property("metadata_update_pattern"),
     }
+    update_policy = rollout_section()
     attributes = {
         "outputs": Attribute("An attribute of each member by its name; needs a path.", ValueType.MAP),
         "outputs_list": Attribute("An attribute of each member, the oldest first; needs a path.", ValueType.LIST),
@@ -250,8 +252,10 @@ class InstanceGroup(ScalingGroup):
         "Size": integer("How many members.", required=True, update=True),
         "LoadBalancerNames": listing("Load balancers in front of the members."),
         "Tags": TAGS,
+        **pattern_property("MetadataUpdatePattern"),
     }
-    update_policy = {"RollingUpdate": _rolling_section()}
+    pattern = "MetadataUpdatePattern"
+    update_policy = {"RollingUpdate": _rolling_section(), **rollout_section()}
     attributes = {"InstanceList": Attribute("Addresses of the members, with commas.")}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -342,8 +346,9 @@ class AwsAutoScalingGroup(InstanceGroup):
         "LoadBalancerNames": listing("Load balancers in front of the members."),
         "VPCZoneIdentifier": listing("Subnet of the members, in a list of one.", items=text()),
         "Tags": TAGS,
+        **pattern_property("MetadataUpdatePattern"),
     }
-    update_policy = {"AutoScalingRollingUpdate": _rolling_section()}
+    update_policy = {"AutoScalingRollingUpdate": _rolling_section(), **rollout_section()}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         exactly_one(values, path, "InstanceId", "LaunchConfigurationName")

@@ -12,12 +12,14 @@ ORPHANS = "orphans"
 SNAPSHOTS = "snapshots"
 EVENTS = "events"
 SIGNALS = "signals"
+ROLLOUTS = "rollouts"
 _AT = {
     LOOKS: schema.shard.c.observe_at,
     ORPHANS: schema.orphan.c.look_at,
     SNAPSHOTS: schema.snapshot.c.due_at,
     EVENTS: schema.event_sink.c.due_at,
     SIGNALS: schema.deferred_signal.c.due_at,
+    ROLLOUTS: schema.rollout.c.due_at,
 }
 """The time at which each task is due. Each is the first column of an index, so its minimum is cheap to find."""
 

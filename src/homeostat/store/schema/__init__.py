@@ -1,7 +1,7 @@
 """The tables: one schema for SQLite and PostgreSQL. All times are seconds since the epoch, UTC.
 
 - `cells`: types of columns; `base`: the metadata of all tables
-- `stacks`, `resources`, `events`, `records`: the tables, by subject
+- `stacks`, `resources`, `events`, `records`, `rollouts`: the tables, by subject
 """
 
 from homeostat.store.schema.base import Sequence, metadata
@@ -26,6 +26,7 @@ from homeostat.store.schema.resources import (
     retained,
     shard,
 )
+from homeostat.store.schema.rollouts import active_metadata_updates, rollout, rollout_gate
 from homeostat.store.schema.stacks import file, revision, snapshot, snapshot_part, stack
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Json",
     "SafeText",
     "Sequence",
+    "active_metadata_updates",
     "as_stored",
     "cell_of",
     "deferred_signal",
@@ -51,6 +53,8 @@ __all__ = [
     "resource_properties_observed",
     "retained",
     "revision",
+    "rollout",
+    "rollout_gate",
     "shard",
     "signal",
     "snapshot",

@@ -95,6 +95,7 @@ resource = Table(
     Column("external_id", Text),
     Column("hooks", Json(Codec(hooks.load, hooks.dump))),
     Column("marks", Json(Codec(marks.load, marks.dump))),
+    Column("new_metadata", EncryptedJson("resource.new_metadata", always=False)),
     ForeignKeyConstraint(
         ["stack_id", "shard"],
         ["shard.stack_id", "shard.number"],

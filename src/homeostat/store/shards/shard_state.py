@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, CursorResult, Dialect, Row, Se
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event, Part
+from homeostat.model.rollout import RolloutChange
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen
 from homeostat.store import events, schema
@@ -74,6 +75,7 @@ class Writes:
         spared: Tokens of things that stay, so that they are not looked for any more.
         retained: Things that stay although their row is deleted, see `retained`.
         parts: Parts of the snapshot that is being taken of the stack.
+        rollouts: Rollouts of metadata that begin or end.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class Writes:
     spared: list[str] = field(default_factory=list)
     retained: list[Retained] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
+    rollouts: list[RolloutChange] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)

@@ -206,7 +206,9 @@ def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str 
         return
     if requires(policy):
         raise invalid("it has to be known before any resource exists: use parameters, not other resources", *path)
-    if not isinstance(kind, TemplateResource):  # its template may define and read any keys
+    if isinstance(kind, Membership):
+        kind.check_policy(policy, path)
+    elif not isinstance(kind, TemplateResource):  # its template may define and read any keys
         coerce(kind.update_policy, policy, path)
 
 

@@ -1,0 +1,230 @@
+"""Rollouts of metadata to the members of a group: settings, state, and what is known of the members (RU1 to RU8)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+IMMEDIATE, ROLLING, CANARY = "immediate", "rolling", "canary"
+PATTERNS = (IMMEDIATE, ROLLING, CANARY)
+CANARY_STEPS = ("1", "1%", "5%", "20%", "100%")
+PROGRESS_S = 600.0
+"""Seconds in which the members of a step have to report, where neither a wait condition nor the template says more."""
+
+
+class RolloutState(StrEnum):
+    """State of a rollout.
+
+    Attributes:
+        RUNNING: Members get the new metadata, step by step.
+        PAUSED: A user has stopped it; members keep what they have.
+        HELD: A gate said no, and the rollout waits for a person.
+        SUCCEEDED: All members have the new metadata, and have reported.
+        ROLLED_BACK: All members have the old metadata again.
+        ABORTED: It has ended where it was: some members have the new metadata, the others the old.
+    """
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    HELD = "held"
+    SUCCEEDED = "succeeded"
+    ROLLED_BACK = "rolled_back"
+    ABORTED = "aborted"
+
+    @property
+    def ended(self) -> bool:
+        return self in (RolloutState.SUCCEEDED, RolloutState.ROLLED_BACK, RolloutState.ABORTED)
+
+
+class OnFailure(StrEnum):
+    """What a rollout does when a gate says no."""
+
+    ROLLBACK = "rollback"
+    HOLD = "hold"
+    ABORT = "abort"
+
+
+class MemberOrder(StrEnum):
+    """Order in which members get the new metadata; FAILED ones are always first."""
+
+    NUMBER = "number"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitGate:
+    """A wait condition that depends on the group: each member of a step has to signal to it.
+
+    Attributes:
+        condition: Id of its record.
+        handle: Id of the record of its handle, which takes the signals.
+        timeout_s: Seconds for the members of a step.
+    """
+
+    condition: str
+    handle: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSettings:
+    """How a rollout proceeds.
+
+    Attributes:
+        pattern: One of `PATTERNS` but `immediate`.
+        steps: Members that have the new metadata after each step: numbers, or shares such as `5%`. Empty to go on one
+            by one.
+        bake_s: Seconds to wait after the members of a step have reported.
+        progress_s: Seconds in which they have to report; None for the time of the wait conditions, else `PROGRESS_S`.
+        success_share: Share of the members of a step that has to report success by the end of its time.
+        failures_max: Members in all that may fail.
+        failures_max_per_step: Members of one step that may fail; None for `failures_max`.
+        on_failure: What follows when a gate says no.
+        approval: Whether a person has to approve each step before the next one begins.
+        order: Order of the members.
+        seed: Seed of the order `random`.
+        gates: Wait conditions that depend on the group.
+    """
+
+    pattern: str = ROLLING
+    steps: Sequence[str] = ()
+    bake_s: float = 0.0
+    progress_s: float | None = None
+    success_share: float = 1.0
+    failures_max: int = 0
+    failures_max_per_step: int | None = None
+    on_failure: str = OnFailure.ROLLBACK
+    approval: bool = False
+    order: str = MemberOrder.NUMBER
+    seed: int = 0
+    gates: Sequence[WaitGate] = ()
+
+    @property
+    def time_s(self) -> float | None:
+        """Seconds for the members of a step; None where they need not report."""
+        if not self.gates:
+            return None
+        return self.progress_s or min((gate.timeout_s for gate in self.gates), default=PROGRESS_S)
+
+    def target(self, active: int, total: int) -> int:
+        """Return how many of `total` members have the new metadata after the step that follows on `active` ones."""
+        if not self.steps:
+            return min(active + 1, total)
+        wanted = (step_size(step, total) for step in self.steps)
+        return min(next((size for size in wanted if size > active), total), total)
+
+
+def step_size(step: str, total: int) -> int:
+    """Return the number of members of a step; a share of any members is at least one.
+
+    Args:
+        step: A number, or a share such as `5%`; the schema of groups has checked it.
+        total: Number of members.
+    """
+    if step.endswith("%"):
+        return ceil(Fraction(step[:-1]) * total / 100)
+    return int(step)
+
+
+def load(stored: Mapping[str, Any]) -> RolloutSettings:
+    """Return settings from plain data."""
+    gates = tuple(WaitGate(**each) for each in stored.get("gates", ()))
+    return RolloutSettings(**{**stored, "steps": tuple(stored.get("steps", ())), "gates": gates})
+
+
+def dump(settings: RolloutSettings) -> dict[str, Any]:
+    """Return settings as plain data."""
+    return asdict(settings)
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What the members of the current step have reported, and all before them.
+
+    Attributes:
+        waiting: Members of the step that have not reported.
+        succeeded: Members of the step that succeeded.
+        failed: Members of the step that failed.
+        failed_in_all: Members of all steps that failed.
+        said: What failed members said, a few of them: instance id -> reason.
+    """
+
+    waiting: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    failed_in_all: int = 0
+    said: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One rollout, as its row stores it; times are in seconds since the epoch.
+
+    Attributes:
+        key: Key of the row of the group.
+        stack_id: Stack of the group.
+        shard: Shard of the group.
+        name: Name of the group.
+        members: Id of the child stack with the members.
+        state: One of `RolloutState`.
+        settings: How it proceeds.
+        step: Number of the step; 0 before the first.
+        total: Number of members when the step began.
+        active: Number of members that have the new metadata.
+        target: Number of members that have it once the step has given it to all its members.
+        started_at: When the rollout began.
+        step_at: When the step began.
+        reported_at: When its members had all reported; None before.
+        approved: Number of the last step that a person approved.
+        forgiven: Failures that a person has accepted by resuming a rollout that was held.
+        due_at: When time alone moves it on; None if it never does.
+        reason: Why it is in this state, for users.
+        place: How many shards of the child stack are done, in the order of the rollout.
+        first: Members that come before all others: those that had other new metadata before.
+    """
+
+    key: str
+    stack_id: str
+    shard: int
+    name: str
+    members: str
+    state: str
+    settings: RolloutSettings
+    step: int = 0
+    total: int = 0
+    active: int = 0
+    target: int = 0
+    started_at: float = 0.0
+    step_at: float = 0.0
+    reported_at: float | None = None
+    approved: int = 0
+    forgiven: int = 0
+    due_at: float | None = None
+    reason: str = ""
+    place: int = 0
+    first: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutBegin:
+    """A rollout begins, in the place of the one before, if any: all members have the old metadata."""
+
+    rollout: Rollout
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutEnd:
+    """The rollout of a group is over.
+
+    Attributes:
+        key: Key of the row of the group.
+        keeps_members: Whether members keep the new metadata that they have.
+    """
+
+    key: str
+    keeps_members: bool = False
+
+
+RolloutChange = RolloutBegin | RolloutEnd

@@ -1,0 +1,128 @@
+"""The next move of a metadata rollout: a step, a wait, its end, or its failure (RU3, RU4, RU6, RU8). Pure."""
+
+from dataclasses import dataclass
+
+from homeostat.model.rollout import Rollout, StepReport
+
+SAID_MAX = 5
+"""Failed members that a reason quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Give the new metadata to so many members in all."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Wait for a report, a person, or the time `due_at`.
+
+    Attributes:
+        due_at: When time alone ends the wait; None if it never does.
+        reason: What is waited for.
+        reported: Whether the members of the step have reported.
+    """
+
+    due_at: float | None
+    reason: str
+    reported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """A gate said no."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """All members have the new metadata, and have reported."""
+
+
+Move = Advance | Rest | Refuse | Finish
+
+
+def next_move(rollout: Rollout, report: StepReport, total: int, now: float) -> Move:
+    """Return what a running rollout does next.
+
+    Args:
+        rollout: The rollout.
+        report: What the members have reported.
+        total: Number of members by now.
+        now: The time.
+    """
+    settings = rollout.settings
+    refusal = _refusal(rollout, report, now)
+    if refusal:
+        return Refuse(refusal)
+    if rollout.step:
+        waits = _waits_for_members(rollout, report, now) or _bakes(rollout, now)
+        if waits is not None:
+            return waits
+    if rollout.step and rollout.active >= total:
+        return Finish()
+    if rollout.step and settings.approval and rollout.approved < rollout.step:
+        return Rest(None, f"step {rollout.step} is done and waits for approval", reported=True)
+    return Advance(settings.target(rollout.active, total)) if total else Finish()
+
+
+def _refusal(rollout: Rollout, report: StepReport, now: float) -> str:
+    """Return which gate says no, and for which members; "" where none does."""
+    settings = rollout.settings
+    per_step = settings.failures_max if settings.failures_max_per_step is None else settings.failures_max_per_step
+    said = "; ".join(f"{member}: {reason}" for member, reason in list((report.said or {}).items())[:SAID_MAX])
+    if report.failed_in_all > settings.failures_max + rollout.forgiven:
+        allowed = f"{settings.failures_max} in all may fail"
+        return f"step {rollout.step}: {_members(report.failed_in_all)} failed, {allowed}: {said}"
+    if report.failed > per_step + rollout.forgiven:
+        return f"step {rollout.step}: {_members(report.failed)} of the step failed, {per_step} may fail: {said}"
+    if not report.waiting or _is_enough(rollout, report) or not _is_late(rollout, now):
+        return ""
+    asked = report.waiting + report.succeeded + report.failed
+    return (
+        f"step {rollout.step}: {report.succeeded} of {_members(asked)} reported success within "
+        f"{settings.time_s or 0:g} s, {needed(settings.success_share, asked)} are needed"
+    )
+
+
+def needed(share: float, members: int) -> int:
+    """Return the least number of members that is this share of them."""
+    # The epsilon makes up for products just above a whole number: 0.07 * 100 is 7.000….
+    return min(members, int(share * members + 1 - 1e-9))
+
+
+def _is_enough(rollout: Rollout, report: StepReport) -> bool:
+    """Return whether enough members succeeded, so that the step may go on without the others once its time is over."""
+    asked = report.waiting + report.succeeded + report.failed
+    return report.succeeded >= needed(rollout.settings.success_share, asked)
+
+
+def _is_late(rollout: Rollout, now: float) -> bool:
+    time_s = rollout.settings.time_s
+    return time_s is not None and now >= rollout.step_at + time_s
+
+
+def _waits_for_members(rollout: Rollout, report: StepReport, now: float) -> Rest | None:
+    if not report.waiting or rollout.settings.time_s is None:
+        return None
+    if _is_late(rollout, now):  # enough have succeeded: `_refusal` has seen to that
+        return None
+    asked = report.waiting + report.succeeded + report.failed
+    due_at = rollout.step_at + rollout.settings.time_s
+    return Rest(due_at, f"step {rollout.step}: {asked - report.waiting} of {_members(asked)} have reported")
+
+
+def _bakes(rollout: Rollout, now: float) -> Rest | None:
+    if not rollout.settings.bake_s:
+        return None
+    due_at = (now if rollout.reported_at is None else rollout.reported_at) + rollout.settings.bake_s
+    if due_at <= now:
+        return None
+    return Rest(due_at, f"step {rollout.step} is done and bakes", reported=True)
+
+
+def _members(count: int) -> str:
+    return f"{count} member" if count == 1 else f"{count} members"

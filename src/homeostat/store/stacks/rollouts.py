@@ -1,0 +1,346 @@
+"""Rollouts of metadata: their rows, the members that have the new metadata, and what these report (RU5 to RU7).
+
+What makes a rollout go on locks first the shard of the group, then the row of the rollout. Reports of members lock
+nothing but the row of the member, so that many of them may come at once.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, insert, literal, or_, select, update
+
+from homeostat.model.rollout import MemberOrder, Rollout, RolloutBegin, RolloutChange, RolloutState, StepReport
+from homeostat.model.status import Action, Status
+from homeostat.resources.signals import FAILURE, SUCCESS
+from homeostat.store import schema
+from homeostat.store.database import Database, row_lock
+from homeostat.store.sql import lock_order
+from homeostat.store.sql.prepared import prepared
+
+_rollout = schema.rollout
+_active = schema.active_metadata_updates
+_gate = schema.rollout_gate
+_resource = schema.resource
+_COLUMNS = tuple(each.name for each in fields(Rollout))
+FIRST_MAX = 1000
+"""Members that come first because they had other new metadata before."""
+SAID_MAX = 10
+"""Reasons of failed members that are read."""
+LEASE_S = 5.0
+"""Seconds after which a rollout that is due and was taken up is due again."""
+
+
+def _of(row: Row[Any]) -> Rollout:
+    return Rollout(**{name: getattr(row, name) for name in _COLUMNS})
+
+
+def of_stack(tx: Connection, stack_id: str) -> dict[str, Rollout]:
+    """Return the rollouts of a stack, by the keys of their groups."""
+    return {row.key: _of(row) for row in tx.execute(select(_rollout).where(_rollout.c.stack_id == stack_id))}
+
+
+def of_group(tx: Connection, key: str) -> Rollout | None:
+    row = tx.execute(select(_rollout).where(_rollout.c.key == key)).first()
+    return None if row is None else _of(row)
+
+
+def lock(db: Database, tx: Connection, key: str) -> Rollout | None:
+    """Return a rollout with its row and the shard of its group locked; None if it is gone."""
+    found = of_group(tx, key)
+    if found is None:
+        return None
+    lock_order.take(tx, [(found.stack_id, found.shard)])
+    row = tx.execute(row_lock(select(_rollout).where(_rollout.c.key == key))).first()
+    return None if row is None else _of(row)
+
+
+# -- beginning and end -------------------------------------------------------------------------------------------------
+
+
+def lock_stacks(tx: Connection, stack_id: str) -> list[str]:
+    """Lock a stack and all that it is nested in, since their actions have no deadline while a rollout goes on."""
+    table, ids, above = schema.stack, [], stack_id
+    while above:
+        ids.append(above)
+        above = tx.execute(select(table.c.parent_id).where(table.c.id == above)).scalar() or ""
+    lock_order.take_stacks(tx, table.c.id.in_(ids))
+    return ids
+
+
+def apply(
+    tx: Connection, stacks: Sequence[str], changes: Sequence[RolloutChange], now: float, timeout_s: float
+) -> None:
+    """Store that rollouts begin and end; the caller has locked the shard of their groups.
+
+    Args:
+        tx: The transaction.
+        stacks: The stacks that `lock_stacks` has locked, before the shard.
+        changes: What begins and ends.
+        now: The time.
+        timeout_s: Seconds that the actions of these stacks have after the end of a rollout.
+    """
+    mine = schema.stack.c.id.in_(stacks)
+    if any(isinstance(change, RolloutBegin) for change in changes):
+        tx.execute(update(schema.stack).where(mine).values(deadline=None))
+    else:
+        going_on = (schema.stack.c.status == Status.IN_PROGRESS, schema.stack.c.deadline.is_(None))
+        tx.execute(update(schema.stack).where(mine, *going_on).values(deadline=now + timeout_s))
+    for change in changes:
+        if isinstance(change, RolloutBegin):
+            _begin(tx, change.rollout)
+            continue
+        tx.execute(delete(_rollout).where(_rollout.c.key == change.key))
+        if not change.keeps_members:
+            deactivate(tx, change.key)
+
+
+def _begin(tx: Connection, rollout: Rollout) -> None:
+    first = [row.instance_id for row in tx.execute(_activated(rollout.key).limit(FIRST_MAX))]
+    tx.execute(delete(_rollout).where(_rollout.c.key == rollout.key))
+    deactivate(tx, rollout.key)
+    tx.execute(insert(_rollout).values(**{**_values(rollout), "first": first}))
+    gates = rollout.settings.gates
+    handles = [
+        {"handle": gate.handle, "key": rollout.key, "bit": bit, "gates": len(gates)} for bit, gate in enumerate(gates)
+    ]
+    if handles:
+        tx.execute(insert(_gate), handles)
+
+
+def _activated(key: str) -> Select[Any]:
+    return select(_active.c.instance_id).where(_active.c.resource_id == key).order_by(_active.c.step)
+
+
+def deactivate(tx: Connection, key: str) -> int:
+    """Give the old metadata to all members at once; return how many had the new."""
+    return tx.execute(delete(_active).where(_active.c.resource_id == key)).rowcount
+
+
+def _values(rollout: Rollout) -> dict[str, Any]:
+    return {name: getattr(rollout, name) for name in _COLUMNS}
+
+
+def save(tx: Connection, rollout: Rollout) -> None:
+    """Store a rollout, whose row is locked."""
+    changed = {name: value for name, value in _values(rollout).items() if name not in ("key", "settings")}
+    tx.execute(update(_rollout).where(_rollout.c.key == rollout.key).values(**changed))
+
+
+# -- members -----------------------------------------------------------------------------------------------------------
+
+
+def activate(tx: Connection, rollout: Rollout, shards: int, wanted: int) -> tuple[list[str], int]:
+    """Give the new metadata to the next members, in the order of the rollout.
+
+    Args:
+        tx: The transaction; the row of the rollout is locked.
+        rollout: The rollout.
+        shards: Number of shards of the child stack.
+        wanted: How many members.
+
+    Returns:
+        The instance ids of the members, and the new `place` of the rollout. Fewer than wanted where there are no more.
+    """
+    found = _unactivated(tx, rollout, _first_of(tx, rollout))[:wanted]
+    place, order = rollout.place, _shards_in_order(rollout, shards)
+    while len(found) < wanted and place < len(order):
+        here = [each for each in _unactivated(tx, rollout, _of_shard(tx, rollout, order[place])) if each not in found]
+        taken = here[: wanted - len(found)]
+        found += taken
+        if len(taken) == len(here):
+            place += 1
+    rows = [{"resource_id": rollout.key, "instance_id": each, "step": rollout.step} for each in found]
+    if rows:
+        tx.execute(insert(_active), rows)
+    return found, place
+
+
+def _first_of(tx: Connection, rollout: Rollout) -> list[str]:
+    """Return the members that come first: those with other new metadata before, and FAILED ones."""
+    there = _handles(tx, rollout, _resource.c.handle.in_(rollout.first)) if rollout.first else []
+    failed = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == rollout.members)
+    if tx.execute(failed).scalar():
+        there += _handles(tx, rollout, _resource.c.status == Status.FAILED)
+    return list(dict.fromkeys(there))
+
+
+def _of_shard(tx: Connection, rollout: Rollout, number: int) -> list[str]:
+    return _handles(tx, rollout, _resource.c.shard == number)
+
+
+def _handles(tx: Connection, rollout: Rollout, where: Any) -> list[str]:
+    """Return the handles of members, in the order of the rollout."""
+    chosen = select(_resource.c.name, _resource.c.handle).where(
+        _resource.c.stack_id == rollout.members,
+        _resource.c.handle != "",
+        _resource.c.replaced_by.is_(None),
+        _resource.c.action != Action.DELETE,
+        where,
+    )
+    rows = tx.execute(chosen).all()
+    if rollout.settings.order == MemberOrder.RANDOM:
+        return [row.handle for row in sorted(rows, key=lambda row: _drawn(rollout.settings.seed, row.name))]
+    return [row.handle for row in sorted(rows, key=lambda row: (len(row.name), row.name))]
+
+
+def _drawn(seed: int, name: str) -> bytes:
+    return hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
+
+
+def _shards_in_order(rollout: Rollout, shards: int) -> list[int]:
+    if rollout.settings.order == MemberOrder.RANDOM:
+        return sorted(range(shards), key=lambda number: _drawn(rollout.settings.seed, f"shard {number}"))
+    return list(range(shards))
+
+
+def _unactivated(tx: Connection, rollout: Rollout, handles: Sequence[str]) -> list[str]:
+    if not handles:
+        return []
+    mine = (_active.c.resource_id == rollout.key, _active.c.instance_id.in_(handles))
+    known = set(tx.execute(select(_active.c.instance_id).where(*mine)).scalars())
+    return [each for each in handles if each not in known]
+
+
+def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> int:
+    """Forget members of the current step that do not exist any more and have not reported; return how many.
+
+    Args:
+        tx: The transaction; the row of the rollout is locked.
+        rollout: The rollout.
+        limit: How many members are looked at.
+    """
+    mine = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step, _active.c.status == "")
+    waiting = list(tx.execute(select(_active.c.instance_id).where(*mine).limit(limit)).scalars())
+    there = set(_handles(tx, rollout, _resource.c.handle.in_(waiting))) if waiting else set()
+    gone = [each for each in waiting if each not in there]
+    if gone:
+        tx.execute(delete(_active).where(*mine, _active.c.instance_id.in_(gone)))
+    return len(gone)
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A member has reported to a rollout.
+
+    Attributes:
+        key: Key of the row of the group.
+        step: Step of the member.
+        failed: Whether it said no.
+        ends_step: Whether all members of the step have reported.
+    """
+
+    key: str
+    step: int
+    failed: bool
+    ends_step: bool = False
+
+
+def gates_of(tx: Connection, handle: str) -> Sequence[Row[Any]]:
+    """Return the rollouts that wait for signals to a handle: rows of `rollout_gate`."""
+    return _gates_of(tx, handle).all()
+
+
+@prepared
+def _gates_of(handle: str) -> Select[Any]:
+    return select(_gate).where(_gate.c.handle == handle)
+
+
+def report(
+    tx: Connection, gates: Sequence[Row[Any]], members: Collection[str], status: str, said: str, now: float
+) -> list[Reported]:
+    """Store what a member reports to the rollouts in which it has the new metadata.
+
+    Args:
+        tx: The transaction.
+        gates: From `gates_of`.
+        members: Instance ids by which the signal names the member.
+        status: `SUCCESS` or `FAILURE`.
+        said: The reason in the signal.
+        now: The time.
+
+    Returns:
+        The reports; none where the member has no new metadata. A second report changes nothing but to a failure.
+    """
+    found = []
+    for key in dict.fromkeys(gate.key for gate in gates):
+        mine = [gate for gate in gates if gate.key == key]
+        this = (_active.c.resource_id == key, _active.c.instance_id.in_(sorted(members)))
+        row = tx.execute(row_lock(select(_active).where(*this))).first()
+        if row is None:
+            continue
+        reported = row.reported | (sum(1 << gate.bit for gate in mine) if status == SUCCESS else 0)
+        complete = SUCCESS if reported == (1 << mine[0].gates) - 1 else ""
+        done = FAILURE if FAILURE in (status, row.status) else complete
+        values = {"reported": reported, "status": done, "said": said if status == FAILURE else row.said}
+        tx.execute(update(_active).where(*this).values(**values, reported_at=now))
+        found.append(Reported(key, row.step, done == FAILURE, bool(done)))
+    return found
+
+
+def step_is_over(tx: Connection, report: Reported) -> bool:
+    """Return whether no member of the step is waited for any more."""
+    mine = (_active.c.resource_id == report.key, _active.c.step == report.step, _active.c.status == "")
+    return tx.execute(select(literal(1)).where(*mine).limit(1)).first() is None
+
+
+def report_of(tx: Connection, rollout: Rollout) -> StepReport:
+    """Return what the members of the current step, and of all steps, have reported."""
+    mine = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step)
+    chosen = select(_active.c.status, func.count()).where(*mine).group_by(_active.c.status)
+    counts: Mapping[str, int] = {row[0]: row[1] for row in tx.execute(chosen)}
+    failed = (_active.c.resource_id == rollout.key, _active.c.status == literal(FAILURE, literal_execute=True))
+    in_all = int(tx.execute(select(func.count()).where(*failed)).scalar_one())
+    said = {}
+    if in_all:
+        chosen = select(_active.c.instance_id, _active.c.said).where(*failed)
+        rows = tx.execute(chosen.order_by(_active.c.reported_at.desc(), _active.c.instance_id).limit(SAID_MAX))
+        said = {row.instance_id: row.said for row in rows}
+    return StepReport(counts.get("", 0), counts.get(SUCCESS, 0), counts.get(FAILURE, 0), in_all, said)
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+
+def claim_due(tx: Connection, now: float, limit: int) -> list[str]:
+    """Return the keys of rollouts that time moves on, for the caller to take up; each is due again after `LEASE_S`."""
+    due = select(_rollout.c.key).where(_rollout.c.due_at <= now).order_by(_rollout.c.due_at).limit(limit)
+    keys = []
+    for key in tx.execute(due).scalars().all():
+        claimed = update(_rollout).where(_rollout.c.key == key, _rollout.c.due_at <= now).values(due_at=now + LEASE_S)
+        if tx.execute(claimed).rowcount:
+            keys.append(key)
+    return keys
+
+
+def make_due(tx: Connection, key: str, now: float) -> None:
+    """Let a worker take a rollout up at once."""
+    later = or_(_rollout.c.due_at.is_(None), _rollout.c.due_at > now)
+    running = _rollout.c.state == RolloutState.RUNNING
+    tx.execute(update(_rollout).where(_rollout.c.key == key, later, running).values(due_at=now))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> Row[Any] | None:
+    """Return the metadata that a member of a group has, in one query with one index read more than that of the group.
+
+    Returns:
+        A row of `metadata`; None where the stack has no such resource.
+    """
+    return _metadata_of(tx, stack_id, name, instance_id).first()
+
+
+@prepared
+def _metadata_of(stack_id: str, name: str, instance_id: str) -> Select[Any]:
+    mine = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)
+    return (
+        select(_resource.c.key, _resource.c.type, _active.c.instance_id, _resource.c.metadata, _resource.c.new_metadata)
+        .outerjoin(_active, mine)
+        .where(_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
+    )

@@ -1,0 +1,280 @@
+"""Rollouts of metadata: members of a group get new metadata step by step, and what they report decides what follows."""
+
+from typing import Any
+
+import pytest
+
+from homeostat.model.rollout import RolloutSettings, step_size
+from homeostat.store import schema
+from homeostat.store.stacks import rollouts
+from tests.component.running import Service, group, server
+
+TIMEOUT_S = 60
+
+
+def resources(
+    value: str, count: int = 4, pattern: str = "rolling", gated: bool = True, **policy: Any
+) -> dict[str, Any]:
+    """A group with metadata, and a wait condition that depends on it."""
+    mine = {**group(count, server(name="m%index%"), metadata_update_pattern=pattern), "metadata": {"v": value}}
+    if policy:
+        mine["update_policy"] = {"rollout": policy}
+    condition = {"handle": {"get_resource": "handle"}, "timeout": TIMEOUT_S, "count": 1}
+    gate = {
+        "handle": {"type": "OS::Heat::WaitConditionHandle"},
+        "wait": {"type": "OS::Heat::WaitCondition", "properties": condition, "depends_on": ["group"]},
+    }
+    return {"group": mine, **(gate if gated else {})}
+
+
+class Group(Service):
+    """A service with one group at rest."""
+
+    def __init__(self, count: int = 4, pattern: str = "rolling", gated: bool = True, **policy: Any) -> None:
+        super().__init__()
+        self.more = {"count": count, "pattern": pattern, "gated": gated, **policy}
+        self.id = self.begin(resources("1", **self.more))
+        if gated:
+            self.live(5)
+            self.signal(self.id, "handle")
+        self.rest()
+        assert self.state(self.id) == "CREATE_COMPLETE"
+
+    def change(self, value: str, **more: Any) -> None:
+        self.more |= more
+        self.update(self.id, resources(value, **self.more))
+        self.live(1)
+
+    @property
+    def members(self) -> list[str]:
+        """Handles of the members, in the order of their numbers."""
+        rows = sorted(self.rows(self.child().id), key=lambda row: int(row.name))
+        return [row.handle for row in rows]
+
+    def metadata(self, member: str) -> Any:
+        """What a member reads at its virtual location."""
+        with self.db.read() as tx:
+            row = rollouts.metadata_of(tx, self.id, "group", member)
+        assert row is not None
+        return row.metadata if row.instance_id is None else row.new_metadata
+
+    def values(self) -> str:
+        return "".join(self.metadata(each)["v"] for each in self.members)
+
+    def report(self, member: int, status: str = "SUCCESS", reason: str = "done") -> None:
+        self.signal(self.id, "handle", {"status": status, "reason": reason, "data": self.members[member]})
+        self.live(0.1)
+
+    def active(self) -> int:
+        with self.db.read() as tx:
+            return len(tx.execute(schema.active_metadata_updates.select()).all())
+
+    @property
+    def group_row(self) -> Any:
+        return self.row(self.id, "group")
+
+
+@pytest.mark.shows("RU3", "RU6", "RU7")
+def test_one_member_after_the_other_gets_it_as_the_one_before_reports() -> None:
+    service = Group()
+    assert service.values() == "1111"
+    service.change("2")
+    seen = [service.values()]
+    for number in range(4):
+        service.report(number)
+        seen.append(service.values())
+    assert seen == ["2111", "2211", "2221", "2222", "2222"]
+    service.rest()
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+    assert (service.group_row.metadata, service.group_row.new_metadata) == ({"v": "2"}, None)
+    assert service.active() == 0
+
+
+@pytest.mark.shows("RU3")
+def test_a_failure_brings_the_old_metadata_back_at_once() -> None:
+    service = Group()
+    service.change("2")
+    service.report(0)
+    assert service.values() == "2211"
+    service.report(1, "FAILURE", "it does not start")
+    assert (service.values(), service.active()) == ("1111", 0)
+    service.rest()
+    assert service.state(service.id) == "UPDATE_FAILED"
+    reason = service.group_row.reason
+    assert "step 2: 1 member failed" in reason
+    assert f"{service.members[1]}: it does not start" in reason
+    assert service.group_row.metadata == {"v": "1"}
+
+
+@pytest.mark.shows("RU3")
+def test_silence_is_a_failure_once_the_time_of_the_wait_condition_is_over() -> None:
+    service = Group()
+    service.change("2")
+    service.live(TIMEOUT_S - 5)
+    assert service.values() == "2111"
+    service.live(10)
+    assert service.values() == "1111"
+    service.rest()
+    assert service.state(service.id) == "UPDATE_FAILED"
+    assert "0 of 1 member reported success within 60 s" in service.group_row.reason
+
+
+@pytest.mark.shows("RU4")
+def test_a_canary_goes_on_in_growing_steps() -> None:
+    service = Group(60, "canary")
+    service.change("2")
+    steps = []
+    while "1" in service.values():
+        steps.append(service.values().count("2"))
+        for number, value in enumerate(service.values()):
+            if value == "2":
+                service.report(number)
+    assert steps == [1, 3, 12]
+    for number in range(60):
+        service.report(number)
+    service.rest()
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+
+
+@pytest.mark.shows("RU1")
+def test_immediate_gives_it_to_all() -> None:
+    service = Group(pattern="immediate")
+    service.change("2")
+    assert (service.values(), service.active()) == ("2222", 0)
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+
+
+def test_without_a_gate_every_step_follows_at_once() -> None:
+    service = Group(gated=False)
+    service.change("2")
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
+
+
+def test_a_corrected_template_repairs_a_rollout_and_begins_with_those_that_had_the_wrong_one() -> None:
+    service = Group(pattern="canary", steps=["2", "100%"], order="random", seed=3)
+    service.change("2")
+    first = service.values()
+    assert sorted(first) == ["1", "1", "2", "2"]
+    service.change("3")
+    assert service.values() == first.replace("2", "3")
+    for number in range(4):
+        service.report(number)
+    for number in range(4):
+        service.report(number)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("3333", "UPDATE_COMPLETE")
+
+
+def test_a_change_of_mind_brings_the_old_metadata_back() -> None:
+    service = Group()
+    service.change("2")
+    service.report(0)
+    service.change("1")
+    service.rest()
+    assert (service.values(), service.active()) == ("1111", 0)
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+
+
+@pytest.mark.shows("RU8+")
+def test_so_many_failures_as_the_budget_allows_do_not_stop_it() -> None:
+    service = Group(pattern="canary", steps=["100%"], max_failures=1)
+    service.change("2")
+    service.report(0, "FAILURE", "old hardware")
+    assert service.values() == "2222"
+    for number in range(1, 4):
+        service.report(number)
+    service.rest()
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+
+
+@pytest.mark.shows("RU8+")
+def test_a_rollout_that_is_held_waits_for_a_person() -> None:
+    service = Group(on_failure="hold")
+    service.change("2")
+    service.report(0, "FAILURE", "no")
+    service.live(7200)
+    assert (service.values(), service.state(service.id)) == ("2111", "UPDATE_IN_PROGRESS")
+    service.rollouts.resume(service.group_row.key)
+    service.live(1)
+    assert service.values() == "2211"
+    service.rollouts.promote(service.group_row.key)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
+
+
+@pytest.mark.shows("RU8+")
+def test_an_aborted_rollout_leaves_all_as_it_is_and_the_next_one_begins_there() -> None:
+    service = Group()
+    service.change("2")
+    service.report(0)
+    service.rollouts.abort(service.group_row.key)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("2211", "UPDATE_FAILED")
+    service.change("3")
+    for number in (0, 1, 2, 3):
+        assert service.values().count("3") == number + 1
+        service.report(number)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("3333", "UPDATE_COMPLETE")
+
+
+@pytest.mark.shows("RU8+")
+def test_each_step_waits_for_approval_where_that_is_wanted() -> None:
+    service = Group(2, approval=True)
+    service.change("2")
+    service.report(0)
+    service.live(100)
+    assert service.values() == "21"
+    service.rollouts.approve(service.group_row.key)
+    service.live(1)
+    assert service.values() == "22"
+    service.report(1)
+    service.rest()
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+
+
+def test_a_paused_rollout_moves_when_it_is_resumed() -> None:
+    service = Group()
+    service.change("2")
+    service.rollouts.pause(service.group_row.key)
+    service.report(0)
+    service.live(2 * TIMEOUT_S)
+    assert service.values() == "2111"
+    service.rollouts.resume(service.group_row.key)
+    service.live(1)
+    assert service.values() == "2211"
+
+
+def test_a_step_bakes_before_the_next_one() -> None:
+    service = Group(2, bake_time=30)
+    service.change("2")
+    service.report(0)
+    service.live(25)
+    assert service.values() == "21"
+    service.live(10)
+    assert service.values() == "22"
+
+
+def test_a_member_that_is_replaced_meanwhile_is_not_waited_for() -> None:
+    service = Group()
+    service.change("2")
+    service.cloud.vanish(service.members[0])
+    service.live(30)
+    assert service.values().count("2") == 1
+    for _ in range(5):
+        for number, value in enumerate(service.values()):
+            if value == "2":
+                service.report(number)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
+
+
+@pytest.mark.parametrize(("step", "size"), [("1", 1), ("1%", 1), ("5%", 3), ("20%", 12), ("100%", 60), ("0.1%", 1)])
+def test_sizes_of_steps(step: str, size: int) -> None:
+    assert step_size(step, 60) == size
+
+
+def test_steps_that_would_not_grow_are_passed_by() -> None:
+    settings = RolloutSettings(steps=("1", "1%", "5%", "100%"))
+    assert [settings.target(active, 10) for active in (0, 1, 10)] == [1, 10, 10]
