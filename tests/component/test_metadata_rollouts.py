@@ -3,11 +3,16 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
+from homeostat.builtin.group_metadata import VirtualLocation, instance_metadata
+from homeostat.builtin.signals import metadata_of
+from homeostat.model.errors import Rejected
 from homeostat.model.rollout import RolloutSettings, step_size
 from homeostat.store import schema
+from homeostat.store.builtin import records
 from homeostat.store.stacks import rollouts
-from tests.component.running import Service, group, server
+from tests.component.running import PROJECT, Service, group, server
 
 TIMEOUT_S = 60
 
@@ -57,6 +62,12 @@ class Group(Service):
             row = rollouts.metadata_of(tx, self.id, "group", member)
         assert row is not None
         return row.metadata if row.instance_id is None else row.new_metadata
+
+    def own(self, number: int) -> Any:
+        """What a member reads at its own address."""
+        with self.db.read() as tx:
+            (owner,) = records.owners_of(tx, [self.members[number]])
+            return metadata_of(tx, PROJECT, owner)
 
     def values(self) -> str:
         return "".join(self.metadata(each)["v"] for each in self.members)
@@ -278,3 +289,43 @@ def test_sizes_of_steps(step: str, size: int) -> None:
 def test_steps_that_would_not_grow_are_passed_by() -> None:
     settings = RolloutSettings(steps=("1", "1%", "5%", "100%"))
     assert [settings.target(active, 10) for active in (0, 1, 10)] == [1, 10, 10]
+
+
+@pytest.mark.shows("RU2", "RU5")
+def test_a_member_has_the_metadata_of_its_group_beside_its_own() -> None:
+    service = Group(2)
+    service.change("2")
+    assert [service.own(number) for number in (0, 1)] == [{"v": "2"}, {"v": "1"}]
+
+
+def test_a_member_of_a_group_without_a_pattern_has_its_own_metadata_alone_as_in_heat() -> None:
+    service = Service()
+    stack_id = service.create({"group": {**group(1), "metadata": {"v": "1"}}})
+    service.rest()
+    with service.db.read() as tx:
+        (owner,) = records.owners_of(tx, [service.rows(service.child().id)[0].handle])
+        assert metadata_of(tx, PROJECT, owner) == {}
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+
+
+def test_a_member_is_reached_in_one_statement() -> None:
+    service = Group(2)
+    service.change("2")
+    statements: list[str] = []
+    first, second = service.members
+    with service.db.read() as tx:
+        event.listen(tx, "before_cursor_execute", lambda *said: statements.append(said[2]))
+        assert instance_metadata(tx, service.id, VirtualLocation("group", first)) == {"v": "2"}
+        assert instance_metadata(tx, service.id, VirtualLocation("group", second)) == {"v": "1"}
+    assert len([each for each in statements if each.startswith("SELECT")]) == 2
+    with service.db.read() as tx:
+        assert instance_metadata(tx, service.id, VirtualLocation("wait", "x")) is None
+
+
+@pytest.mark.parametrize(
+    "settings", [{"steps": ["0"]}, {"steps": ["5%", "a"]}, {"steps": ["101%"]}, {"max_failures": -1}]
+)
+def test_wrong_settings_are_refused_with_their_place(settings: dict[str, Any]) -> None:
+    with pytest.raises(Rejected, match=r"resources.group.*rollout") as refused:
+        Service().begin(resources("1", **settings))
+    assert "update_policy" in ".".join(map(str, refused.value.path)) or "update_policy" in str(refused.value)

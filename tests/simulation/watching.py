@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from homeostat.builtin.signals import SIGNAL
 from homeostat.convergence.jobs.conductor import DEADLY
+from homeostat.convergence.metadata_rollouts import ROLLOUT
 from homeostat.desired.compiling import Definitions
 from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity
@@ -186,7 +187,7 @@ class Watcher:
         if before == after and not events:
             return
         name = after.name if after is not None else before.name if before is not None else events[0].key
-        quiet = (each for each in events if each.action != SIGNAL)
+        quiet = (each for each in events if each.action not in (SIGNAL, ROLLOUT))
         events = [event for event in quiet if not self._is_note(before, event)]
         walk = [before.state if before is not None else BORN, *(event.state for event in events)]
         for one, other in itertools.pairwise(walk):

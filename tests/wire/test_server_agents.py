@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
@@ -122,7 +122,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(url, http)
 
 
-def boto(site: Site, keys: Keys) -> Any:
+class Served(Protocol):
+    """What answers at a URL."""
+
+    url: str
+
+
+def boto(site: Served, keys: Keys) -> Any:
     return boto3.client(
         "cloudformation",
         endpoint_url=f"{site.url}/v1/",
@@ -133,12 +139,12 @@ def boto(site: Site, keys: Keys) -> Any:
     )
 
 
-def metadata(site: Site, keys: Keys, resource: str, stack: str = "web") -> Any:
+def metadata(site: Served, keys: Keys, resource: str, stack: str = "web") -> Any:
     found = boto(site, keys).describe_stack_resource(StackName=stack, LogicalResourceId=resource)
     return json.loads(found["StackResourceDetail"]["Metadata"])
 
 
-def refusal(site: Site, keys: Keys, action: str = "describe_stack_resource", **parameters: str) -> str:
+def refusal(site: Served, keys: Keys, action: str = "describe_stack_resource", **parameters: str) -> str:
     with pytest.raises(ClientError) as caught:
         getattr(boto(site, keys), action)(**parameters)
     error = caught.value.response

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from homeostat.builtin.addresses import id_of
+from homeostat.builtin.group_metadata import INSTANCES, VirtualLocation, groups_around, location
 from homeostat.builtin.server_agents import AGENT
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, AccessPolicy, User, allowed
 from homeostat.store.builtin import records
@@ -70,12 +71,31 @@ def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
     return None
 
 
+def _in_group(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> VirtualLocation | None:
+    """Return the virtual location of a server in the group `resource`, or that `resource` names; None for another."""
+    for group, instance in groups_around(tx, holder.owner):
+        if group.stack_id == stack_id and resource in (group.name, f"{group.name}{INSTANCES}{instance}"):
+            return VirtualLocation(group.name, instance)
+    return None
+
+
+def location_of(tx: Connection, holder: KeyHolder | None, stack_id: str, resource: str) -> VirtualLocation | None:
+    """Return the virtual location that the holder of a key means by a resource; None for the resource itself.
+
+    A server that names the group that it is in means its own place there: agents know no more of a path than that.
+    """
+    if holder is not None and holder.is_server and (stack_id, resource) != (holder.owner.stack_id, holder.owner.name):
+        return _in_group(tx, holder, stack_id, resource)
+    return location(resource)
+
+
 def may_read(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> bool:
     """Whether the holder may describe this resource."""
+    if holder.is_server:
+        mine = (stack_id, resource) == (holder.owner.stack_id, holder.owner.name)
+        return mine or _in_group(tx, holder, stack_id, resource) is not None
     if stack_id != holder.owner.stack_id:
         return False
-    if holder.is_server:
-        return resource == holder.owner.name
     user = records.get(tx, holder.user_id, USER) if holder.user_id else None
     if user is None:
         return False

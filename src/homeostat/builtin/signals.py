@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from homeostat.builtin.addresses import id_of
+from homeostat.builtin.group_metadata import inherited_metadata
 from homeostat.builtin.kinds.deployments import deployed, end_deployment
 from homeostat.builtin.kinds.registry import observed
 from homeostat.builtin.server_agents import SERVER, agents_of
@@ -322,9 +323,9 @@ def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str
     """Return the metadata of a resource: what the template says, and what the service adds.
 
     A handle has its signals; a group that scales has its cooldown; a server that reads configs has those that it has to
-    apply, and the settings of its agent.
+    apply, and the settings of its agent; a member of a group that says how its members get new metadata has those, too.
     """
-    metadata = dict(row.metadata or {})
+    metadata = {**inherited_metadata(tx, row), **(row.metadata or {})}
     kind = kind_of(row.type)
     if kind == HANDLE:
         record = records.get(tx, row.handle, HANDLE, project)

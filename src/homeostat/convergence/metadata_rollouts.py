@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.model.errors import Rejected
-from homeostat.model.plan import Event, Priority
+from homeostat.model.plan import Priority
 from homeostat.model.rollout import OnFailure, Rollout, RolloutState
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Status
 from homeostat.planner.policies import metadata_rollout
 from homeostat.planner.policies.metadata_rollout import Advance, Finish, Refuse, Rest
 from homeostat.store import events
@@ -29,6 +29,8 @@ CHUNK = 2000
 """Members that get the new metadata in one transaction."""
 BUSY_S = 1.0
 """Time until a rollout is tried again whose group is being changed, or whose stack is locked or suspended."""
+ROLLOUT = "ROLLOUT"
+"""Action of the events about a rollout."""
 POLL_S = 5.0
 """Longest time between two looks at a rollout whose members are waited for: a process may die after a report."""
 
@@ -94,14 +96,14 @@ class MetadataRollouts:
         if active >= target:
             reason = f"step {rollout.step}: {active} of {max(filled.total, active)} members have the new metadata"
             filled = replace(filled, reason=reason)
-            self._note(tx, filled, Status.IN_PROGRESS, reason, now)
+            self._note(tx, filled, reason, now)
         rollouts.save(tx, filled)
 
     def _refuse(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> None:
         if rollout.settings.on_failure == OnFailure.HOLD:
             held = f"{reason}; held until a user resumes, rolls back or aborts it"
             rollouts.save(tx, replace(rollout, state=RolloutState.HELD, due_at=None, reason=held))
-            self._note(tx, rollout, Status.IN_PROGRESS, held, now)
+            self._note(tx, rollout, held, now)
         elif rollout.settings.on_failure == OnFailure.ABORT:
             self._end(tx, rollout, RolloutState.ABORTED, f"{reason}; {_aborted(rollout)}", now)
         else:
@@ -115,15 +117,14 @@ class MetadataRollouts:
     def _end(self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float) -> None:
         """End a rollout, and have the pass of the group's shard conclude its row."""
         rollouts.save(tx, replace(rollout, state=state, due_at=None, reason=f"rollout {reason}"))
-        self._note(tx, rollout, Status.IN_PROGRESS, reason, now)
+        self._note(tx, rollout, reason, now)
         shards.wake(tx, rollout.stack_id, now, Priority.USER, [rollout.shard])
 
-    def _note(self, tx: Connection, rollout: Rollout, status: Status, reason: str, now: float) -> None:
+    def _note(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> None:
+        """Record an event of the group that leaves its status as it is."""
         owner = records.owners(tx, [rollout.key]).get(rollout.key)
         if owner is not None:
-            event = Event(owner.name, Action.UPDATE, status, f"Rollout: {reason}", owner.called or owner.type)
-            event.key, event.handle = owner.key, owner.handle
-            events.append(tx, owner.stack_id, [event], now)
+            events.append(tx, owner.stack_id, [owner.event(ROLLOUT, f"Rollout: {reason}")], now)
 
     # -- steering ----------------------------------------------------------------------------------------------------
 
@@ -196,7 +197,7 @@ class MetadataRollouts:
     def _steered(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> Rollout:
         steered = replace(rollout, reason=reason)
         rollouts.save(tx, steered)
-        self._note(tx, steered, Status.IN_PROGRESS, reason, now)
+        self._note(tx, steered, reason, now)
         shards.wake(tx, rollout.stack_id, now, Priority.USER, [rollout.shard])
         return steered
 

@@ -66,6 +66,7 @@ def words(things: Things) -> dict[str, str]:
         "stack": things.stack_id,
         "arn_project": things.project,
         "resource_name": "handle",
+        "instance_id": "member",
         "output_key": "text",
         "event_id": things.event_id,
         "below": "resources/handle",

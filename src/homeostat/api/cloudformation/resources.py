@@ -12,6 +12,7 @@ from homeostat.api.cloudformation.paging import page_of
 from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.api.orchestration.views import event_detail, event_seq
 from homeostat.builtin import access_keys
+from homeostat.builtin.group_metadata import instance_metadata
 from homeostat.builtin.signals import metadata_of
 from homeostat.model.errors import Rejected
 from homeostat.model.world import Resource
@@ -29,11 +30,15 @@ def describe_resource(action: ActionContext) -> Any:
     with action.context.db.read() as tx:
         stack = action.stack(tx)
         _check_stack_user(action, tx, stack, name)
-        inventory = _inventory(action, tx, stack, [name])
-        entry = inventory.entry(name)
+        at = access_keys.location_of(tx, action.holder, stack.id, name)
+        resource = name if at is None else at.group
+        inventory = _inventory(action, tx, stack, [resource])
+        entry = inventory.entry(resource)
         if entry.row is None:
             raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it is not begun yet.")
-        metadata = _metadata(action, tx, stack, entry.row)
+        metadata = _metadata(action, tx, stack, entry.row) if at is None else instance_metadata(tx, stack.id, at)
+        if metadata is None:
+            raise Rejected("EntityNotFound", f"The Resource ({name}) could not be found in Stack {stack.name}.")
         shown = _shown(action, inventory, entry, time="LastUpdatedTimestamp")
     return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 

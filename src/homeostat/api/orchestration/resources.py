@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Path, Query, Request
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
 from starlette.responses import Response
@@ -17,6 +17,7 @@ from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.api.orchestration.models.resources import Metadata, Resources, ShownResource
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire
+from homeostat.builtin.group_metadata import INSTANCES, VirtualLocation, instance_metadata
 from homeostat.builtin.signals import metadata_of
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
@@ -122,6 +123,29 @@ def show_metadata(context: Context, stack_name: StackName, stack_id: StackId, re
         context.check_stack_user(tx, stack, resource_name)
         entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
         shown = metadata_of(tx, stack.project, entry.row) if entry.row is not None else {}
+    return Json({"metadata": shown})
+
+
+@ROUTER.get(
+    f"{STACK}/resources/{{resource_name}}/instances/{{instance_id}}/metadata",
+    dependencies=[may("resource:metadata")],
+    summary="Show the metadata of a group as one of its members has them",
+    responses=answers(Metadata),
+)
+def show_instance_metadata(
+    context: Context,
+    stack_name: StackName,
+    stack_id: StackId,
+    resource_name: ResourceName,
+    instance_id: Annotated[str, Path(description="Id of the member: the physical id of its resource.")],
+) -> Response:
+    """Show the new metadata to members that a rollout has reached, and the metadata before to the others."""
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
+        shown = instance_metadata(tx, stack.id, VirtualLocation(resource_name, instance_id))
+        if shown is None:
+            raise Rejected("EntityNotFound", f"The group {resource_name} could not be found in stack {stack_name}.")
+        context.check_stack_user(tx, stack, f"{resource_name}{INSTANCES}{instance_id}")
     return Json({"metadata": shown})
 
 

@@ -336,6 +336,44 @@ def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> R
     return _metadata_of(tx, stack_id, name, instance_id).first()
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The resource whose child stack another resource is in.
+
+    Attributes:
+        stack_id: Its stack.
+        member_metadata: Its metadata as one member has them.
+    """
+
+    name: str
+    type: str
+    handle: str
+    stack_id: str
+    properties: Mapping[str, Any]
+    member_metadata: Any
+
+
+def group_around(tx: Connection, stack_id: str, instance_id: str) -> Group | None:
+    """Return the resource of which a stack is the child, as far as one member is concerned; None for a root stack."""
+    row = _group_around(tx, stack_id, instance_id).first()
+    if row is None:
+        return None
+    metadata = row.metadata if row.instance_id is None else row.new_metadata
+    return Group(row.name, row.type, row.handle, row.stack_id, row.properties, metadata)
+
+
+@prepared
+def _group_around(stack_id: str, instance_id: str) -> Select[Any]:
+    mine = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)
+    named = (_resource.c[name] for name in ("name", "type", "handle", "stack_id", "properties", "metadata"))
+    return (
+        select(*named, _resource.c.new_metadata, _active.c.instance_id)
+        .join(schema.stack, schema.stack.c.parent_key == _resource.c.key)
+        .outerjoin(_active, mine)
+        .where(schema.stack.c.id == stack_id)
+    )
+
+
 @prepared
 def _metadata_of(stack_id: str, name: str, instance_id: str) -> Select[Any]:
     mine = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)

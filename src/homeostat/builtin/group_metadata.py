@@ -1,0 +1,64 @@
+"""Metadata of groups as their members have them: at the virtual location of a member, and with its own (RU2, RU5)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from homeostat.model.world import Resource
+from homeostat.resources.families.resource_groups import Membership
+from homeostat.resources.registry import type_of
+from homeostat.store.builtin.records import Owner
+from homeostat.store.stacks import rollouts
+from homeostat.store.stacks.rollouts import Group
+
+INSTANCES = ".Instances."
+"""What stands between the names of a group and of its member in a virtual location."""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualLocation:
+    """Place of the metadata of one member: `Resources.<group>.Instances.<instance>.Metadata`."""
+
+    group: str
+    instance: str
+
+
+def location(name: str) -> VirtualLocation | None:
+    """Return the virtual location that the name of a resource stands for; None for an ordinary name."""
+    group, found, instance = name.partition(INSTANCES)
+    return VirtualLocation(group, instance) if found and group and instance else None
+
+
+def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dict[str, Any] | None:
+    """Return the metadata of a group as a member has them; None where the stack has no such group."""
+    row = rollouts.metadata_of(tx, stack_id, at.group, at.instance)
+    if row is None or not isinstance(type_of(row.type), Membership):
+        return None
+    return dict((row.metadata if row.instance_id is None else row.new_metadata) or {})
+
+
+def groups_around(tx: Connection, row: Resource | Owner) -> Iterator[tuple[Group, str]]:
+    """Yield the groups that a resource is a member of, from the inside out, each with the instance id of the member."""
+    stack_id, instance = row.stack_id, row.handle
+    while True:
+        found = rollouts.group_around(tx, stack_id, instance)
+        if found is None:
+            return
+        if isinstance(type_of(found.type), Membership):
+            yield found, instance
+        stack_id, instance = found.stack_id, found.handle
+
+
+def inherited_metadata(tx: Connection, row: Resource | Owner) -> dict[str, Any]:
+    """Return the metadata that a resource has from the groups around it; those of inner groups come first.
+
+    Only groups whose template says how members get new metadata pass theirs on: others behave as in Heat.
+    """
+    metadata: dict[str, Any] = {}
+    for group, _ in groups_around(tx, row):
+        kind = type_of(group.type)
+        if isinstance(kind, Membership) and group.properties.get(kind.pattern) is not None:
+            metadata = {**(group.member_metadata or {}), **metadata}
+    return metadata
