@@ -187,7 +187,7 @@ def test_a_change_of_mind_brings_the_old_metadata_back() -> None:
     assert service.state(service.id) == "UPDATE_COMPLETE"
 
 
-@pytest.mark.shows("RU8+")
+@pytest.mark.shows("RU8")
 def test_so_many_failures_as_the_budget_allows_do_not_stop_it() -> None:
     service = Group(pattern="canary", steps=["100%"], max_failures=1)
     service.change("2")
@@ -199,7 +199,7 @@ def test_so_many_failures_as_the_budget_allows_do_not_stop_it() -> None:
     assert service.state(service.id) == "UPDATE_COMPLETE"
 
 
-@pytest.mark.shows("RU8+")
+@pytest.mark.shows("RU8")
 def test_a_rollout_that_is_held_waits_for_a_person() -> None:
     service = Group(on_failure="hold")
     service.change("2")
@@ -214,7 +214,7 @@ def test_a_rollout_that_is_held_waits_for_a_person() -> None:
     assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
 
 
-@pytest.mark.shows("RU8+")
+@pytest.mark.shows("RU8")
 def test_an_aborted_rollout_leaves_all_as_it_is_and_the_next_one_begins_there() -> None:
     service = Group()
     service.change("2")
@@ -230,7 +230,7 @@ def test_an_aborted_rollout_leaves_all_as_it_is_and_the_next_one_begins_there() 
     assert (service.values(), service.state(service.id)) == ("3333", "UPDATE_COMPLETE")
 
 
-@pytest.mark.shows("RU8+")
+@pytest.mark.shows("RU8")
 def test_each_step_waits_for_approval_where_that_is_wanted() -> None:
     service = Group(2, approval=True)
     service.change("2")
