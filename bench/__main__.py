@@ -15,6 +15,7 @@ from bench.lifecycle import best_of
 from bench.processes import created_by_workers, idle
 from bench.reacting import latency, small_beside_large
 from bench.reading import reading
+from bench.rolling import rolling
 from bench.rows import bare_rows
 from bench.serving import crowded
 from bench.shapes import SHAPES
@@ -76,6 +77,15 @@ def rows(wanted: Wanted) -> Iterator[Figure]:
 
 
 def per_size(figures: Callable[[int, str], list[Figure]]) -> Bench:
+    def run(wanted: Wanted) -> Iterator[Figure]:
+        for database in wanted.databases:
+            for n in wanted.sizes:
+                yield from figures(n, database)
+
+    return run
+
+
+def per_size_lazily(figures: Callable[[int, str], Iterator[Figure]]) -> Bench:
     def run(wanted: Wanted) -> Iterator[Figure]:
         for database in wanted.databases:
             for n in wanted.sizes:
@@ -149,6 +159,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "turns": ("how long others have to wait to write", per_size(turns)),
     "crowd": ("many clients at once, at a service with that many resources already", together),
     "openstack": ("the real OpenStack of the tests, beside a script; best --sizes 60, or 10 100 1000", real),
+    "rollout": ("a canary of new metadata over the members of a group, who all report", per_size_lazily(rolling)),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, up
 from homeostat.model.plan import Event
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.sql.prepared import prepared
 
 _record = schema.record
 _signal = schema.signal
@@ -100,10 +101,15 @@ def add(db: Database, tx: Connection, made: Sequence[Record]) -> None:
 
 def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | None:
     """Return the record of this id, if it is of this kind and project; "" allows any."""
-    row = tx.execute(select(*_FIELDS).where(_record.c.id == id)).first()
+    row = _by_id(tx, id).first()
     found = _of(row) if row is not None else None
     fits = found is not None and (not kind or found.kind == kind) and (not project or found.project == project)
     return found if fits else None
+
+
+@prepared
+def _by_id(id: str) -> Select[Any]:
+    return select(*_FIELDS).where(_record.c.id == id)
 
 
 def for_update(db: Database, tx: Connection, id: str) -> Record | None:

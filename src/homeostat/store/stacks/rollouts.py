@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, Executable, Row, Select, case, delete, func, insert, literal, or_, select, update
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from homeostat.model.rollout import MemberOrder, Rollout, RolloutBegin, RolloutChange, RolloutState, StepReport
 from homeostat.model.status import Action, Status
@@ -28,6 +29,8 @@ FIRST_MAX = 1000
 """Members that come first because they had other new metadata before."""
 SAID_MAX = 10
 """Reasons of failed members that are read."""
+MANY = 100
+"""Members that are waited for, from which on a report cannot be the last of its step."""
 LEASE_S = 5.0
 """Seconds after which a rollout that is due and was taken up is due again."""
 
@@ -231,7 +234,7 @@ class Reported:
         key: Key of the row of the group.
         step: Step of the member.
         failed: Whether it said no.
-        ends_step: Whether all members of the step have reported.
+        ends_step: Whether it may be the last of the step.
     """
 
     key: str
@@ -266,26 +269,47 @@ def report(
     Returns:
         The reports; none where the member has no new metadata. A second report changes nothing but to a failure.
     """
-    found = []
+    found, named = [], sorted(members)
     for key in dict.fromkeys(gate.key for gate in gates):
         mine = [gate for gate in gates if gate.key == key]
-        this = (_active.c.resource_id == key, _active.c.instance_id.in_(sorted(members)))
-        row = tx.execute(row_lock(select(_active).where(*this))).first()
-        if row is None:
-            continue
-        reported = row.reported | (sum(1 << gate.bit for gate in mine) if status == SUCCESS else 0)
-        complete = SUCCESS if reported == (1 << mine[0].gates) - 1 else ""
-        done = FAILURE if FAILURE in (status, row.status) else complete
-        values = {"reported": reported, "status": done, "said": said if status == FAILURE else row.said}
-        tx.execute(update(_active).where(*this).values(**values, reported_at=now))
-        found.append(Reported(key, row.step, done == FAILURE, bool(done)))
+        if status == SUCCESS:
+            bits, full = sum(1 << gate.bit for gate in mine), (1 << mine[0].gates) - 1
+            row = _succeed(tx, key, named, bits, full, now).first()
+        else:
+            row = _fail(tx, key, named, said, now).first()
+        if row is not None:
+            # So many others that are waited for cannot all be reporting just now.
+            ends_step = bool(row.status) and len(_waiting(tx, key, row.step, MANY).all()) < MANY
+            found.append(Reported(key, row.step, row.status == FAILURE, ends_step))
     return found
+
+
+@prepared
+def _succeed(key: str, members: Sequence[str], bits: int, full: int, now: float) -> Executable:
+    reported = _active.c.reported.op("|")(bits)
+    status = case((_active.c.status == FAILURE, FAILURE), (reported == full, SUCCESS), else_="")
+    return _changed(key, members).values(reported=reported, status=status, reported_at=now)
+
+
+@prepared
+def _fail(key: str, members: Sequence[str], said: str, now: float) -> Executable:
+    return _changed(key, members).values(status=FAILURE, said=said, reported_at=now)
+
+
+def _changed(key: str, members: Sequence[str]) -> ReturningUpdate[Any]:
+    mine = (_active.c.resource_id == key, _active.c.instance_id.in_(members))
+    return update(_active).where(*mine).returning(_active.c.step, _active.c.status)
+
+
+@prepared
+def _waiting(key: str, step: int, most: int) -> Executable:
+    mine = (_active.c.resource_id == key, _active.c.step == step, _active.c.status == "")
+    return select(_active.c.instance_id).where(*mine).limit(most)
 
 
 def step_is_over(tx: Connection, report: Reported) -> bool:
     """Return whether no member of the step is waited for any more."""
-    mine = (_active.c.resource_id == report.key, _active.c.step == report.step, _active.c.status == "")
-    return tx.execute(select(literal(1)).where(*mine).limit(1)).first() is None
+    return _waiting(tx, report.key, report.step, 1).first() is None
 
 
 def report_of(tx: Connection, rollout: Rollout) -> StepReport:

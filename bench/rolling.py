@@ -1,0 +1,205 @@
+"""A rollout of metadata to the members of a large group: what its steps cost, and reports and reads meanwhile."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from bench.databases import Statements, database_url, opened
+from bench.figures import Figure, quantiles
+from bench.shapes import VERSION, Template
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
+from homeostat.builtin.cloud import Records
+from homeostat.builtin.group_metadata import VirtualLocation, instance_metadata
+from homeostat.builtin.signals import SignalOutcome, Signals
+from homeostat.clock import Entropy, SystemClock
+from homeostat.clouds.combined import JoinedCloud
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.composition.garbage import spare_the_collector
+from homeostat.convergence.engine import build_engine
+from homeostat.convergence.jobs.board import ShardBoard
+from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.limits import Limits
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.stacks import rollouts
+
+PROJECT = "bench"
+STEPS = ("1", "1%", "5%", "20%", "100%")
+REPORTERS = 2
+"""Processes that take reports, with as many threads each."""
+THREADS = 8
+READS = 2000
+
+
+def template(n: int, value: str) -> Template:
+    member = {"type": "OS::Heat::TestResource", "properties": {"value": "v"}}
+    group = {"count": n, "resource_def": member, "metadata_update_pattern": "canary"}
+    condition = {"handle": {"get_resource": "handle"}, "timeout": 40_000}
+    resources: Template = {
+        "group": {"type": "OS::Heat::ResourceGroup", "metadata": {"v": value}, "properties": group},
+        "handle": {"type": "OS::Heat::WaitConditionHandle"},
+        "wait": {"type": "OS::Heat::WaitCondition", "properties": condition, "depends_on": ["group"]},
+    }
+    return {"heat_template_version": VERSION, "resources": resources}
+
+
+def no_scaling(policy: str, body: object) -> SignalOutcome:
+    raise RuntimeError(f"{policy} is no policy of this stack")
+
+
+class Rolling:
+    """One stack with a group at rest, whose metadata is about to change."""
+
+    def __init__(self, url: str, n: int) -> None:
+        spare_the_collector()
+        clock, entropy = SystemClock(), Entropy()
+        self.db = opened(url)
+        cloud, own = SimulatedCloud(clock.now), Records(self.db, entropy, "http://127.0.0.1")
+        limits = Limits(lease_s=60.0)
+        self._pool = ThreadPoolExecutor(4)
+
+        def clouds(project: str) -> JoinedCloud:
+            return JoinedCloud(cloud, own.of(project))
+
+        self._engine = build_engine(self.db, clouds, clock, entropy, limits, pool=self._pool)
+        self._board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
+        stack_service = StackService(self.db, entropy, Quotas(resources_max=10 * n))
+        self.id = stack_service.create(PROJECT, None, "web", StackRequest(template(n, "1")))
+        self.signals = Signals(self.db, no_scaling, self._engine.rollouts.advance)
+        self.settle()
+        self.handle = self._handle_of("handle")
+        self.signals.native(PROJECT, "signal_handle", self.handle, None)
+        self.settle()
+        stack_service.update(self.id, StackRequest(template(n, "2")))
+        self.settle()
+        with self.db.read() as tx:
+            (self.key,) = rollouts.of_stack(tx, self.id)
+
+    def settle(self) -> None:
+        """Run all passes that are due."""
+        while jobs := list(self._board.iterjobs()):
+            for job in jobs:
+                self._board.claim(job, "bench")
+                run_pass(self._engine.reconciler, job)
+
+    def _handle_of(self, name: str) -> str:
+        table = schema.resource
+        with self.db.read() as tx:
+            mine = (table.c.stack_id == self.id, table.c.name == name)
+            return str(tx.execute(select(table.c.handle).where(*mine)).scalar_one())
+
+    def waiting(self) -> list[str]:
+        """Instance ids of the members that have not reported."""
+        table = schema.active_metadata_updates
+        with self.db.read() as tx:
+            return list(tx.execute(select(table.c.instance_id).where(table.c.status == "")).scalars())
+
+    def go_on(self) -> int:
+        """Begin the next step; return how many members it has."""
+        before = self._active()
+        while True:
+            self._engine.rollouts.advance(self.key)
+            with self.db.read() as tx:
+                rollout = rollouts.of_group(tx, self.key)
+            if rollout is None or rollout.active >= rollout.target:
+                return self._active() - before
+
+    def conclude(self) -> None:
+        """End the rollout, all of whose members have reported. Fails: RuntimeError unless it succeeds."""
+        self._engine.rollouts.advance(self.key)
+        self.settle()
+        with self.db.read() as tx:
+            if rollouts.of_group(tx, self.key) is not None:
+                raise RuntimeError("the rollout has not ended")
+
+    def _active(self) -> int:
+        with self.db.read() as tx:
+            return int(tx.execute(select(func.count()).select_from(schema.active_metadata_updates)).scalar_one())
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        self.db.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What one process measured: each — seconds of each; seconds — the whole of it."""
+
+    each: list[float]
+    seconds: float
+
+
+def reports(url: str, handle: str, members: Sequence[str]) -> Took:
+    """Let members report, several at once."""
+    db = opened(url)
+    signals = Signals(db, no_scaling, lambda _: None)  # the steps are measured apart
+
+    def report(member: str) -> float:
+        before = time.perf_counter()
+        signals.native(PROJECT, "signal_handle", handle, {"status": "SUCCESS", "data": member})
+        return time.perf_counter() - before
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(THREADS) as pool:
+        took = list(pool.map(report, members))
+    seconds = time.perf_counter() - began
+    db.close()
+    return Took(took, seconds)
+
+
+def reads(db: Database, stack_id: str, members: Sequence[str]) -> tuple[Took, int]:
+    """Read the metadata of members, one after the other; return how long each took, and the statements of one read."""
+    sent, took = Statements(db), []
+    began = time.perf_counter()
+    for number in range(READS):
+        before = time.perf_counter()
+        with db.single_read() as tx:
+            if instance_metadata(tx, stack_id, VirtualLocation("group", members[number % len(members)])) is None:
+                raise RuntimeError("a member has no metadata")
+        took.append(time.perf_counter() - before)
+    return Took(took, time.perf_counter() - began), round(sent.count / READS)
+
+
+def rolling(n: int, database: str) -> Iterator[Figure]:
+    """A canary over n members, all of whom report success."""
+    with database_url(database) as url, _reporters() as pool:
+        run = Rolling(url, n)
+        rates: list[float] = []
+        latencies: list[float] = []
+        for step in STEPS:
+            began, cpu = time.perf_counter(), time.process_time()
+            members = run.go_on()
+            spent, cpu_s = time.perf_counter() - began, time.process_time() - cpu
+            about = f"{members} members, {cpu_s / max(members, 1) * 1000:.3g} CPU ms each"
+            yield Figure(f"rollout.step_{step}.seconds", spent, "s", n, database, about)
+            waiting = run.waiting()
+            parts: list[Future[Took]] = [
+                pool.submit(reports, url, run.handle, waiting[place::REPORTERS]) for place in range(REPORTERS)
+            ]
+            if step == STEPS[-1]:
+                yield from _reading(run, n, database, waiting)
+            took = [part.result() for part in parts]
+            latencies += [each for part in took for each in part.each]
+            rates.append(len(waiting) / max(part.seconds for part in took))
+            if run.waiting():
+                raise RuntimeError(f"{len(run.waiting())} reports were lost")
+        run.conclude()
+        yield Figure("rollout.reports.rate", rates[-1], "reports/s", n, database, f"in {REPORTERS} processes")
+        yield from quantiles("rollout.reports", latencies, n, database)
+        run.close()
+
+
+def _reading(run: Rolling, n: int, database: str, members: Sequence[str]) -> Iterator[Figure]:
+    took, statements = reads(run.db, run.id, members)
+    about = f"while members report; {statements} statement each"
+    yield from quantiles("rollout.read", took.each, n, database, about)
+
+
+def _reporters() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(REPORTERS, mp_context=multiprocessing.get_context("spawn"))
