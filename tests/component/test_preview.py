@@ -263,6 +263,15 @@ def test_a_change_of_an_update_policy_is_shown() -> None:
     assert (note.fate, note.sections) == (Fate.UPDATED, (("update_policy", before, after),))
 
 
+def test_new_metadata_of_a_group_is_shown_however_its_members_get_it() -> None:
+    service = Service()
+    before, after = ({**group(2, metadata_update_pattern="canary"), "metadata": {"v": v}} for v in (1, 2))
+    stack_id = service.create({"g": before})
+    service.rest()
+    note = only(preview(service, stack_id, {"g": after}))
+    assert (note.fate, note.sections) == (Fate.UPDATED, (("metadata", {"v": 1}, {"v": 2}),))
+
+
 def test_what_has_failed_would_be_made_anew() -> None:
     service = Service()
     stack_id = service.create({"a": double(fail=True)})

@@ -31,6 +31,8 @@ def store(current: Pass, now: float) -> Stored:
     """
     encoded = encode(current, now)
     with current.db.write() as tx:
+        if encoded.writes.rollouts:
+            rollouts.lock_stacks(tx, current.world.stack.id)
         if current.heals_more:
             # Shards of one stack that heal more take turns, see `_count_healing`. A stack is locked before its shards
             # (invariant 5), and `write` locks the shard.

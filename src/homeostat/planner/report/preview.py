@@ -110,7 +110,7 @@ class ShardPreviewer:
         note = ResourcePreview(definition.name, definition.called or definition.type, row=row, definition=definition)
         if row is not None:
             note.before = note.after = row.properties
-            was = (row.metadata, row.deletion_policy)
+            was = (_metadata(row), row.deletion_policy)
         self._notes[definition.name] = note
         # A row in INIT has no thing: whether it was made for a hook or as a replacement, the thing would be added.
         if row is not None and row.action == Action.INIT:
@@ -118,7 +118,7 @@ class ShardPreviewer:
         else:
             decide(self._context, definition, now)
         if row is not None and note.fate in (Fate.UNCHANGED, Fate.UPDATED):
-            note.sections = _sections(was, (row.metadata, row.deletion_policy))
+            note.sections = _sections(was, (_metadata(row), row.deletion_policy))
             if POLICY in note.changed:
                 note.sections += (("update_policy", note.before.get(POLICY), note.after.get(POLICY)),)
             if note.sections:
@@ -128,6 +128,11 @@ class ShardPreviewer:
             moved = self._inside(note)
             if not moved and note.fate is Fate.UPDATED and not (as_changed(note.changed) or note.sections):
                 note.fate = Fate.UNCHANGED
+
+
+def _metadata(row: Resource) -> Any:
+    """Return the metadata that a row has in the end: those of a group may reach its members step by step."""
+    return row.metadata if row.new_metadata is None else row.new_metadata
 
 
 class NotedActs:
