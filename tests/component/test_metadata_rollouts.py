@@ -291,6 +291,53 @@ def test_steps_that_would_not_grow_are_passed_by() -> None:
     assert [settings.target(active, 10) for active in (0, 1, 10)] == [1, 10, 10]
 
 
+ALARM = {"current": "alarm", "previous": "ok", "alarm_name": "errors", "reason": "too many errors"}
+ALERT = {"status": "firing", "alerts": [{"labels": {"alertname": "Errors"}}, {"labels": {"alertname": "Errors"}}]}
+
+
+@pytest.mark.parametrize(("body", "says"), [(ALARM, "errors: too many errors"), (ALERT, "Errors fires")])
+def test_an_alarm_stops_it(body: dict[str, Any], says: str) -> None:
+    service = Group(alarms=["handle"])
+    service.change("2")
+    over = {"current": "ok"} if "current" in body else {"status": "resolved"}
+    service.signal(service.id, "handle", {**body, **over})
+    service.report(0)
+    assert service.values() == "2211"
+    service.signal(service.id, "handle", body)
+    assert service.values() == "1111"
+    service.rest()
+    assert f"step 2: {says}" in service.group_row.reason
+
+
+@pytest.mark.parametrize(
+    ("answers", "values", "state"),
+    [
+        (["200"], "22", "UPDATE_COMPLETE"),
+        (["503", "it took more than 3 s", "200"], "22", "UPDATE_COMPLETE"),
+        (["404"], "11", "UPDATE_FAILED"),
+        (["200", "500"], "11", "UPDATE_FAILED"),
+    ],
+    ids=["yes", "yes in the end", "no", "never yes to the second step"],
+)
+def test_a_url_approves_each_step(answers: list[str], values: str, state: str) -> None:
+    service = Group(2, gated=False, checks=["https://health.example/web"], progress_deadline=60)
+    left = list(answers)
+
+    def ask(url: str) -> str:
+        assert url == "https://health.example/web"
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    service.rollouts._ask = ask
+    service.change("2")
+    service.rest()
+    assert (service.values(), service.state(service.id)) == (values, state)
+
+
+def test_handles_for_alarms_have_to_be_in_the_template() -> None:
+    with pytest.raises(Rejected, match="'nothing' is no wait condition handle"):
+        Service().begin(resources("1", alarms=["nothing"]))
+
+
 @pytest.mark.shows("RU2", "RU5")
 def test_a_member_has_the_metadata_of_its_group_beside_its_own() -> None:
     service = Group(2)
@@ -323,7 +370,14 @@ def test_a_member_is_reached_in_one_statement() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"steps": ["0"]}, {"steps": ["5%", "a"]}, {"steps": ["101%"]}, {"max_failures": -1}]
+    "settings",
+    [
+        {"steps": ["0"]},
+        {"steps": ["5%", "a"]},
+        {"steps": ["101%"]},
+        {"max_failures": -1},
+        {"checks": ["file:///etc/passwd"]},
+    ],
 )
 def test_wrong_settings_are_refused_with_their_place(settings: dict[str, Any]) -> None:
     with pytest.raises(Rejected, match=r"resources.group.*rollout") as refused:

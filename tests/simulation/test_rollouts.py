@@ -77,6 +77,7 @@ class Roller(Gardener):
             "approval": True,
             "order": "random",
             "progress_deadline": rng.choice((5, 60)),
+            "checks": ["https://health.example/"],
         }
         return {name: chosen[name] for name in sorted(chosen) if rng.random() < 0.25}
 
@@ -102,6 +103,7 @@ class RollingWorker(Worker):
 
     def _look(self) -> None:
         super()._look()
+        self._engine.rollouts._ask = lambda url: self.rng.choice(("200", "200", "503", "404"))
         try:
             self._engine.rollouts.round()
         except Transient:
@@ -166,6 +168,8 @@ class RollingWorld(TroubledWorld):
         member = rng.choice(waited_for) if waited_for and rng.random() < 0.8 else rng.choice(out_of_turn)
         project, handle = rng.choice(handles)
         body = {"status": rng.choice(("SUCCESS",) * 5 + ("FAILURE",)), "data": member, "reason": "said so"}
+        if rng.random() < 0.05:
+            body = {"status": rng.choice(("firing", "resolved")), "alerts": []}
         api = rng.choice(alive)
         for _ in range(rng.choice((1, 1, 2))):
             api.requests.append(self._sender(api, project, handle, body))

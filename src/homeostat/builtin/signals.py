@@ -47,8 +47,11 @@ SIGNAL = "SIGNAL"
 Body = Mapping[str, Any] | None
 Scale = Callable[[str, Body], "SignalOutcome"]
 """Scales a group by a signal to the policy whose record has this id; raises Rejected where it cannot."""
-Advance = Callable[[str], None]
-"""Makes the rollout of a group go on whose members have reported; the argument is the key of the group's row."""
+Advance = Callable[[str, str], None]
+"""Makes the rollout of a group go on whose members have reported, or stops it for what an alarm says ("" for none).
+
+The first argument is the key of the group's row.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +135,16 @@ class Signals:
             return self._scale(record.id, body)
         for each in taken:
             if each.failed or (each.ends_step and self._is_over(each)):
-                self._advance(each.key)
+                self._advance(each.key, each.alarm)
         return SignalOutcome("", {})
 
     def _report(self, tx: Connection, record: Record, body: Body) -> list[Reported]:
         """Store what a member reports to rollouts that wait for this handle (RU6); none where it is no such signal."""
         gates = rollouts.gates_of(tx, record.id)
+        alarm = signals.alarm_of(body) if gates else None
+        if alarm is not None:
+            said = alarm[:SAID_LENGTH_MAX]
+            return [Reported(key, 0, bool(alarm), alarm=said) for key in dict.fromkeys(gate.key for gate in gates)]
         signal = signals.normal(record.object["form"], body, 0) if gates else None
         if signal is None:
             return []

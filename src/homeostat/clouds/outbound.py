@@ -249,6 +249,15 @@ class Outbound:
         except FAILURES as error:
             raise Transient(f"Could not post to {url}: {_reason(error, timeout_s)}") from error
 
+    def status(self, url: str, timeout_s: float) -> str:
+        """Return the status code of the answer to GET, or why there is none; redirects are not followed."""
+        deadline = self._monotonic() + timeout_s
+        try:
+            with self._request("GET", _parsed(url), deadline) as answer:
+                return str(answer.status)
+        except FAILURES as error:
+            return _reason(error, timeout_s)
+
     def _failed(self, url: str, at: str, why: str) -> Rejected:
         through = "" if at == url else f" (redirected to {at})"
         return Rejected("HTTPBadRequest", f"Could not fetch {url}{through}: {why}")

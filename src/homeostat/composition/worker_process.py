@@ -15,6 +15,9 @@ from homeostat.composition.garbage import spare_the_collector
 from homeostat.composition.notifications import stack_notifier
 from homeostat.composition.observability import serve_metrics, traced
 
+ASKED_S = 3.0
+"""Seconds in which a URL that a rollout is approved by has to answer."""
+
 
 def worker(arguments: Namespace) -> int:
     """Run one worker until SIGTERM or SIGINT; it finishes its passes then, and gives its shards back."""
@@ -40,7 +43,7 @@ def worker(arguments: Namespace) -> int:
     ):
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
-        of_stacks = trusts(settings, db)
+        of_stacks, outbound = trusts(settings, db), Outbound(outbound_rules(settings))
         each = Worker(
             db,
             there,
@@ -54,11 +57,12 @@ def worker(arguments: Namespace) -> int:
             ),
             redis_url=settings.redis_url,
             clouds=of_project,
-            sinks=Sinks(of_project, Outbound(outbound_rules(settings)), installed_sinks().kinds),
+            sinks=Sinks(of_project, outbound, installed_sinks().kinds),
             tidying=[
                 *(each.tidy for each in (of_stacks, stack_users(settings, db), Memory()) if each is not None),
                 *stack_notifier(settings, db),
             ],
+            ask=lambda url: outbound.status(url, ASKED_S),
         )
         spare_the_collector()
         try:

@@ -8,7 +8,7 @@ from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Clouds
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.limits import Limits
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.metadata_rollouts import Ask, MetadataRollouts, unasked
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
@@ -49,6 +49,8 @@ def build_engine(
     *,
     pool: Executor | None = None,
     nudge: Callable[[], None] = lambda: None,
+    ask: Ask = unasked,
+    asking: Executor | None = None,
 ) -> Engine:
     """Put the parts of the engine together.
 
@@ -60,6 +62,8 @@ def build_engine(
         limits: Time limits and sizes.
         pool: Runs the batches of a pass side by side; None runs them one after the other.
         nudge: Called when the observer may have woken shards.
+        ask: Asks URLs that users name.
+        asking: Threads in which they are asked; None for the caller's.
     """
     nested_stacks = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
     executor = StepExecutor(clouds, nested_stacks, clock, entropy, pool)
@@ -70,5 +74,5 @@ def build_engine(
         Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge),
         SnapshotCollector(db, clouds),
         Scaling(db, clock, limits.resources_max, limits.stack_timeout_s),
-        MetadataRollouts(db),
+        MetadataRollouts(db, ask, asking),
     )

@@ -5,6 +5,10 @@ locks its row, asks `planner.policies.metadata_rollout` for the next move, and s
 group waits for its end (`planner.lifecycle.metadata_updates`).
 """
 
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +20,14 @@ from homeostat.model.rollout import OnFailure, Rollout, RolloutState
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.planner.policies import metadata_rollout
-from homeostat.planner.policies.metadata_rollout import Advance, Finish, Refuse, Rest
+from homeostat.planner.policies.metadata_rollout import Advance, Checked, Finish, Refuse, Rest
 from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
 from homeostat.store.stacks import rollouts, stacks
 
+LOG = logging.getLogger(__name__)
 ROUND_MAX = 50
 """Rollouts that one run of the periodic task makes go on."""
 CHUNK = 2000
@@ -35,30 +40,97 @@ POLL_S = 5.0
 """Longest time between two looks at a rollout whose members are waited for: a process may die after a report."""
 
 
+Ask = Callable[[str], str]
+"""URL -> status code of its answer to GET, or why there is none; may take seconds, and raises nothing."""
+
+
+def unasked(url: str) -> str:
+    """Leave a URL to the workers, which have a client for it."""
+    return "not asked yet"
+
+
 class MetadataRollouts:
     """What makes the rollouts of one database go on."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, ask: Ask = unasked, pool: Executor | None = None) -> None:
+        """Take the parts.
+
+        Args:
+            db: The database.
+            ask: Asks a URL that a user named.
+            pool: Threads in which URLs are asked; None to ask them in the caller's.
+        """
         self._db = db
+        self._ask = ask
+        self._pool = pool
+        self._asking = threading.Lock()
+        self._apart: set[str] = set()
 
     def round(self) -> int:
         """Make rollouts go on that time moves on; return how many."""
         with self._db.write() as tx:
             due = rollouts.claim_due(tx, self._db.now_of(tx), ROUND_MAX)
+            asking = rollouts.asking(tx, due)
         for key in due:
-            self.advance(key)
+            if key in asking and self._pool is not None:
+                self._advance_apart(self._pool, key)
+            else:
+                self.advance(key)
         return len(due)
 
-    def advance(self, key: str) -> None:
-        """Make a rollout go on as far as it may by now; nothing where it does not run."""
+    def _advance_apart(self, pool: Executor, key: str) -> None:
+        """Make a rollout go on in another thread, since URLs that users name may take their time to answer."""
+        with self._asking:
+            if key in self._apart:
+                return
+            self._apart.add(key)
+        pool.submit(self._apart_advance, key)
+
+    def _apart_advance(self, key: str) -> None:
+        try:
+            self.advance(key)
+        except Exception:
+            LOG.exception("the rollout of group %s failed to go on; it is tried again", key)
+        finally:
+            with self._asking:
+                self._apart.discard(key)
+
+    def advance(self, key: str, alarm: str = "") -> None:
+        """Make a rollout go on as far as it may by now; nothing where it does not run.
+
+        Args:
+            key: Key of the row of the group.
+            alarm: What an alarm says, for which it stops; "" for none.
+        """
+        checks = self._checked(key) if not alarm else Checked()
         with self._db.write() as tx:
             rollout = rollouts.lock(self._db, tx, key)
-            if rollout is not None and rollout.state == RolloutState.RUNNING:
-                self._go_on(tx, rollout, self._db.now_of(tx))
+            if rollout is None or rollout.state != RolloutState.RUNNING:
+                return
+            now = self._db.now_of(tx)
+            if alarm:
+                self._refuse(tx, rollout, f"step {rollout.step}: {alarm}", now)
+            else:
+                self._go_on(tx, rollout, checks, now)
+
+    def _checked(self, key: str) -> Checked:
+        """Ask the URLs that a rollout has to be approved by, before anything is locked."""
+        with self._db.read() as tx:
+            rollout = rollouts.of_group(tx, key)
+        if rollout is None or rollout.state != RolloutState.RUNNING or not rollout.step:
+            return Checked()
+        refused, waits = [], []
+        for url in rollout.settings.checks:
+            answer = self._ask(url)
+            if answer.startswith("4"):
+                refused.append(f"{url} answers {answer}")
+            elif not answer.startswith("2"):
+                waits.append(f"{url} answers {answer}")
+        return Checked(rollout.step, "; ".join(refused), "; ".join(waits))
 
     # -- going on ----------------------------------------------------------------------------------------------------
 
-    def _go_on(self, tx: Connection, rollout: Rollout, now: float) -> None:
+    def _go_on(self, tx: Connection, rollout: Rollout, checks: Checked, now: float) -> None:
         stack, members = stacks.get(tx, rollout.stack_id), stacks.get(tx, rollout.members)
         obstacle = _obstacle(stack, members)
         if obstacle or members is None:
@@ -69,12 +141,16 @@ class MetadataRollouts:
             return
         rollouts.drop_gone(tx, rollout, CHUNK)
         report, total = rollouts.report_of(tx, rollout), int(members.size)
-        match metadata_rollout.next_move(rollout, report, total, now):
+        # What was asked for another step says nothing of this one.
+        current = checks if checks.step == rollout.step else Checked(rollout.step, waits="its checks")
+        match metadata_rollout.next_move(rollout, report, current, total, now):
             case Advance(target):
                 step = replace(rollout, step=rollout.step + 1, total=total, target=target, step_at=now)
                 self._fill(tx, replace(step, reported_at=None), members, now)
             case Rest(due_at, reason, reported):
                 due = now + POLL_S if due_at is None else min(due_at, now + POLL_S)
+                if rollout.settings.checks and self._ask is unasked:
+                    due = now  # a worker asks
                 at = (rollout.reported_at or now) if reported else None
                 rollouts.save(tx, replace(rollout, due_at=due, reason=reason, reported_at=at))
             case Refuse(reason):

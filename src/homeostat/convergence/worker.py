@@ -22,6 +22,7 @@ from homeostat.convergence.engine import Engine, build_engine
 from homeostat.convergence.jobs.conductor import ShardConductor
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.lost_shards import LostShards
+from homeostat.convergence.metadata_rollouts import Ask, unasked
 from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices
 from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
 from homeostat.model.errors import Transient
@@ -36,6 +37,8 @@ LOG = logging.getLogger(__name__)
 SQL_BOARD = "homeostat"
 REDIS_BOARD = "homeostat-redis"
 """Names of the job boards among TaskFlow's plug-ins (entry points, see `pyproject.toml`)."""
+ASKED_MAX = 8
+"""Rollouts whose URLs are asked at a time."""
 CLEANUP_S = 1.0
 """Pause between two rounds of tidying up."""
 CLEANUP_END_S = 5.0
@@ -75,6 +78,7 @@ class Worker:
         clouds: Clouds | None = None,
         sinks: Sinks | None = None,
         tidying: Sequence[Callable[[], int]] = (),
+        ask: Ask = unasked,
     ) -> None:
         """Put the parts of a worker together.
 
@@ -89,6 +93,7 @@ class Worker:
             clouds: The cloud as each project sees it.
             sinks: Kinds of event sinks; None for the built-in ones.
             tidying: Functions called about once a second, each in a thread of its own.
+            ask: Asks URLs that users name.
         """
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
@@ -98,8 +103,9 @@ class Worker:
         self._board_name = "redis" if redis_url else "sql"
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
         clouds = clouds or (lambda _project: cloud)
+        self._asking = ThreadPoolExecutor(max_workers=ASKED_MAX, thread_name_prefix="asking")
         engine = build_engine(
-            db, clouds, clock, entropy, limits, pool=self._pool, nudge=lambda: self._conductor.nudge()
+            *(db, clouds, clock, entropy, limits), pool=self._pool, nudge=self._nudge, ask=ask, asking=self._asking
         )
         self._reconciler = engine.reconciler
         self._board = fetch_board(db, limits.lease_s, redis_url, engine.reconciler.lost)
@@ -117,6 +123,9 @@ class Worker:
             threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True),
             *(threading.Thread(target=self._tidy, args=(each,), name="tidying", daemon=True) for each in tidying),
         ]
+
+    def _nudge(self) -> None:
+        self._conductor.nudge()
 
     def start(self) -> None:
         """Start all threads.
@@ -150,6 +159,7 @@ class Worker:
         self._notices.close()
         self._pool.shutdown()
         self._delivery_pool.shutdown(wait=False, cancel_futures=True)
+        self._asking.shutdown(wait=False, cancel_futures=True)
         LOG.info("worker %s stopped", self.name)
 
     def _something_is_due(self) -> None:

@@ -86,6 +86,8 @@ class RolloutSettings:
         order: Order of the members.
         seed: Seed of the order `random`.
         gates: Wait conditions that depend on the group.
+        alarms: Ids of the records of handles to which alarms are sent: one that fires stops the rollout.
+        checks: URLs that have to answer with a success once the members of a step have reported.
     """
 
     pattern: str = ROLLING
@@ -100,11 +102,13 @@ class RolloutSettings:
     order: str = MemberOrder.NUMBER
     seed: int = 0
     gates: Sequence[WaitGate] = ()
+    alarms: Sequence[str] = ()
+    checks: Sequence[str] = ()
 
     @property
     def time_s(self) -> float | None:
-        """Seconds for the members of a step; None where they need not report."""
-        if not self.gates:
+        """Seconds for the members of a step; None where nothing is waited for."""
+        if not self.gates and not self.checks:
             return None
         return self.progress_s or min((gate.timeout_s for gate in self.gates), default=PROGRESS_S)
 
@@ -131,7 +135,8 @@ def step_size(step: str, total: int) -> int:
 def load(stored: Mapping[str, Any]) -> RolloutSettings:
     """Return settings from plain data."""
     gates = tuple(WaitGate(**each) for each in stored.get("gates", ()))
-    return RolloutSettings(**{**stored, "steps": tuple(stored.get("steps", ())), "gates": gates})
+    lists = {name: tuple(stored.get(name, ())) for name in ("steps", "alarms", "checks")}
+    return RolloutSettings(**{**stored, **lists, "gates": gates})
 
 
 def dump(settings: RolloutSettings) -> dict[str, Any]:

@@ -56,6 +56,25 @@ def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, A
     return signal
 
 
+def alarm_of(body: Mapping[str, Any] | None) -> str | None:
+    """Return what an alarm says that fires, "" for an alarm that does not, None for a body that is no alarm's.
+
+    Alarms of Aodh say which state they have come to (`current`); those of Prometheus' Alertmanager whether they fire
+    (`status`), and which they are (`alerts`).
+    """
+    values = body or {}
+    if isinstance(values.get("current"), str):
+        named = values.get("alarm_name") or values.get("alarm_id") or "an alarm"
+        return f"{named}: {values.get('reason', 'it fires')}" if values["current"] == "alarm" else ""
+    if values.get("status") in ("firing", "resolved") and isinstance(values.get("alerts"), list):
+        if values["status"] == "resolved":
+            return ""
+        labels = [each.get("labels") for each in values["alerts"] if isinstance(each, Mapping)]
+        names = [str(each.get("alertname")) for each in labels if isinstance(each, Mapping)]
+        return f"{', '.join(dict.fromkeys(names)) or 'an alert'} fires"
+    return None
+
+
 def as_metadata(form: str, signals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the metadata of a handle: id -> its last signal, with the keys of the form."""
     words = {field: word for word, field in FORMS[form].items()}

@@ -187,6 +187,15 @@ def test_a_body_is_posted_to_the_address_that_was_judged() -> None:
     assert server.bodies == [b"news" * 10_000]
 
 
+def test_the_status_of_a_url_is_its_answer_or_why_there_is_none() -> None:
+    pages = {"/well": page(), "/moved": page(status="302 Found", Location="/well"), "/ill": page(status="503 No")}
+    with serving(pages) as server:
+        here, ours = f"http://127.0.0.1:{server.port}", Outbound(Rules(networks=(HOME,)))
+        assert [ours.status(f"{here}/{name}", 60.0) for name in ("well", "moved", "ill")] == ["200", "302", "503"]
+        assert "127.0.0.1 is not on the public internet" in Outbound().status(f"{here}/well", 60.0)
+    assert "refused" in ours.status(f"{here}/well", 60.0)
+
+
 def test_whatever_hinders_a_post_may_pass() -> None:
     pages = {"/moved": page(status="302 Found", Location="/hook"), "/hook": page(), "/ill": page(status="500 No")}
     with serving(pages) as server:

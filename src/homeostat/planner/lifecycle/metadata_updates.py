@@ -18,7 +18,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.resources.families.resource_groups import Membership
-from homeostat.resources.families.wait_conditions import CONDITION, WaitCondition
+from homeostat.resources.families.wait_conditions import CONDITION, HANDLE, WaitCondition
 from homeostat.resources.registry import kind_of, type_of
 
 BEGUN = "its members get the new metadata"
@@ -119,7 +119,10 @@ def resume(context: Context, row: Resource, now: float) -> Step | None:
 def _begun(context: Context, row: Resource, now: float) -> RolloutBegin:
     kind, stack = type_of(row.type), context.world.stack
     assert isinstance(kind, Membership)
-    settings = replace(kind.rollout_settings(kind.complete(row.properties)), gates=_gates(context, row))
+    values = kind.complete(row.properties)
+    named = (context.current.get(name) for name in kind.alarms(values))
+    alarms = [each.handle for each in named if each is not None and kind_of(each.type) == HANDLE and each.handle]
+    settings = replace(kind.rollout_settings(values), gates=_gates(context, row), alarms=tuple(alarms))
     reason = "it begins with its first members"
     begun = Rollout(
         row.key,

@@ -42,15 +42,31 @@ class Finish:
     """All members have the new metadata, and have reported."""
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the URLs of a rollout said of a step.
+
+    Attributes:
+        step: The step.
+        refused: Which of them said no; "" for none.
+        waits: Which of them neither said yes nor no; "" for none.
+    """
+
+    step: int = 0
+    refused: str = ""
+    waits: str = ""
+
+
 Move = Advance | Rest | Refuse | Finish
 
 
-def next_move(rollout: Rollout, report: StepReport, total: int, now: float) -> Move:
+def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int, now: float) -> Move:
     """Return what a running rollout does next.
 
     Args:
         rollout: The rollout.
         report: What the members have reported.
+        checked: What its URLs said.
         total: Number of members by now.
         now: The time.
     """
@@ -59,7 +75,7 @@ def next_move(rollout: Rollout, report: StepReport, total: int, now: float) -> M
     if refusal:
         return Refuse(refusal)
     if rollout.step:
-        waits = _waits_for_members(rollout, report, now) or _bakes(rollout, now)
+        waits = _waits_for_members(rollout, report, now) or _asks(rollout, checked, now) or _bakes(rollout, now)
         if waits is not None:
             return waits
     if rollout.step and rollout.active >= total:
@@ -79,13 +95,27 @@ def _refusal(rollout: Rollout, report: StepReport, now: float) -> str:
         return f"step {rollout.step}: {_members(report.failed_in_all)} failed, {allowed}: {said}"
     if report.failed > per_step + rollout.forgiven:
         return f"step {rollout.step}: {_members(report.failed)} of the step failed, {per_step} may fail: {said}"
-    if not report.waiting or _is_enough(rollout, report) or not _is_late(rollout, now):
+    unreported = bool(report.waiting and settings.gates) and not _is_enough(rollout, report)
+    if not unreported or not _is_late(rollout, now):
         return ""
     asked = report.waiting + report.succeeded + report.failed
     return (
         f"step {rollout.step}: {report.succeeded} of {_members(asked)} reported success within "
         f"{settings.time_s or 0:g} s, {needed(settings.success_share, asked)} are needed"
     )
+
+
+def _asks(rollout: Rollout, checked: Checked, now: float) -> Rest | Refuse | None:
+    """Return what the URLs of a rollout lead to; None where all say yes. One that does not answer says nothing."""
+    if not rollout.settings.checks:
+        return None
+    if checked.refused:
+        return Refuse(f"step {rollout.step}: {checked.refused}")
+    if not checked.waits:
+        return None
+    if _is_late(rollout, now):
+        return Refuse(f"step {rollout.step}: {checked.waits} by the end of its time")
+    return Rest(rollout.step_at + (rollout.settings.time_s or 0.0), f"step {rollout.step}: {checked.waits}")
 
 
 def needed(share: float, members: int) -> int:
@@ -106,12 +136,12 @@ def _is_late(rollout: Rollout, now: float) -> bool:
 
 
 def _waits_for_members(rollout: Rollout, report: StepReport, now: float) -> Rest | None:
-    if not report.waiting or rollout.settings.time_s is None:
+    if not report.waiting or not rollout.settings.gates:
         return None
     if _is_late(rollout, now):  # enough have succeeded: `_refusal` has seen to that
         return None
     asked = report.waiting + report.succeeded + report.failed
-    due_at = rollout.step_at + rollout.settings.time_s
+    due_at = rollout.step_at + (rollout.settings.time_s or 0.0)
     return Rest(due_at, f"step {rollout.step}: {asked - report.waiting} of {_members(asked)} have reported")
 
 

@@ -1,7 +1,7 @@
 """Types whose members are resources of a child stack: groups of alike resources, and chains in sequence."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from homeostat.model.errors import invalid
@@ -15,6 +15,7 @@ from homeostat.model.rollout import (
     RolloutSettings,
 )
 from homeostat.resources.base import Props, Thing
+from homeostat.resources.graph import Graph
 from homeostat.resources.nested import POLICY, NestedStack, of_member
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -41,6 +42,7 @@ ROLLOUT = "rollout"
 """Section of the update policy that says how members get new metadata."""
 STEP = re.compile(r"[1-9]\d{0,8}|(?:100|[1-9]?\d)(?:\.\d{1,6})?%")
 STEPS_MAX = 100
+GATES_MAX, URL_MAX = 10, 2000
 DAY_S = 86_400
 
 
@@ -80,17 +82,43 @@ def rollout_section() -> dict[str, Property]:
                 "approval": boolean("Let a person approve each step before the next one.", default=False),
                 "order": text("Order of the members.", default=MemberOrder.NUMBER, constraints=(one_of(*MemberOrder),)),
                 "seed": integer("Seed of a random order.", default=0),
+                "alarms": listing(
+                    "Names of wait condition handles of the template to which alarms are sent: one that fires says no.",
+                    items=text(),
+                    constraints=(length(0, GATES_MAX),),
+                ),
+                "checks": listing(
+                    "URLs that have to answer with a success; an answer of 400 to 499 says no.",
+                    items=text(constraints=(length(1, URL_MAX),)),
+                    constraints=(length(0, GATES_MAX),),
+                ),
             },
         )
     }
 
 
-def check_steps(section: Any, path: tuple[str | int, ...]) -> None:
-    """Check the steps of a rollout.
+def check_alarms(policy: Mapping[str, Any], graph: Graph, path: tuple[str | int, ...]) -> None:
+    """Check that the handles for alarms about a rollout are in the template.
 
     Raises:
-        Rejected: One is neither a number nor a share.
+        Rejected: One is missing, or is something else.
     """
+    for index, name in enumerate((policy.get(ROLLOUT) or {}).get("alarms") or ()):
+        if name not in graph or not graph[name][0].endswith("Handle"):
+            message = f"{name!r} is no wait condition handle of this template: give the name of one"
+            raise invalid(message, *path, ROLLOUT, "alarms", index, error="Property error")
+
+
+def check_rollout(section: Any, path: tuple[str | int, ...]) -> None:
+    """Check the steps and the URLs of a rollout.
+
+    Raises:
+        Rejected: A step is neither a number nor a share, or a URL is none.
+    """
+    for index, url in enumerate((section or {}).get("checks") or ()):
+        if isinstance(url, str) and not url.startswith(("http://", "https://")):
+            message = f"{url!r} is no http or https URL"
+            raise invalid(message, *path, ROLLOUT, "checks", index, error="Property error")
     for index, step in enumerate((section or {}).get("steps") or ()):
         if not (isinstance(step, str) and STEP.fullmatch(step)):
             message = f"{step!r} is no step of a rollout: give a number of members such as 10, or a share such as 5%"
@@ -133,7 +161,7 @@ class Membership(NestedStack):
         """
         given = {name: value for name, value in provided.items() if value is not None}
         found = coerce(self.update_policy, given, path)
-        check_steps(found.get(ROLLOUT), path)
+        check_rollout(found.get(ROLLOUT), path)
         return found
 
     def metadata_pattern(self, values: Props) -> str:
@@ -157,7 +185,12 @@ class Membership(NestedStack):
             bool(section.get("approval")),
             str(section.get("order") or MemberOrder.NUMBER),
             int(section.get("seed") or 0),
+            checks=tuple(section.get("checks") or ()),
         )
+
+    def alarms(self, values: Props) -> list[str]:
+        """Return the names of the handles to which alarms about a rollout are sent; `values` are with defaults."""
+        return list((values[POLICY].get(ROLLOUT) or {}).get("alarms") or ())
 
     def complete(self, values: Props) -> dict[str, Any]:
         policy = with_defaults(self.update_policy, values.get(POLICY) or {})

@@ -82,6 +82,6 @@ rollout_gate = Table(
 """Handles of wait conditions whose signals rollouts wait for.
 
 Columns:
-    bit: Number of the wait condition among those of the rollout.
+    bit: Number of the wait condition among those of the rollout; -1 for a handle that takes alarms.
     gates: How many wait conditions the rollout has.
 """

@@ -25,6 +25,8 @@ _active = schema.active_metadata_updates
 _gate = schema.rollout_gate
 _resource = schema.resource
 _COLUMNS = tuple(each.name for each in fields(Rollout))
+ALARM = -1
+"""In place of the bit of a wait condition: the handle takes alarms."""
 FIRST_MAX = 1000
 """Members that come first because they had other new metadata before."""
 SAID_MAX = 10
@@ -105,8 +107,11 @@ def _begin(tx: Connection, rollout: Rollout) -> None:
     deactivate(tx, rollout.key)
     tx.execute(insert(_rollout).values(**{**_values(rollout), "first": first}))
     gates = rollout.settings.gates
+    waited_for = [(gate.handle, bit) for bit, gate in enumerate(gates)]
+    listened_to = [(handle, ALARM) for handle in sorted(set(rollout.settings.alarms))]
     handles = [
-        {"handle": gate.handle, "key": rollout.key, "bit": bit, "gates": len(gates)} for bit, gate in enumerate(gates)
+        {"handle": handle, "key": rollout.key, "bit": bit, "gates": len(gates)}
+        for handle, bit in (*waited_for, *listened_to)
     ]
     if handles:
         tx.execute(insert(_gate), handles)
@@ -235,12 +240,14 @@ class Reported:
         step: Step of the member.
         failed: Whether it said no.
         ends_step: Whether it may be the last of the step.
+        alarm: What an alarm says that stops the whole rollout; "" for a report of a member.
     """
 
     key: str
     step: int
     failed: bool
     ends_step: bool = False
+    alarm: str = ""
 
 
 def gates_of(tx: Connection, handle: str) -> Sequence[Row[Any]]:
@@ -271,7 +278,9 @@ def report(
     """
     found, named = [], sorted(members)
     for key in dict.fromkeys(gate.key for gate in gates):
-        mine = [gate for gate in gates if gate.key == key]
+        mine = [gate for gate in gates if gate.key == key and gate.bit != ALARM]
+        if not mine:
+            continue
         if status == SUCCESS:
             bits, full = sum(1 << gate.bit for gate in mine), (1 << mine[0].gates) - 1
             row = _succeed(tx, key, named, bits, full, now).first()
@@ -339,6 +348,12 @@ def claim_due(tx: Connection, now: float, limit: int) -> list[str]:
         if tx.execute(claimed).rowcount:
             keys.append(key)
     return keys
+
+
+def asking(tx: Connection, keys: Sequence[str]) -> set[str]:
+    """Return which of these rollouts have URLs that are asked."""
+    rows = tx.execute(select(_rollout.c.key, _rollout.c.settings).where(_rollout.c.key.in_(keys))) if keys else ()
+    return {row.key for row in rows if row.settings.checks}
 
 
 def make_due(tx: Connection, key: str, now: float) -> None:

@@ -17,7 +17,7 @@ from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.remote import RemoteStack
-from homeostat.resources.families.resource_groups import Membership, ResourceGroup
+from homeostat.resources.families.resource_groups import Membership, ResourceGroup, check_alarms
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
@@ -189,6 +189,7 @@ def _check_among(definitions: Mapping[str, Definition]) -> None:
     graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
     for name, each in definitions.items():
         resource_type(each.type).validate_among(each.properties, graph, ("resources", name, "properties"))
+        check_alarms(each.update_policy, graph, ("resources", name, "update_policy"))
 
 
 def _check_external(definition: Definition, kind: ResourceType, path: tuple[str | int, ...]) -> None:
