@@ -55,7 +55,7 @@ class Watcher:
     judged; snapshots — deletions that had to wait for one; renewed — resources that were replaced for a mark, by key;
     maintained — how often stacks were suspended, resumed, locked or unlocked; held — how many commits were judged while
     a stack was locked; healing — what is judged of healing; went — ids and reasons of stacks that had failed when
-    something went that could not be deleted.
+    something went that could not be deleted, or when what had failed its check did not any more.
     """
 
     def __init__(self, db: WatchedDatabase, clouds: Sequence[WatchedCloud]) -> None:
@@ -200,7 +200,8 @@ class Watcher:
         if before is not None and after is not None:
             self._demand(after.version >= before.version, f"{name} went from version {before.version} to {after}")
             again = any(one == other for one, other in itertools.pairwise(walk))
-            newer = after.revision > before.revision or after.marked
+            # What failed its check before it was marked fails it as before when the mark ends, which it does once.
+            newer = after.revision > before.revision or before.marked or after.marked
             self._demand(newer or not again, f"{name} fails over and over: {before}, {events}")
             lingers = after.state == (Action.DELETE, Status.COMPLETE)
             held = lingers or before.handle in ("", after.handle, *self.retained, *self.promised)
@@ -243,11 +244,15 @@ class Watcher:
         self._demand(same, f"{row.name} is in the locked stack {root.name}, and went from {one} to {other}")
 
     def _went(self, before: Row | None, after: Row | None) -> None:
-        """Remember what a stack says whose resource could not be deleted, and has gone since."""
+        """Remember what a stack says whose resource could not be deleted, and has gone since, or had failed its check
+        in the middle of an action, and does not any more."""
         stack = self._now.stacks.get(before.stack_id) if before is not None else None
-        if before is None or stack is None or after is not None or before.state != (Action.DELETE, Status.FAILED):
+        if before is None or stack is None or stack.status != Status.FAILED:
             return
-        if stack.status == Status.FAILED:
+        gone = after is None and before.state == (Action.DELETE, Status.FAILED)
+        mended = before.state == (Action.CHECK, Status.FAILED) and (after is None or after.status != Status.FAILED)
+        named = re.compile(rf"Resource CHECK failed: \w+: resources\.{re.escape(before.name)}[:.[]")
+        if gone or (mended and named.match(stack.reason)):
             self.went.add((stack.id, stack.reason))
 
     def _was(self, changes: Changes[Stack], stack_id: str) -> Stack | None:
