@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.marks import MarkRequest
 from homeostat.clouds.simulated import Weather
-from tests.component.marked import PAIR, mark, refused, send_marks, started
+from tests.component.marked import OFF, PAIR, UNHEALTHY, mark, refused, send_marks, started
 from tests.component.running import Service, double, group, server
 
 # -- replaced ----------------------------------------------------------------------------------------------------------
@@ -65,6 +65,32 @@ def test_a_mark_in_the_middle_of_an_update_is_acted_on_by_it() -> None:
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert old not in service.servers()
     assert len(service.servers()) == 1
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["create", "update"])
+def test_a_mark_in_a_nested_stack_fails_no_action_of_the_stacks_around_it(made: bool) -> None:
+    """Found by the simulation (seed 39004559): what was being created was rolled back, and so deleted."""
+    wanted = {"grp": group(2, group(3, server())), "slow": double(wait_secs=100)}
+    service = Service()
+    stack_id = service.create({"grp": group(1, group(3, server()))}) if made else ""
+    service.rest()
+    if made:
+        service.update(stack_id, wanted, disable_rollback=False)
+    else:
+        stack_id = service.begin(wanted, disable_rollback=False)
+    service.live(30.0)
+    before = service.servers()
+    action = "UPDATE" if made else "CREATE"
+    assert (service.state(stack_id), len(before)) == (f"{action}_IN_PROGRESS", 6)
+    for each in service.stacks():
+        service.actions.switch(each.id, OFF)
+    send_marks(service, stack_id, UNHEALTHY, "grp/0/1")
+    service.live(60.0)
+    assert service.state(stack_id) == f"{action}_IN_PROGRESS"
+    service.live(60.0)
+    assert service.story(stack_id, "web")[-2:] == [f"web {action}_COMPLETE", "web CHECK_FAILED"]
+    assert "1: state changed by resource_mark_unhealthy api" in service.stack(stack_id).reason
+    assert service.servers() == before
 
 
 @pytest.mark.shows("MU7")

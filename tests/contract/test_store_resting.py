@@ -35,12 +35,14 @@ def well(db: Database, name: str = "web", **more: object) -> str:
     return stack_id
 
 
-def end_pass(db: Database, stack_id: str, failures: int, *, at_rest: bool = True) -> float | None:
+def end_pass(
+    db: Database, stack_id: str, failures: int, *, at_rest: bool = True, merely_marked: bool = False
+) -> float | None:
     """As the end of a pass does that has counted one failure more, or one less."""
     with db.write() as tx:
         locked(db, tx, stack_id)
         shards.count_failures(tx, stack_id, 0, 1 if failures else -1)
-        return status_at_rest.correct(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest)
+        return status_at_rest.correct(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest, merely_marked=merely_marked)
 
 
 def test_a_failure_and_its_end_are_events(database: Database) -> None:
@@ -70,6 +72,33 @@ def test_a_nested_stack_waits_until_its_parent_has_heard(database: Database) -> 
     revise(database, parent, action=Action.SNAPSHOT)
     assert end_pass(database, child, 1) == NOW + status_at_rest.LATER_S
     assert state(database, child) == "CREATE_COMPLETE"
+
+
+def test_marks_in_a_nested_stack_are_not_reported_while_a_stack_above_is_in_an_action(database: Database) -> None:
+    root = well(database)
+    middle = well(database, "middle", parent_id=root, parent_name="grp", parent_key="k", parent_shard=0, depth=1)
+    low = well(database, "low", parent_id=middle, parent_name="0", parent_key="l", parent_shard=0, depth=2)
+    with database.write() as tx:
+        ill = resource("m", low, action=Action.CHECK, status=Status.FAILED, reason="it smells")
+        shard_state.encode_new(database, [ill]).store(tx)
+    revise(database, root)
+    assert end_pass(database, low, 1, merely_marked=True) == NOW + status_at_rest.MARKED_LATER_S
+    assert state(database, low) == "CREATE_COMPLETE"
+    with database.write() as tx:
+        come_to_rest(database, tx, root, 0, 2)
+    assert end_pass(database, low, 1, merely_marked=True) is None
+    assert state(database, low) == "CHECK_FAILED"
+
+
+def test_what_fails_besides_marks_is_reported_at_once(database: Database) -> None:
+    root = well(database)
+    low = well(database, "low", parent_id=root, parent_name="0", parent_key="l", parent_shard=0, depth=1)
+    with database.write() as tx:
+        ill = resource("m", low, action=Action.CHECK, status=Status.FAILED, reason="it broke")
+        shard_state.encode_new(database, [ill]).store(tx)
+    revise(database, root)
+    assert end_pass(database, low, 1) is None
+    assert state(database, low) == "CHECK_FAILED"
 
 
 def test_cancelling_ends_the_whole_tree_and_wakes_it(database: Database) -> None:

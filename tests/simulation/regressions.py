@@ -50,6 +50,7 @@ REGRESSIONS = {
     31000891: "the law of consent looked for the mark on what was replaced, not on what was never made and used again",
     38000248: "the update of what was suspended with its stack, and resumed by the update, left its mark",
     38001435: "the law of reality compared the flavor of what an outdated document had brought",
+    39004559: "a mark in a nested stack failed the creation of the stacks around it, by the status of the nested one",
     39004845: "the law of events took the end of a mark for a second failure, where a check had failed before the mark",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

@@ -14,6 +14,7 @@ from homeostat.model.stack_actions import ROLLED_BACK_ON_FAILURE
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares, look_interval
 from homeostat.planner.actions.check import look_first
+from homeostat.planner.policies.unhealthy import merely_marked
 from homeostat.planner.priority import urgency
 from homeostat.resources.registry import is_outside
 from homeostat.store.schema import Cell
@@ -37,6 +38,7 @@ class _Ending:
         batch: The next batch of a rolling update.
         snapshot: Description of a stack of which a snapshot was taken.
         failures: Number of failed resources.
+        merely_marked: Whether all these are merely marked unhealthy.
         corrects: Whether the status of a stack at rest may be wrong.
         ends: Whether the stack's action may end.
     """
@@ -47,6 +49,7 @@ class _Ending:
     batch: Batch | None
     snapshot: Cell | None
     failures: int
+    merely_marked: bool
     corrects: bool
     ends: bool
 
@@ -94,10 +97,11 @@ def _prepare(current: Pass) -> _Ending:
     frontier, stack, now = current.frontier, current.world.stack, current.clock.now()
     encoded, failure_events = encode(current, now), current.redactor.events(current.failure_events)
     batch, snapshot = _next_batch(current), _snapshot(current)
-    failures = sum(row.fails_stack for row in current.world.rows.values())
+    failed = [row for row in current.world.rows.values() if row.fails_stack]
+    failures, marked = len(failed), all(merely_marked(row) for row in failed)
     corrects = status_at_rest.may_be_wrong(stack, failures, at_rest=frontier.at_rest)
     ends = stack.status == Status.IN_PROGRESS and bool(current.failure or frontier.at_rest)
-    return _Ending(now, encoded, failure_events, batch, snapshot, failures, corrects, ends)
+    return _Ending(now, encoded, failure_events, batch, snapshot, failures, marked, corrects, ends)
 
 
 def _lock(current: Pass, tx: Connection, ending: _Ending) -> None:
@@ -124,7 +128,16 @@ def _end_action(current: Pass, tx: Connection, ending: _Ending) -> float | None:
     if not ending.corrects:
         return None
     stack, number, at_rest = current.world.stack, current.ownership.lease.number, current.frontier.at_rest
-    return status_at_rest.correct(current.db, tx, stack.id, number, ending.failures, ending.now, at_rest=at_rest)
+    return status_at_rest.correct(
+        current.db,
+        tx,
+        stack.id,
+        number,
+        ending.failures,
+        ending.now,
+        at_rest=at_rest,
+        merely_marked=ending.merely_marked,
+    )
 
 
 def _fail(current: Pass, tx: Connection, now: float) -> None:

@@ -18,6 +18,11 @@ from homeostat.store.stacks import action_end, stack_state, stacks
 WELL_AGAIN = "Stack CHECK completed successfully: all its resources are well again"
 LATER_S = 1.0
 """Delay before a nested stack is judged again, if its parent is in an action that waits for its present status."""
+MARKED_LATER_S = 30.0
+"""Delay before a nested stack is judged again, if a stack above is in an action that its marks must not fail.
+
+Only its status waits for that, and an action may take hours.
+"""
 
 
 def may_be_wrong(stack: Any, failures: int, *, at_rest: bool) -> bool:
@@ -44,7 +49,15 @@ def may_be_wrong(stack: Any, failures: int, *, at_rest: bool) -> bool:
 
 
 def correct(
-    db: Database, tx: Connection, stack_id: str, number: int, failures: int, now: float, *, at_rest: bool
+    db: Database,
+    tx: Connection,
+    stack_id: str,
+    number: int,
+    failures: int,
+    now: float,
+    *,
+    at_rest: bool,
+    merely_marked: bool = False,
 ) -> float | None:
     """Correct the status that a stack reports, if it is wrong.
 
@@ -58,9 +71,10 @@ def correct(
         failures: How many resources of that shard are FAILED now.
         now: The agreed time.
         at_rest: Whether that shard is at rest.
+        merely_marked: Whether users have marked all these resources unhealthy, and nothing else is wrong with them.
 
     Returns:
-        When to call again, if the parent is in an action that waits for the present status; otherwise None.
+        When to call again, if a stack above is in an action that waits for the present status; otherwise None.
     """
     row = stacks.for_update(db, tx, stack_id)
     if row is None or not may_be_wrong(row, failures, at_rest=at_rest):
@@ -71,6 +85,9 @@ def correct(
         return None
     if _parent_waits(tx, row):
         return now + LATER_S
+    # Their failure would travel up and fail the action of that stack, and a mark fails no action (ADR 0031).
+    if failures and merely_marked and _is_changed_above(tx, row):
+        return now + MARKED_LATER_S
     reason = action_end.failed_resources(tx, row)
     if reason and row.status == Status.COMPLETE:
         stack_state.change_status_at_rest(tx, row, Action.CHECK, Status.FAILED, reason, now)
@@ -91,6 +108,16 @@ def _parent_waits(tx: Connection, row: Row[Any]) -> bool:
     """Return whether the parent is in an action that waits for the status of this stack and does not change it."""
     parent = stacks.get(tx, row.parent_id) if row.parent_id is not None else None
     return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in NON_CHANGING_ACTIONS
+
+
+def _is_changed_above(tx: Connection, row: Row[Any]) -> bool:
+    """Return whether any of the stacks that it is nested in is in an action."""
+    above: Row[Any] | None = row
+    while above is not None and above.parent_id is not None:
+        above = stacks.get(tx, above.parent_id)
+        if above is not None and above.status == Status.IN_PROGRESS:
+            return True
+    return False
 
 
 def _busy_elsewhere(tx: Connection, row: Row[Any], number: int) -> bool:
