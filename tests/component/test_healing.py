@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from tests.component.running import LIMITS, Service, server, volume
@@ -93,6 +94,24 @@ def test_what_comes_back_while_another_one_is_made_stays_and_that_one_goes(after
     assert service.states(stack_id) == {"disk": "CHECK_COMPLETE"}
     assert service.row(stack_id, "disk").handle == disk
     assert service.state(stack_id) == "CREATE_COMPLETE"
+
+
+def test_what_a_user_says_is_well_comes_back_without_a_second_event_of_that() -> None:
+    """Found by the simulation (seed 39007511): its check was complete already, and the event was no change."""
+    service = Service(Weather(build_s=10.0))
+    stack_id = service.create({"disk": volume()})
+    service.rest()
+    (disk,) = service.cloud.things("volume")
+    lose(service, "volume", disk)
+    service.live(3.0)
+    (outcome,) = Marks(service.db).mark(stack_id, MarkRequest(False, "it is there"), {"": disk})
+    assert outcome.state == "CHECK_COMPLETE"
+    service.cloud.unhide(disk)
+    service.live(120)
+    assert list(service.cloud.things("volume")) == [disk]
+    assert service.row(stack_id, "disk").handle == disk
+    mine = [f"{each.action}_{each.status}" for each in service.events(stack_id, "disk") if each.handle == disk]
+    assert mine == ["CREATE_COMPLETE", "CHECK_FAILED", "CHECK_COMPLETE"]
 
 
 def test_a_user_of_what_came_back_uses_it_still() -> None:

@@ -171,7 +171,10 @@ def came_back(context: Context, definition: Definition, row: Resource | None, no
     old.judged = outcome.UNJUDGED
     # Its revision may be one at which it was merely absent; set back, it is compared with that.
     old.revision = min(old.revision, context.world.settled_revision)
-    events = outcome.complete(context.world, old, now).events
+    # A user may have said already that it is well: then its state stays the same, and nothing happens to it.
+    known = old.status == Status.COMPLETE
+    completed = outcome.complete(context.world, old, now)
+    events = [] if known else completed.events
     for event in events:
         event.reason = CAME_BACK
     return Step(Verb.RECORD, old, CAME_BACK, events=events, also=[row])
