@@ -10,7 +10,7 @@ from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.waiting import Why
 from homeostat.planner.report.explain import ShardStatus, explain
-from tests.component.adopted import CHILD, VALUE, document, entry, foreign
+from tests.component.adopted import CHILD, VALUE, document, entry, foreign, moved
 from tests.component.running import Service, group, server, template, volume
 
 # -- things of the cloud -----------------------------------------------------------------------------------------------
@@ -265,6 +265,26 @@ def test_what_belongs_to_others_is_looked_at_as_ever() -> None:
     service.delete(stack_id)
     service.rest()
     assert list(service.cloud.things("volume")) == [disk]
+
+
+def test_what_belongs_to_others_is_not_taken_over_where_an_update_in_vain_wanted_one_of_its_own() -> None:
+    """Found by the simulation (seed 39008490): it was taken over with the stack, and deleted with it."""
+    service = Service()
+    theirs = foreign(service, "volume", size=1)
+    stack_id = service.create({"disk": {**volume(), "external_id": theirs}})
+    service.rest()
+    service.update(stack_id, {"disk": volume()})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED"
+
+    stack_id = service.adopt(moved(service, stack_id))
+    service.rest()
+    assert service.state(stack_id) == "ADOPT_COMPLETE"
+    assert set(service.cloud.things("volume")) == {theirs, service.row(stack_id, "disk").handle}
+    assert service.row(stack_id, "disk").handle != theirs
+    service.delete(stack_id)
+    service.rest()
+    assert list(service.cloud.things("volume")) == [theirs]
 
 
 def test_what_is_being_taken_over_is_so_before_it_may_not_become_another_owners() -> None:

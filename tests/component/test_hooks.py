@@ -406,6 +406,26 @@ def test_whose_it_is_does_not_change(before: dict[str, Any], after: dict[str, An
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 
 
+@pytest.mark.parametrize("policy", ["Delete", "Snapshot"])
+def test_what_is_another_owners_stays_whatever_policy_the_deletion_is_given(policy: str) -> None:
+    """An update that could not make it the stack's own is the newest that says something of policies."""
+    service = with_theirs(Weather(delete_s=60.0))
+    user = server(metadata={"disk": {"get_resource": "a"}})
+    stack_id = service.create({"a": taken(), "user": user}, name="mine")
+    service.rest()
+    ours = {"a": {**volume(), "deletion_policy": "Retain"}, "user": user}
+    service.update(stack_id, ours)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED"
+    service.delete(stack_id)
+    service.work()
+    assert service.states(stack_id)["user"] == "DELETE_IN_PROGRESS"
+    service.update(stack_id, {**ours, "a": {**volume(), "deletion_policy": policy}})
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert (list(service.cloud.things("volume")), service.cloud.snapshots("volume-1")) == (["volume-1"], [])
+
+
 def test_what_a_creation_without_an_answer_has_made_is_found_before_it_is_another_owners() -> None:
     service = Service(Weather(faults=Faults(lost=1.0)))
     stack_id = service.begin({"a": volume()})

@@ -70,7 +70,7 @@ def _resources(
     for name, definition in graph.items():
         current = _row_of(by_name.get(name, ()), facts)
         found[name] = _unmade(definition)
-        if current is not None:
+        if current is not None and not _is_of_others(current, definition):
             found[name] = _entry(tx, stack.project, current, seen.get(current.key), graphs)
     return found
 
@@ -87,6 +87,14 @@ def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
         return current
     going = [row for row in rows if row.deleting and row.handle]
     return max(going, key=lambda row: row.born, default=current)
+
+
+def _is_of_others(row: Resource, definition: Definition) -> bool:
+    """Return whether a row stands for a thing not managed here, though the template describes one of the stack's own.
+
+    An update wanted that in vain. The one that adopts the stack would take the thing over as its own, and delete it.
+    """
+    return row.external_id is not None and definition.external_id is None
 
 
 def _unmade(definition: Definition) -> Document:

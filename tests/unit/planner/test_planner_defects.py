@@ -33,6 +33,7 @@ from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.actions.check import pass_on
 from homeostat.planner.lifecycle import at_rest
+from homeostat.planner.lifecycle.delete import RETAINED
 
 GROUP = "OS::Heat::ResourceGroup"
 UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
@@ -428,6 +429,16 @@ def test_whose_a_thing_is_to_be_is_of_no_concern_while_nothing_is_begun(
     mine = row("a", VOLUME, external_id=now, judged=1)
     of = world([], [mine], revision=2, settled_revision=1, **{"status": "COMPLETE", **facts})
     assert described(decide(of, replace(wanted("a", VOLUME), external_id="other"))) == decided
+
+
+@pytest.mark.parametrize("policy", ["Delete", "Snapshot"])
+def test_a_thing_of_another_owner_stays_whatever_policy_the_stack_above_is_deleted_with(policy: str) -> None:
+    mine = row("a", VOLUME, external_id="h-a1", deletion_policy="Retain")
+    of = world([], [mine], action="DELETE", parent_key="k")
+    of.policies = {"a": policy}
+    step = decide_leftover(of, mine)
+    assert isinstance(step, Step)
+    assert (step.removed, step.retained, [each.reason for each in step.events]) == (True, "h-a1", [RETAINED])
 
 
 LIVED = {"deletion_policy": "Snapshot", "changed": 3}

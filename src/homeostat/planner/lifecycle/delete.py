@@ -105,8 +105,11 @@ def _policy_of(context: Context, row: Resource) -> str:
     """Return the deletion policy that holds for a row.
 
     That is its last one. In the middle of its deletion the policy of a newer revision counts instead
-    (CV14), and Retain in the newest revision counts in any case.
+    (CV14), and Retain in the newest revision counts in any case. A thing that is not managed here (`external_id`) stays
+    whatever a revision says that could not make it the stack's own.
     """
+    if row.external_id is not None:
+        return DeletionPolicy.RETAIN
     if context.world.stack.abandoned and kind_of(row.type) == NestedStack.kind:
         # An abandoned nested stack has to release its own things, which is a deletion to it.
         return DeletionPolicy.DELETE

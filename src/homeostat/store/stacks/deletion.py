@@ -53,7 +53,9 @@ def continue_deletion(
     for policy in sorted(set(policies.values())):
         names = [name for name, each in policies.items() if each == policy]
         for start in range(0, len(names), stacks.STACKS_PER_QUERY):
-            mine = (table.c.stack_id == stack.id, table.c.name.in_(names[start : start + stacks.STACKS_PER_QUERY]))
+            named = table.c.name.in_(names[start : start + stacks.STACKS_PER_QUERY])
+            # What is not managed here stays, whatever its name is wanted to be.
+            mine = (table.c.stack_id == stack.id, named, table.c.external_id.is_(None))
             # The new version supersedes a pass that has read the old policy; no due time, so that it is tried at once.
             changed = {"deletion_policy": policy, "due_at": None, "version": table.c.version + 1}
             tx.execute(update(table).where(*mine).values(**changed))
