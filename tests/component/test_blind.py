@@ -90,6 +90,28 @@ def test_without_a_canary_a_person_has_to_say_so(beside: dict[str, Any]) -> None
     assert healed(service, stack_id)
 
 
+def test_what_is_doubted_below_what_no_update_may_touch_is_converged_by_itself() -> None:
+    """The request to the root is refused, and its reason says so (seed 39009327)."""
+    forbids = {"resource_registry": {"resources": {"grp": {"restricted_actions": "update"}}}}
+    service = Service(Weather(quota=5))
+    stack_id = service.create({"grp": group(6)}, environment=forbids)
+    service.rest()
+    assert (service.state(stack_id), len(service.servers())) == ("CREATE_FAILED", 5)
+    service.cloud.weather.quota = None
+    for handle in service.servers():
+        service.cloud.vanish(handle)
+    service.live(120.0)
+    child = service.child().id
+    assert doubted(service) == [("server", 5)]
+    service.actions.converge(stack_id)
+    service.live(60.0)
+    assert "update is restricted for resource" in service.stack(stack_id).reason
+    assert (service.servers(), doubted(service)) == ([], [("server", 5)])
+    service.actions.converge(child)
+    service.live(60.0)
+    assert (len(service.servers()), doubted(service), service.state(child)) == (6, [], "UPDATE_COMPLETE")
+
+
 def test_a_canary_that_cannot_be_looked_at_proves_nothing() -> None:
     service, stack_id = all_gone(beside=BESIDE)
     service.cloud.weather.faults = Faults(unreachable=1.0)

@@ -60,7 +60,7 @@ def play(seed: int, **sorts: bool) -> Played:
             raise AssertionError(f"seed {seed}: {what}\n{story}\nreplay: {replay(seed)}") from error
     watcher = world.watcher
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
-    maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.proved)
+    maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.doubters.proved)
     return Played(world.story.lines, world.kills, world.superseded, *judged, *maintained)
 
 

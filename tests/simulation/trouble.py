@@ -12,11 +12,10 @@ from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.marks import MarkRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.convergence.healing_brake import doubts
-from homeostat.model.observed import Presence
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.shards import brakes
+from tests.simulation.doubting import Doubters
 from tests.simulation.governing import Governor
 from tests.simulation.losses import Losses
 from tests.simulation.moving import MovingWorld
@@ -26,11 +25,6 @@ STEPS = 900
 AT_HOOKS = "SELECT stack_id, name, json_extract(hooks, '$.at') FROM resource WHERE json_extract(hooks, '$.at') <> ''"
 BOUND = """stack WHERE deleted_at IS NULL
     AND (lock IS NOT NULL OR suspended OR NOT converge OR coalesce(exceptions, 'null') NOT IN ('null', '{}'))"""
-UNSEEN = f"resource_observed WHERE presence = '{Presence.ABSENT.value}'"
-AGREED_MAX = 5
-"""So often a user says of one stack in the end that what seems to be gone is gone."""
-PATIENCE_S = 900.0
-"""So long people in some worlds wait for a doubt to end by itself, which takes it ten minutes where it may."""
 FOLLOWED = 0.02
 """Chance at each step that a process that has died is followed by another, as by the supervisor of a service."""
 
@@ -115,10 +109,7 @@ class TroubledWorld(MovingWorld):
         if governors.random() < 0.3 or governed:
             self._acts += [*self._governor.acts(), (8.0, self._mark), (8.0, self._disturb)]
         self._unswitched: set[str] = set()
-        self._agreed: Counter[str] = Counter()
-        self._agrees_at = PATIENCE_S if random.Random(f"patient {seed}").random() < 0.5 else 0.0
-        self._doubted: dict[str, float] = {}
-        self.proved = 0
+        self.doubters = Doubters(self, patient=random.Random(f"patient {seed}").random() < 0.5)
         self._hidden: Counter[str] = Counter()
         if random.Random(f"caretaker {seed}").random() < 0.3 or maintained:
             self._acts += [(8.0, self._maintain), (5.0, self._lock_stack), (5.0, self._unlock_stack)]
@@ -207,7 +198,7 @@ class TroubledWorld(MovingWorld):
             for handle in cloud.things():
                 cloud.change(handle, locked=False)
         super().calm()
-        self._agrees_at += self.clock.time
+        self.doubters.calm()
         self._unswitched = {stack.id for stack in self.all_stacks()}
         self._free()
 
@@ -235,32 +226,6 @@ class TroubledWorld(MovingWorld):
             elif stack.suspended:
                 self.note(f"resume {stack.name} at last")
                 actions.begin(stack.id, Action.RESUME)
-
-    def _agree(self) -> None:
-        """A user says that what is nowhere to be seen is gone indeed, perhaps only after a while, and says so a few
-        times at most: what waits for something else besides stays doubted."""
-        roots = self._roots_in_doubt()
-        if self.clock.time < self._agrees_at:
-            return
-        for stack in self.all_stacks():
-            free = stack.deleted_at is None and stack.lock is None and not stack.suspended
-            free = free and stack.status != Status.IN_PROGRESS and self._agreed[stack.id] < AGREED_MAX
-            if stack.id in roots and free:
-                self._agreed[stack.id] += 1
-                self.note(f"converge {stack.name} at last")
-                StackActions(self.db, 900.0).converge(stack.id)
-
-    def _roots_in_doubt(self) -> set[str]:
-        """Of which stacks something is nowhere to be seen. Counts the doubts that have ended by themselves."""
-        roots: set[str] = set()
-        if self._is_any(UNSEEN):
-            with self.db.read() as tx:
-                roots = {root for each in doubts(tx) for root in each.stacks}
-        now = self.clock.time
-        ended = self._doubted.keys() - roots - self._agreed.keys()
-        self.proved += sum(now - self._doubted[each] > PATIENCE_S / 2.0 for each in ended)
-        self._doubted = {each: self._doubted.get(each, now) for each in roots}
-        return roots
 
     def _beat(self) -> None:
         for worker in self.workers:
@@ -334,7 +299,7 @@ class TroubledWorld(MovingWorld):
                 StackActions(self.db, 900.0).clear_hook(*place)
                 self.cleared += 1
         self._free()
-        self._agree()
+        self.doubters.agree()
         self._governor.release_all()
         super()._jump(rested_at)
 
