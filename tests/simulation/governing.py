@@ -13,8 +13,10 @@ from homeostat.desired.compiling import Definitions
 from homeostat.model.stack_actions import CREATING
 from homeostat.model.status import Action, Status
 from homeostat.model.world import HEAL_SHARE, HealingPolicy
+from homeostat.planner.current import current_row
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.resources.registry import kind_of
+from homeostat.store.stacks import stacks, views
 
 if TYPE_CHECKING:
     from tests.simulation.rows import Committed, Row, Shard, Stack
@@ -58,10 +60,18 @@ class Governor:
             )
 
     def _waiting_for_consent(self) -> list[tuple[str, str]]:
-        """Stacks and names of what waits for consent, and has not got it; what has a successor does not, though it may
-        have to stay."""
+        """Stacks and names of what waits for consent, and has not got it; what does not stand for its name, since it
+        has a successor, or was one that was rolled back, does not, though it may have to stay."""
         waiting = (row for row in self._world.rows() if needs_consent(row) and _is_open(row))
-        return sorted((row.stack_id, row.name) for row in waiting)
+        return sorted((row.stack_id, row.name) for row in waiting if self._is_current(row))
+
+    def _is_current(self, row: Any) -> bool:
+        with self._world.db.read() as tx:
+            stack = stacks.get(tx, row.stack_id)
+            assert stack is not None
+            found, _ = views.resources(tx, stack.id, [row.name])
+            current = current_row([each for each in found.values() if each.name == row.name], stacks.facts(stack))
+        return current is not None and current.key == row.key
 
     def check(self) -> None:
         """Everything has consent. (What the service would then do is checked at rest.)"""
@@ -75,7 +85,8 @@ class Governor:
             for stack in self._world.all_stacks()
             if stack.deleted_at is None and stack.lock is None and not stack.suspended
         }
-        marked = {(row.stack_id, row.name) for row in self._world.rows() if _is_marked(row) and _is_open(row)}
+        waiting = (row for row in self._world.rows() if _is_marked(row) and _is_open(row))
+        marked = {(row.stack_id, row.name) for row in waiting if self._is_current(row)}
         for stack_id, name in sorted({*self._waiting_for_consent(), *marked}):
             if stack_id in free:
                 self._world.note(f"agree to another {name} of {stack_id[:6]} at last")

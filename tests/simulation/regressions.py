@@ -54,6 +54,7 @@ REGRESSIONS = {
     39004845: "the law of events took the end of a mark for a second failure, where a check had failed before the mark",
     39008490: "what was another owner's, and no update could make the stack's own, was adopted with it, and deleted",
     39009327: "the ring's user agreed with the root alone, which the environment kept from passing that on",
+    39009357: "the law of consent asked for that of a leftover, whose making a rollback had undone",
     39007511: "what a user had said to be well while it was replaced had a second event of that when it came back",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

@@ -1,10 +1,19 @@
 """The laws of healing that is held back, where a world would have to be played for long to reach them."""
 
+import random
+from contextlib import closing
+from typing import Any
+
 import pytest
 
 from homeostat.model.status import Action, Status
-from tests.simulation.governing import HealingLaws
+from homeostat.model.world import Resource
+from homeostat.planner.policies.healing import CONSENT
+from homeostat.store.shards import shard_state
+from tests.simulation.governing import Governor, HealingLaws
 from tests.simulation.rows import Committed, Row, Shard, Stack
+from tests.simulation.templates import DesiredStack
+from tests.simulation.trouble import TroubledWorld
 
 MARKED, HEALING = '{"unhealthy":{}}', '{"healing":{}}'
 
@@ -80,3 +89,23 @@ def test_an_update_makes_what_was_marked_before_it_was_ever_there(carrier: str) 
 def test_without_an_update_or_a_mark_it_needs_consent(status: Status, carrier: str, replaces: str | None) -> None:
     (wrong,) = wrong_again(status, carrier, replaces)
     assert "without consent" in wrong
+
+
+@pytest.mark.parametrize(("name", "waits"), [("a", False), ("b", True)], ids=["rolled back", "stands for its name"])
+def test_what_was_rolled_back_waits_for_no_consent(name: str, waits: bool) -> None:
+    """A failed rollback leaves what was made for the update, which may have vanished as well, until the next one."""
+    with closing(TroubledWorld(0)) as world:
+        users = world.apis[0].stack_service
+        stack_id = users.create("p", None, "web", DesiredStack({"a": {"type": "OS::Neutron::Net"}}).request())
+        world.settle()
+        state: dict[str, Any] = {"action": Action.CHECK, "status": Status.FAILED, "reason": f"it is gone. {CONSENT}: …"}
+        kind = "OS::Neutron::Net"
+        gone = Resource("gone", stack_id, 0, name, kind, handle="network-9", revision=0, born=9, **state)
+        with world.db.write() as tx:
+            shard_state.encode_new(world.db, [gone]).store(tx)
+        governor = Governor(world, random.Random(0))
+        if waits:
+            with pytest.raises(AssertionError, match="consent could not be given"):
+                governor.check()
+        else:
+            governor.check()
