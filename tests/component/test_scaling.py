@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
 from homeostat.model.world import World
 from homeostat.planner.scope import thing_of
 from homeostat.resources.families.scaling import pause_s
@@ -249,6 +251,117 @@ def test_a_launch_configuration_that_is_not_there_is_named() -> None:
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
     assert "no launch configuration elsewhere in this stack" in service.row(stack_id, "group").reason
+
+
+# -- servers that are made like another one ----------------------------------------------------------------------------
+
+GIVEN = {"image": "debian", "flavor": "small", "key_name": "me", "security_groups": ["web"]}
+FIELDS = ("image", "flavor", "key_name", "security_groups")
+
+
+def like(service: Service, **properties: Any) -> str:
+    """The id of a server of another stack, to be like."""
+    service.create({"model": server(**GIVEN, **properties)}, name="other")
+    service.rest()
+    (model,) = service.servers()
+    return model
+
+
+def group_like(model: str, **properties: Any) -> dict[str, Any]:
+    sizes = {"AvailabilityZones": ["nova"], "MinSize": 1, "MaxSize": 5}
+    return {"group": {"type": AWS, "properties": {**sizes, "InstanceId": model, **properties}}}
+
+
+def made_beside(service: Service, *others: str) -> list[dict[str, Any]]:
+    made = {id: each for id, each in service.cloud.things("server").items() if id not in others}
+    return [{field: each.get(field) for field in FIELDS} for each in made.values()]
+
+
+def test_the_servers_of_a_group_are_like_another_one() -> None:
+    service = Service()
+    model = like(service)
+    stack_id = service.create(group_like(model, DesiredCapacity=2))
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.row(stack_id, "group").reason
+    assert made_beside(service, model) == [GIVEN, GIVEN]
+
+
+def test_what_becomes_of_the_server_later_does_not_concern_the_group() -> None:
+    service = Service()
+    model = like(service)
+    stack_id = service.create(group_like(model))
+    service.rest()
+    (other,) = [each.id for each in service.stacks() if each.name == "other"]
+    service.update(other, {"model": server(**{**GIVEN, "flavor": "large"})})
+    service.update(stack_id, group_like(model, DesiredCapacity=2))
+    service.rest()
+    assert made_beside(service, model) == [GIVEN] * 2
+    service.delete(other)
+    service.rest()
+    service.update(stack_id, group_like(model, DesiredCapacity=3))
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE", service.row(stack_id, "group").reason
+    assert made_beside(service) == [GIVEN] * 3
+
+
+def test_a_launch_configuration_says_what_it_does_not_take_over() -> None:
+    service = Service()
+    model = like(service)
+    launch = {**LAUNCH, "properties": {"InstanceId": model, "InstanceType": "large", "UserData": "#!/bin/sh"}}
+    stack_id = service.create(instances("OS::Heat::InstanceGroup", launch, Size=1))
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.row(stack_id, "group").reason
+    assert made_beside(service, model) == [{**GIVEN, "flavor": "large"}]
+    service.actions.begin(stack_id, Action.CHECK)
+    service.rest()
+    service.update(stack_id, instances("OS::Heat::InstanceGroup", launch, Size=2))
+    service.rest()
+    assert made_beside(service, model) == [{**GIVEN, "flavor": "large"}] * 2, "a check forgets nothing of it"
+
+
+@pytest.mark.parametrize("in_launch", [False, True], ids=["group", "launch configuration"])
+def test_a_server_without_an_image_is_no_model_unless_one_is_named(in_launch: bool) -> None:
+    service = Service()
+    devices = [{"boot_index": 0, "volume_size": 1, "image": "debian"}]
+    disk = {"type": "OS::Nova::Server", "properties": {"flavor": "small", "block_device_mapping_v2": devices}}
+    service.create({"model": disk}, name="other")
+    service.rest()
+    (model,) = service.servers()
+    if in_launch:
+        launch = {**LAUNCH, "properties": {"InstanceId": model, "ImageId": "fedora"}}
+        stack_id = service.create(instances(AWS, launch, MinSize=1, MaxSize=1))
+    else:
+        stack_id = service.create(group_like(model))
+    service.rest()
+    if in_launch:
+        assert [each["image"] for each in made_beside(service, model)] == ["fedora"]
+    else:
+        assert f"The server {model} has nothing for ImageId" in service.row(stack_id, "group").reason
+        assert service.servers() == [model]
+
+
+def test_a_server_that_is_gone_by_then_fails_the_group() -> None:
+    service = Service()
+    model = like(service)
+    stack_id = service.begin(
+        {"wait": {"type": "OS::Heat::TestResource", "properties": {"wait_secs": 30}}}
+        | {"group": {**group_like(model)["group"], "depends_on": "wait"}}
+    )
+    service.live(5)
+    service.cloud.vanish(model)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_FAILED"
+    assert f"There is no server {model} to be like" in service.row(stack_id, "group").reason
+
+
+def test_the_look_at_the_server_is_repeated_while_the_cloud_is_away() -> None:
+    service = Service(Weather(build_s=1.0, faults=Faults(refused=0.4)))
+    model = like(service)
+    launch = {**LAUNCH, "properties": {"InstanceId": model}}
+    stack_id = service.create({**instances(AWS, launch, MinSize=1, MaxSize=1), "other": group_like(model)["group"]})
+    service.rest(3600)
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.states(stack_id)
+    assert made_beside(service, model) == [GIVEN, GIVEN]
 
 
 @pytest.mark.parametrize(

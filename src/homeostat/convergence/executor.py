@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.counting import one_each
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
+from homeostat.convergence.model_servers import names_model, with_model
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.ownership import ShardOwnership
 from homeostat.desired.redaction import Redact, redacted
@@ -20,6 +21,7 @@ from homeostat.model.world import Resource, World
 from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about, fields, named
 from homeostat.planner.scope import thing_of
+from homeostat.resources.families.launch_configurations import MODEL
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import type_of
 
@@ -97,7 +99,7 @@ class StepExecutor:
     ) -> Sequence[Answer]:
         try:
             if kind == "":
-                return [self._execute_builtin(world, verb, step) for step in steps]
+                return [self._execute_builtin(world, verb, step, redact) for step in steps]
             if kind == STACK:
                 return [self._execute_nested(world, step, ownership, redact) for step in steps]
             with tracing.span("call", verb=verb, kind=kind, count=len(steps), project=world.stack.project):
@@ -157,7 +159,7 @@ class StepExecutor:
     def _execute_nested(self, world: World, step: Step, ownership: ShardOwnership, redact: Redact) -> Answer:
         """Execute a step on one nested stack; its error is the answer, and does not spoil the rest of the batch."""
         try:
-            return self._nested_stacks.execute(world, step, ownership)
+            return self._nested_stacks.execute(world, self._with_model(world, step), ownership)
         except Superseded:
             raise
         except HomeostatError as error:
@@ -177,7 +179,11 @@ class StepExecutor:
             raise shown from None
         return [_redacted(each, redact) for each in answers]
 
-    def _execute_builtin(self, world: World, verb: Verb, step: Step) -> Answer:
+    def _with_model(self, world: World, step: Step) -> Step:
+        """Return a creation with what it takes over from the server that it names, any other step as it is."""
+        return with_model(self._clouds(world.stack.project), step) if names_model(step) else step
+
+    def _execute_builtin(self, world: World, verb: Verb, step: Step, redact: Redact) -> Answer:
         """Execute a step on a resource that lives in the service alone, such as a random string.
 
         It is nothing but its row, so it exists once the answer is stored. An adopted one keeps the id and the data that
@@ -196,7 +202,11 @@ class StepExecutor:
             return thing.seen if lingers else Observation(Presence.ABSENT, row.handle, seen_at=now)
         if verb is Verb.OBSERVE:
             return Observation(Presence.PRESENT, row.handle, {}, now)
-        body = kind.build_object(kind.complete(row.properties), row.token, self._entropy.read)
+        try:
+            taken = self._with_model(world, step).arguments.get(MODEL, {})
+        except HomeostatError as error:
+            return _redacted(error, redact)
+        body = {**kind.build_object(kind.complete(row.properties), row.token, self._entropy.read), **taken}
         body |= {name: value for name, value in step.arguments.get("data", {}).items() if name in body}
         return Observation(Presence.PRESENT, step.arguments.get("id") or row.handle or row.key, body, now)
 

@@ -70,3 +70,9 @@ def test_what_such_a_server_is(server: dict[str, Any], status: str) -> None:
     assert seen["status"] == status
     assert "its host a" in seen["fault"]
     assert "unreachable" in KINDS["server"].statuses.busy
+
+
+def test_the_security_groups_of_a_server_are_named_once_however_many_ports_have_them() -> None:
+    groups = [{"name": "web"}, {"name": "default"}, {"name": "web"}]
+    assert object_of({"status": "ACTIVE", "security_groups": groups})["security_groups"] == ["default", "web"]
+    assert "security_groups" not in object_of({"status": "BUILD"}), "Nova does not say yet"

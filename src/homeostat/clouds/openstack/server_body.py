@@ -134,6 +134,8 @@ def object_of(thing: Wire) -> Wire:
         found["flavor"] = thing["flavor"].get("original_name") or thing["flavor"].get("id")
     if "image" in thing:
         found["image"] = (thing["image"] or {}).get("id")
+    if "security_groups" in thing:  # one entry for each port that has it
+        found["security_groups"] = sorted({each["name"] for each in thing["security_groups"]})
     if "tags" in thing:
         found["tags"] = [each for each in thing["tags"] if not each.startswith(OWN_TAGS)]
     if "addresses" in thing:

@@ -12,7 +12,7 @@ from homeostat.planner.policies import rolling_update
 from homeostat.planner.scope import thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
-from homeostat.resources.families.launch_configurations import LaunchConfiguration
+from homeostat.resources.families.launch_configurations import COPIED, LaunchConfiguration, LikeServer
 from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import POLICY
@@ -26,9 +26,24 @@ MEMBERS_MAX = 32 * 1024 * 1024
 
 
 def group_revision(
-    tx: Connection, world: World, row: Resource, nested: Row[Any] | None, nested_id: str, before: revisions.Desired
+    tx: Connection,
+    world: World,
+    row: Resource,
+    nested: Row[Any] | None,
+    nested_id: str,
+    before: revisions.Desired,
+    model: Mapping[str, Any] | None = None,
 ) -> groups.Group:
     """Return the next revision of a group's stack: the wanted one, or the first batch on the way to it.
+
+    Args:
+        tx: A consistent read.
+        world: World of the parent's shard.
+        row: Row of the group.
+        nested: Row of its stack, None while it is yet to be made.
+        nested_id: Id of its stack.
+        before: Newest revision of its stack.
+        model: What a new group takes over from the server that its members are to be like.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
@@ -36,7 +51,8 @@ def group_revision(
     kind = type_of(row.type)
     values = kind.complete(row.properties)
     failed = failed_members(tx, nested)
-    wanted = wanted_group(tx, kind, values, nested, before, lambda name: launched_in(world, name), nested_id)
+    launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
+    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id)
     policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values[POLICY]
     new = nested is None or nested.complete_revision is None
     return rolling_update.begin(before.template, wanted, policy, failed, new)
@@ -54,8 +70,14 @@ def launched_in(world: World, reference: str) -> Mapping[str, Any] | None:
     for row in world.rows.values():
         kind = type_of(row.type)
         if isinstance(kind, LaunchConfiguration) and kind.reference(thing_of(world, row, kind)) == reference:
-            return kind.complete(row.properties)
+            return kind.settings(thing_of(world, row, kind))
     return None
+
+
+def model_of(group: groups.Group) -> Mapping[str, Any] | None:
+    """Return what a group of servers has taken over from the server that they are like; None where it is new."""
+    properties = (group.get("resource_def") or {}).get("properties") or {}
+    return {name: properties[name] for name in COPIED.values() if name in properties} or None
 
 
 def wanted_group(
@@ -77,14 +99,17 @@ def wanted_group(
         values: Properties of the group, with defaults.
         nested: Row of its stack, None while it is yet to be made.
         before: Newest revision of its stack.
-        launched: Returns the properties of a launch configuration by its reference, None where there is none.
+        launched: Returns the properties of members by the reference of their launch configuration, or by the server
+            that they are like; None where there is none.
         nested_id: Id of its stack.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
     """
     if isinstance(kind, ScalingGroup):
-        one = kind.member(values, launched, nested_id)
+        # What the group has taken over from a server stays, whatever becomes of that server.
+        taken = model_of(before.template) if isinstance(kind, LikeServer) and kind.model(values) else None
+        one = kind.member(values, launched if taken is None else lambda _: taken, nested_id)
         return _scaled(kind, values, one, before.template, failed_members(tx, nested))
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}

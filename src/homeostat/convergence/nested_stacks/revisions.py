@@ -16,6 +16,7 @@ from homeostat.model.world import Resource, World
 from homeostat.resources import groups
 from homeostat.resources.composite import Composed
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
+from homeostat.resources.families.launch_configurations import MODEL
 from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, TemplateResource, parameters_of
 from homeostat.resources.registry import type_of
 from homeostat.store.stacks import revisions
@@ -71,7 +72,7 @@ class NestedRevisions:
         if isinstance(kind, SoftwareDeploymentGroup):
             named = named_desired(kind, kind.complete(row.properties), new=nested is None)
             return replace(named, environment=inside, files=parent.files, intent=intent)
-        group = group_revision(tx, world, row, nested, nested_id, before)
+        group = group_revision(tx, world, row, nested, nested_id, before, step.arguments.get(MODEL))
         check_weight(row, group["resource_def"], min(groups.size_of(group), MEMBERS_PER_SHARD))
         # Only when the series of batches begins: carried out again, less time is left for the rest of it.
         if before.intent != intent:

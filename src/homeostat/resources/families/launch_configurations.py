@@ -16,13 +16,33 @@ from homeostat.resources.schema import (
     text,
 )
 
+COPIED: Mapping[str, str] = {
+    "image": "ImageId",
+    "flavor": "InstanceType",
+    "key_name": "KeyName",
+    "security_groups": "SecurityGroups",
+}
+"""Field of a server in the cloud -> property of the servers that are made like it."""
+NEEDED = ("ImageId", "InstanceType")
+"""Properties without which no server is made."""
+MODEL = "model"
+"""Argument of a creation: the properties that the new thing takes over from the server it is to be like."""
 
-def refuse_copying(values: Props, path: tuple[str | int, ...]) -> None:
-    require(
-        not is_set(values, "InstanceId"),
-        "making servers like another one is not supported: name an image and a type in a launch configuration",
-        (*path, "InstanceId"),
-    )
+
+class LikeServer:
+    """Base of the types that take over what they do not say themselves from a server in the cloud, when they are made.
+
+    Later changes of that server change nothing.
+    """
+
+    def model(self, values: Props) -> str:
+        """Return the server to be like, by name or id; "" for none."""
+        return str(values.get("InstanceId") or "")
+
+
+def taken_over(server: Props) -> dict[str, Any]:
+    """Return the properties that are taken over from a server, as the cloud reports it."""
+    return {name: server[field] for field, name in COPIED.items() if server.get(field)}
 
 
 EBS: Schema = {
@@ -68,7 +88,7 @@ def check_devices(values: Props, path: tuple[str | int, ...]) -> None:
         require(made, "SnapshotId is missing, this is required when specifying BlockDeviceMappings.", place)
 
 
-class LaunchConfiguration(ResourceType):
+class LaunchConfiguration(ResourceType, LikeServer):
     """Settings that groups of the same stack read; it creates nothing."""
 
     name = "AWS::AutoScaling::LaunchConfiguration"
@@ -77,7 +97,10 @@ class LaunchConfiguration(ResourceType):
     properties = {
         "ImageId": text("Image, by name or id.", constraints=(custom("glance.image"),)),
         "InstanceType": text("Flavor, by name or id.", constraints=(custom("nova.flavor"),)),
-        "InstanceId": text("Server to make members like.", constraints=(custom("nova.server"),)),
+        "InstanceId": text(
+            "Server that gives image, flavor, key pair and security groups, where they are left out.",
+            constraints=(custom("nova.server"),),
+        ),
         "KeyName": text("Key pair that may log in.", constraints=(custom("nova.keypair"),)),
         "UserData": text("Script or data for the first boot."),
         "SecurityGroups": listing("Security groups of the servers."),
@@ -88,10 +111,15 @@ class LaunchConfiguration(ResourceType):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        refuse_copying(values, path)
-        for name in ("ImageId", "InstanceType"):
+        for name in NEEDED if not is_set(values, "InstanceId") else ():
             require(is_set(values, name), f"If without InstanceId, {name} is required", path)
         check_devices(values, path)
+
+    def settings(self, thing: Thing) -> dict[str, Any]:
+        """Return the properties, with what was taken over from a server in the place of those that are not given."""
+        values = self.complete(thing.properties)
+        taken = {name: thing.seen.properties.get(name) for name in COPIED.values() if not is_set(values, name)}
+        return {**values, **{name: value for name, value in taken.items() if value}}
 
     def reference(self, thing: Thing) -> Any:
         """Its physical name."""

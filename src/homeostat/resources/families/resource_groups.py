@@ -37,7 +37,7 @@ from homeostat.resources.schema import (
 from homeostat.templates.tree import traverse
 
 Launched = Callable[[str], Props | None]
-"""Reference of a launch configuration -> its properties; None where there is none."""
+"""Reference of a launch configuration, or a server to be like -> the properties of members; None where none is."""
 ROLLOUT = "rollout"
 """Section of the update policy that says how members get new metadata."""
 STEP = re.compile(r"[1-9]\d{0,8}|(?:100|[1-9]?\d)(?:\.\d{1,6})?%")

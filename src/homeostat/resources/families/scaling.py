@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.families.launch_configurations import refuse_copying
+from homeostat.resources.families.launch_configurations import LikeServer
 from homeostat.resources.families.resource_groups import Launched, Membership, pattern_property, rollout_section
 from homeostat.resources.nested import POLICY, of_member
 from homeostat.resources.rules import exactly_one, is_set, require
@@ -284,7 +284,7 @@ class InstanceGroup(ScalingGroup):
         return int(values["Size"])
 
     def member(self, values: Props, launched: Launched, group_id: str) -> Any:
-        name = values["LaunchConfigurationName"]
+        name = values["LaunchConfigurationName"] or values.get("InstanceId")
         launch = launched(str(name)) if name else None
         if launch is None:
             return None
@@ -326,7 +326,7 @@ class InstanceGroup(ScalingGroup):
         return ",".join(str(each["attributes"].get("PublicIp")) for each in members.values())
 
 
-class AwsAutoScalingGroup(InstanceGroup):
+class AwsAutoScalingGroup(InstanceGroup, LikeServer):
     name = "AWS::AutoScaling::AutoScalingGroup"
     description = "A group of servers whose size can change between two bounds."
     section = "AutoScalingRollingUpdate"
@@ -336,7 +336,10 @@ class AwsAutoScalingGroup(InstanceGroup):
         "LaunchConfigurationName": text(
             "Launch configuration of the same stack that members are made from.", update=True
         ),
-        "InstanceId": text("Server to make members like.", constraints=(custom("nova.server"),)),
+        "InstanceId": text(
+            "Server whose image, flavor, key pair and security groups the members get.",
+            constraints=(custom("nova.server"),),
+        ),
         "MaxSize": integer("Most members.", required=True, update=True),
         "MinSize": integer("Least members.", required=True, update=True),
         "Cooldown": integer("Seconds after a change in which the size stays.", update=True),
@@ -352,7 +355,6 @@ class AwsAutoScalingGroup(InstanceGroup):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         exactly_one(values, path, "InstanceId", "LaunchConfigurationName")
-        refuse_copying(values, path)
         check_bounds(values, ("MinSize", "MaxSize", "DesiredCapacity"), path)
         subnets = values.get("VPCZoneIdentifier")
         one = not isinstance(subnets, list) or len(subnets) <= 1
