@@ -222,6 +222,16 @@ class Frontier:
         if old is not None:
             self.leftovers[old.key] = old
             self._add_leftover(old)
+            self._hold(old)
+
+    def _hold(self, user: Resource) -> None:
+        """Keep leftovers that a new leftover was built on until it is gone: they waited for its replacement only."""
+        holder = leftover_node(user.key)
+        for key in user.requires:
+            used = self.leftovers.get(key)
+            if used is not None and used is not user and not used.deleting:
+                self._unblocks[holder].append(leftover_node(key))
+                self._blocked[leftover_node(key)] += 1
 
     def _reinstate(self, row: Resource) -> None:
         """Make a replaced row the current one of its name again, and its replacement a leftover."""

@@ -130,6 +130,21 @@ def test_a_long_chain_is_walked_without_a_reload() -> None:
     assert frontier.at_rest
 
 
+@pytest.mark.shows("CV12")
+def test_what_was_built_on_a_replaced_thing_goes_before_it_also_where_both_are_replaced_at_once() -> None:
+    rows = [row("a", born=1), row("b", requires=["a1"], born=2), row("c", requires=["b1", "a1"], born=3)]
+    new = [
+        wanted("a", key_name="k"),
+        wanted("b", SERVER, "a", key_name="k"),
+        wanted("c", SERVER, "b", "a", key_name="k"),
+    ]
+    frontier, story = play(world(new, rows, **UPDATED))
+    gone = [each for each in story if each.startswith("gone")]
+    assert story[:3] == ["create new1", "create new2", "create new3"]
+    assert gone == ["gone c1", "gone b1", "gone a1"]
+    assert frontier.at_rest
+
+
 def test_a_circle_of_old_and_new_requirements_does_not_lock_up() -> None:
     """b required a; now a requires b, and both are replaced."""
     rows = [row("a", born=1), row("b", requires=["a1"], born=2)]
