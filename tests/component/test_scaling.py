@@ -15,6 +15,7 @@ from homeostat.resources.registry import resource_type
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import stacks
 from tests.component.running import URL, Service, server
+from tests.component.test_preview import changes, preview
 
 
 def scaling(low: int, high: int, member: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
@@ -304,6 +305,15 @@ def test_what_becomes_of_the_server_later_does_not_concern_the_group() -> None:
     assert made_beside(service) == [GIVEN] * 3
 
 
+def test_a_plan_knows_what_was_taken_over() -> None:
+    service = Service()
+    model = like(service)
+    stack_id = service.create(group_like(model))
+    service.rest()
+    larger = changes(preview(service, stack_id, group_like(model, DesiredCapacity=2)))
+    assert larger == {("group",): "updated", ("group", "1"): "added"}
+
+
 def test_a_launch_configuration_says_what_it_does_not_take_over() -> None:
     service = Service()
     model = like(service)
@@ -422,9 +432,3 @@ def test_the_reference_of_an_aws_policy_is_its_address() -> None:
     stack_id = service.create(resources)
     service.rest()
     assert service.attribute(stack_id, "value", "value") == service.attribute(stack_id, "policy", "AlarmUrl")
-
-
-@pytest.mark.parametrize(("kind", "size"), SIZES, ids=[each[0] for each in SIZES])
-def test_balancers_in_front_of_a_group_are_refused_rather_than_left_out(kind: str, size: dict[str, Any]) -> None:
-    with pytest.raises(Rejected, match="load balancers in front of a group are not supported yet"):
-        Service().create(instances(kind, **size, LoadBalancerNames=["balancer"]))

@@ -11,8 +11,12 @@ from typing import Any
 
 from homeostat.desired.compiling import Definitions, registry_of
 from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected
+from homeostat.resources.families.balanced import NAMES, balancer_names
+from homeostat.resources.families.lbaas_v1 import POOLS
+from homeostat.resources.families.scaling import InstanceGroup
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack
+from homeostat.resources.nested import BALANCERS, CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
@@ -22,7 +26,9 @@ from homeostat.templates import (
     is_dynamic,
 )
 from homeostat.templates.environments import nested_environment
+from homeostat.templates.functions.references import GetAttr
 from homeostat.templates.registry import Registry, is_template
+from homeostat.templates.tree import Context
 
 REMOTE = "remote_stack"
 """Kind of resources that are stacks in other regions or clouds."""
@@ -34,7 +40,7 @@ def graph_of(compiled: Compiled, desired: Desired) -> Definitions:
     Fingerprints, files and policies become properties, so that a change of one is a change of the resource.
     """
     definitions = with_facades(with_content(compiled.definitions, desired), desired.files)
-    return with_implied(with_policies(with_files(definitions, desired.files)))
+    return with_implied(with_balancers(with_policies(with_files(definitions, desired.files))))
 
 
 def with_files(definitions: Definitions, files: Mapping[str, str]) -> Definitions:
@@ -76,6 +82,30 @@ def with_policies(definitions: Definitions) -> Definitions:
         if type_of(each.type).update_policy
     }
     return {**definitions, **added}
+
+
+def with_balancers(definitions: Definitions) -> Definitions:
+    """Add the pools of load balancers to the properties of the groups behind them, which so follow their changes.
+
+    Raises:
+        Rejected: CircularDependencyException: a load balancer requires a group that is behind it.
+    """
+    found = {}
+    for name, each in definitions.items():
+        if not each.properties.get(NAMES) or not isinstance(type_of(each.type), InstanceGroup):
+            continue
+        # Names that are not known yet, or that no template may have, are left to the checks.
+        names = [one for one in balancer_names(each.properties[NAMES]) if isinstance(one, str) and one in definitions]
+        path = ("resources", name, "properties", NAMES)
+        for balancer in names:
+            if _reaches(definitions, {}, balancer, name):
+                message = f"Circular Dependency Found: {name} is behind {balancer}, which requires it"
+                raise Rejected("CircularDependencyException", message, path=path)
+        pools = {balancer: GetAttr("get_attr", [balancer, POOLS], path, Context()) for balancer in names}
+        balanced = {NAMES: names, BALANCERS: DynamicMap(pools)} if pools else {NAMES: names}
+        properties = DynamicMap({**each.properties, **balanced})
+        found[name] = replace(_with_requires(each, set(names)), properties=properties, static=False)
+    return {**definitions, **found} if found else definitions
 
 
 def with_content(definitions: Definitions, desired: Desired) -> Definitions:

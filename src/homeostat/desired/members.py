@@ -8,8 +8,9 @@ from homeostat.desired.compiling import Definitions, parsed_template
 from homeostat.desired.implied import needs_facade, with_facade
 from homeostat.model.desired import Definition
 from homeostat.resources import groups
+from homeostat.resources.families.balanced import SCALED, SERVER, BalancedServer
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
-from homeostat.resources.families.scaling import SCALED, ZONE
+from homeostat.resources.families.scaling import ZONE
 from homeostat.resources.nested import CONTENT
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks.revisions import Desired
@@ -48,7 +49,15 @@ def group_members(template: groups.Group, shard: int, registry: Registry, files:
         properties = member.get("properties") or {}
         definition = Definition(name, member["type"], properties, member.get("metadata"), static=True)
         found[name] = _member(registry.applied(definition), files)
+        if member["type"] == BalancedServer.name:
+            found[name] = _balanced(found[name], registry, files)
     return found
+
+
+def _balanced(each: Definition, registry: Registry, files: Mapping[str, str]) -> Definition:
+    """Return the definition of a server behind load balancers; its server is changed as one without them is."""
+    server = registry.applied(Definition(SERVER, SCALED, each.properties[SERVER], static=True))
+    return replace(each, properties={**each.properties, SERVER: _without_zone(server, files).properties})
 
 
 def _member(each: Definition, files: Mapping[str, str]) -> Definition:

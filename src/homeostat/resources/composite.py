@@ -3,7 +3,7 @@
 So each of these things is recovered after a crash, replaced and healed like any other.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from homeostat.resources.base import Props, Thing
 from homeostat.resources.nested import NestedStack
@@ -14,9 +14,14 @@ ID = "id"
 
 
 class Composed(NestedStack):
-    """Base of such types: attributes are the outputs of the generated template, the reference is the output `id`."""
+    """Base of such types: attributes are the outputs of the generated template, the reference is the output `id`.
+
+    Attributes:
+        needs_files: Whether an environment may have a file implement a part.
+    """
 
     contents = "composed"
+    needs_files: ClassVar[bool] = False
 
     def parts(self, values: Props) -> dict[str, Any]:
         """Return the resources of the template by name; `values` are the properties, with defaults."""

@@ -12,6 +12,7 @@ from homeostat.model.errors import Rejected
 from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, PluginProblem, TypeRegister, loaded, registered
 from homeostat.resources.families import FAMILIES
+from homeostat.resources.families.balanced import BalancedServer
 from homeostat.resources.missing import LostType
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.support import Support, SupportStatus
@@ -19,6 +20,8 @@ from homeostat.templates import patterns
 from homeostat.templates.registry import is_template
 
 GROUP = "homeostat.resources"
+INTERNAL: Mapping[str, ResourceType] = {BalancedServer.name: BalancedServer()}
+"""Types of resources that the service makes of its own; no template may name them."""
 _added: list[Offer] = []
 _problems: list[PluginProblem] = []
 
@@ -65,8 +68,19 @@ def resource_type(name: str) -> ResourceType:
     """
     each = _find(name)
     if each is None:
-        raise Rejected("EntityNotFound", f"The Resource Type ({name}) could not be found.")
+        raise _not_found(name)
     return each
+
+
+def named_type(name: str) -> ResourceType:
+    """Return the type that a template names: not one of `INTERNAL`. Raise Rejected: EntityNotFound."""
+    if name in INTERNAL:
+        raise _not_found(name)
+    return resource_type(name)
+
+
+def _not_found(name: str) -> Rejected:
+    return Rejected("EntityNotFound", f"The Resource Type ({name}) could not be found.")
 
 
 def type_of(name: str) -> ResourceType:
@@ -117,7 +131,7 @@ def shown_id(type_name: str, handle: str) -> str:
 @lru_cache(maxsize=4096)
 def _find(name: str) -> ResourceType | None:
     """Look up a type, or a template as a type; cached, since it is called many times for each resource."""
-    each = types().get(name)
+    each = types().get(name) or INTERNAL.get(name)
     return TemplateResource(name) if each is None and is_template(name) else each
 
 

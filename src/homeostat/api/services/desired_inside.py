@@ -52,7 +52,10 @@ def desired_inside(
         return _from_template(kind, note.after, parent, environment)
     values = kind.complete(note.after)
     if isinstance(kind, Composed):
-        return None if holds(values, UNKNOWN) else Desired("template", kind.template(values), environment=environment)
+        if holds(values, UNKNOWN):
+            return None
+        files = parent.files if kind.needs_files else {}
+        return Desired("template", kind.template(values), environment=environment, files=files)
     if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
         return None
     made = _members(tx, kind, values, nested, before, launched)
@@ -73,7 +76,7 @@ def _members(
     if isinstance(kind, NestedStack) and kind.contents == "chain":
         return chain_desired(values)
     try:
-        return group_desired(wanted_group(tx, kind, values, nested, before, launched, ""))
+        return group_desired(wanted_group(tx, kind, values, nested, before, launched, nested.id if nested else ""))
     except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
         return None
 

@@ -5,6 +5,7 @@ The planner itself decides the effects (ADR 0025).
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -13,6 +14,7 @@ from homeostat.api.http.heavy_requests import ClientCheck, always_connected
 from homeostat.api.services.desired_inside import desired_inside
 from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.attributes import show_members
+from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import compile_graph
@@ -154,7 +156,8 @@ class Previewer:
             graph = self._graph(preview, after, number)
             self._count(len(graph))
             world = self._world(facts, stack, number, graph)
-            previewer = ShardPreviewer(world, lambda note: self._inside(preview, note, after), looks=self._looks)
+            inside_of = partial(self._inside, preview, after, world)
+            previewer = ShardPreviewer(world, inside_of, looks=self._looks)
             found = previewer.preview(self._now)
             preview.resources += found
             for note in found:
@@ -216,21 +219,21 @@ class Previewer:
 
     # -- what is nested in it ----------------------------------------------------------------------------------------
 
-    def _inside(self, outer: Preview, note: ResourcePreview, parent: Desired) -> bool:
+    def _inside(self, outer: Preview, parent: Desired, world: World, note: ResourcePreview) -> bool:
         """Preview the stack that realizes a resource; return whether anything in it would change.
 
         Args:
             parent: Desired state of the outer stack.
+            world: World of the resource's shard.
         """
-        nested = stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
+        nested = self._nested_of(note)
         if note.fate is Fate.UNCHANGED:
-            if nested is not None:
-                outer.inside[note.name] = self._unchanged(outer, note.name, nested)
+            self._show_unchanged(outer, note)
             return False
         if note.fate in (Fate.ADDED, Fate.REPLACED):
             nested = None
         before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
-        after = desired_inside(self._tx, note, parent, nested, before)
+        after = desired_inside(self._tx, note, parent, nested, before, lambda name: launched_in(world, name))
         path = (*outer.path, note.name)
         if after is None or len(path) > self._limits.depth_max:
             return True
@@ -252,6 +255,16 @@ class Previewer:
             preview = Preview(nested.id, nested.name, nested.project, (*outer.path, note.name), outer.redaction)
             outer.deleted[note.name] = self._filled(preview, nested, before, revisions.EMPTY)
 
+    def _nested_of(self, note: ResourcePreview) -> Row[Any] | None:
+        """Return the row of the stack that realizes a resource; None where there is none."""
+        return stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
+
+    def _show_unchanged(self, outer: Preview, note: ResourcePreview) -> None:
+        """Add the stack that realizes a resource to the preview, as it is."""
+        nested = self._nested_of(note)
+        if nested is not None:
+            outer.inside[note.name] = self._unchanged(outer, note.name, nested)
+
     def _unchanged(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
         """Preview a nested stack that stays as it is."""
         preview = Preview(stack.id, stack.name, stack.project, (*outer.path, name), outer.redaction)
@@ -265,7 +278,7 @@ class Previewer:
                 note = ResourcePreview(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
                 preview.resources.append(note)
                 if kind_of(row.type) == STACK:
-                    self._inside(preview, note, revisions.EMPTY)
+                    self._show_unchanged(preview, note)
         group = revisions.group_of(self._tx, stack.id, stack.revision)
         others = int(group["count"]) - len(preview.resources) if group is not None else 0
         if others > 0:

@@ -12,6 +12,7 @@ from homeostat.planner.policies import rolling_update
 from homeostat.planner.scope import thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
+from homeostat.resources.families.balanced import SERVER
 from homeostat.resources.families.launch_configurations import COPIED, LaunchConfiguration, LikeServer
 from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.families.scaling import ScalingGroup
@@ -77,6 +78,7 @@ def launched_in(world: World, reference: str) -> Mapping[str, Any] | None:
 def model_of(group: groups.Group) -> Mapping[str, Any] | None:
     """Return what a group of servers has taken over from the server that they are like; None where it is new."""
     properties = (group.get("resource_def") or {}).get("properties") or {}
+    properties = properties.get(SERVER, properties)
     return {name: properties[name] for name in COPIED.values() if name in properties} or None
 
 

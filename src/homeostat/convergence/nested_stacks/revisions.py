@@ -64,7 +64,8 @@ class NestedRevisions:
             return replace(_from_template(row, parent, inside), intent=intent)
         if isinstance(kind, Composed):
             made = kind.template(kind.complete(row.properties))
-            return revisions.Desired("template", made, environment=inside, intent=intent)
+            files = parent.files if kind.needs_files else {}
+            return revisions.Desired("template", made, environment=inside, files=files, intent=intent)
         if contents == "chain":
             chain = chain_desired(kind.complete(row.properties))
             check_weight(row, chain.template["resource_properties"], len(chain.template["resources"]))

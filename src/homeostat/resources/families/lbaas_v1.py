@@ -32,6 +32,9 @@ from homeostat.resources.schema import (
 from homeostat.resources.support import Support, deprecated, hidden
 
 PROTOCOLS = ("TCP", "HTTP", "HTTPS")
+POOLS = "(pools)"
+"""Internal attribute of load balancers that groups can be behind, `[{listener, pool, port}]`: the port on which each
+listens, the pool behind it, and the port of its members. None while a pool is not known."""
 
 
 def retired(instead: str) -> Support:
@@ -256,6 +259,12 @@ class LoadBalancer(Composed):
     def parts(self, values: Props) -> dict[str, Any]:
         return members(values["members"], values["pool_id"], values["protocol_port"])
 
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        if name != POOLS:
+            return super().resolve(thing, name, path)
+        pool, port = thing.properties["pool_id"], thing.properties["protocol_port"]
+        return [{"listener": port, "pool": pool, "port": port}]
+
 
 class ElasticLoadBalancer(Composed):
     """A load balancer of Octavia; the cloud chooses the subnet of its address."""
@@ -332,6 +341,18 @@ class ElasticLoadBalancer(Composed):
         if values["HealthCheck"]:
             found[f"monitor-{port}"] = _check(values["HealthCheck"], pool)
         return found
+
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        if name != POOLS:
+            return super().resolve(thing, name, path)
+        made = thing.seen.properties.get("members") or {}
+        ports = {each["LoadBalancerPort"]: each["InstancePort"] for each in thing.properties["Listeners"]}
+        if any(f"pool-{listener}" not in made for listener in ports):
+            return None
+        return [
+            {"listener": listener, "pool": made[f"pool-{listener}"]["reference"], "port": port}
+            for listener, port in ports.items()
+        ]
 
     def outputs(self, values: Props) -> dict[str, Any]:
         address = {"get_attr": ["balancer", "vip_address"]}

@@ -8,12 +8,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from homeostat.model.errors import Rejected, invalid
+from homeostat.model.errors import Rejected, Terminal, invalid
 from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.families.balanced import (
+    NAMES,
+    SCALED,
+    SERVER,
+    BalancedServer,
+    check_balancers,
+    places_of,
+)
 from homeostat.resources.families.launch_configurations import LikeServer
 from homeostat.resources.families.resource_groups import Launched, Membership, pattern_property, rollout_section
-from homeostat.resources.nested import POLICY, of_member
-from homeostat.resources.rules import exactly_one, is_set, require
+from homeostat.resources.graph import Graph
+from homeostat.resources.nested import BALANCERS, POLICY, of_member
+from homeostat.resources.rules import exactly_one, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -30,8 +39,6 @@ from homeostat.resources.schema import (
 )
 from homeostat.templates.tree import traverse
 
-SCALED = "OS::Heat::ScaledResource"
-"""Type of the members of groups of servers; an alias of AWS::EC2::Instance that an environment may map elsewhere."""
 ZONE = "AvailabilityZone"
 """Property of the members that a template which implements them need not have."""
 METERED = "metering."
@@ -250,7 +257,7 @@ class InstanceGroup(ScalingGroup):
             "Launch configuration of the same stack that members are made from.", required=True, update=True
         ),
         "Size": integer("How many members.", required=True, update=True),
-        "LoadBalancerNames": listing("Load balancers in front of the members."),
+        NAMES: listing("Load balancers of the same template in front of the members."),
         "Tags": TAGS,
         **pattern_property("MetadataUpdatePattern"),
     }
@@ -261,15 +268,19 @@ class InstanceGroup(ScalingGroup):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         size = values.get("Size")
         require(not isinstance(size, int) or size >= 0, "Size can not be less than zero", (*path, "Size"))
-        self.refuse_balancers(values, path)
 
-    def refuse_balancers(self, values: Props, path: tuple[str | int, ...]) -> None:
-        require(
-            not is_set(values, "LoadBalancerNames"),
-            "load balancers in front of a group are not supported yet: let the members be OS::Octavia::PoolMember "
-            "in an OS::Heat::AutoScalingGroup of nested stacks",
-            (*path, "LoadBalancerNames"),
-        )
+    def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
+        check_balancers(properties, graph, path)
+
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        values = super().check({name: value for name, value in provided.items() if name != BALANCERS}, path)
+        return {**values, BALANCERS: provided[BALANCERS]} if BALANCERS in provided else values
+
+    def complete(self, values: Props) -> dict[str, Any]:
+        return {**super().complete(values), BALANCERS: values.get(BALANCERS)}
+
+    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
+        return super().replacement_reason(before, after, changed - {BALANCERS})
 
     def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         found = super().check_policy(provided, path)
@@ -288,7 +299,13 @@ class InstanceGroup(ScalingGroup):
         launch = launched(str(name)) if name else None
         if launch is None:
             return None
-        return {"type": SCALED, "properties": {**self.instance(values, launch), "Tags": self.tags(values, group_id)}}
+        server = {**self.instance(values, launch), "Tags": self.tags(values, group_id)}
+        if not values[BALANCERS]:
+            return {"type": SCALED, "properties": server}
+        places = places_of(values[BALANCERS])
+        if places is None:
+            raise Terminal(f"the pools of its load balancers ({', '.join(values[BALANCERS])}) are not known")
+        return {"type": BalancedServer.name, "properties": {SERVER: server, "places": places}}
 
     def instance(self, values: Props, launch: Props) -> dict[str, Any]:
         """Return the properties of a member."""
@@ -346,7 +363,7 @@ class AwsAutoScalingGroup(InstanceGroup, LikeServer):
         "DesiredCapacity": integer("Members at first, and after an update.", update=True),
         "HealthCheckGracePeriod": integer("Seconds until members are checked.", implemented=False),
         "HealthCheckType": text("Who checks them.", implemented=False, constraints=(one_of("EC2", "ELB"),)),
-        "LoadBalancerNames": listing("Load balancers in front of the members."),
+        NAMES: listing("Load balancers of the same template in front of the members."),
         "VPCZoneIdentifier": listing("Subnet of the members, in a list of one.", items=text()),
         "Tags": TAGS,
         **pattern_property("MetadataUpdatePattern"),
@@ -359,7 +376,6 @@ class AwsAutoScalingGroup(InstanceGroup, LikeServer):
         subnets = values.get("VPCZoneIdentifier")
         one = not isinstance(subnets, list) or len(subnets) <= 1
         require(one, "Anything other than one VPCZoneIdentifier is not supported", (*path, "VPCZoneIdentifier"))
-        self.refuse_balancers(values, path)
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
         standing = values["MinSize"] if healthy is None else healthy

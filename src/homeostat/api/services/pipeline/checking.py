@@ -21,7 +21,7 @@ from homeostat.resources.families.resource_groups import Membership, ResourceGro
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
-from homeostat.resources.registry import is_known, resource_type
+from homeostat.resources.registry import is_known, named_type, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.resources.secrets import holds_secrets, makes_secrets
 from homeostat.store.stacks.revisions import Desired
@@ -242,7 +242,7 @@ class Checker:
             Rejected: Names the place.
         """
         try:
-            kind = resource_type(each.type)
+            kind = named_type(each.type)
         except Rejected as error:
             raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
         if isinstance(kind, TemplateResource):
