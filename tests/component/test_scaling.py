@@ -147,7 +147,16 @@ def test_a_group_goes_with_its_members() -> None:
         (scaling(3, 2), "MinSize can not be greater than MaxSize"),
         (scaling(1, 3, desired_capacity=4), "DesiredCapacity must be between MinSize and MaxSize"),
         (scaling(1, 3, {"properties": {}}), "Property type not assigned"),
-        (scaling(1, 3, {**server(), "deletion_policy": "Retain"}), "deletion_policy is not supported in members"),
+        (scaling(1, 3, {**server(), "external_id": "s"}), "external_id is not supported in members of a group"),
+        (scaling(1, 3, {**server(), "depends_on": "other"}), "let the group itself depend on it"),
+        (scaling(1, 3, {**server(), "deletion_policy": "Keep"}), 'Invalid deletion policy "Keep": use Delete'),
+        (scaling(1, 3, {**server(), "deletion_policy": ["Retain"]}), "Invalid deletion policy"),
+        (
+            scaling(1, 3, {"type": "OS::Heat::TestResource", "deletion_policy": "Snapshot"}),
+            '"Snapshot" deletion policy not supported',
+        ),
+        (scaling(1, 3, {**server(), "update_policy": "rolling"}), "A map is needed"),
+        (scaling(1, 3, {**server(), "update_policy": {"rolling_update": {}}}), "Unknown Property rolling_update"),
         (scaling(1, 3, {"type": "OS::Heat::TestResource", "properties": {"no": 1}}), "Unknown Property no"),
         (scaling(1, 3, {"type": "OS::No::Such"}), "could not be found"),
     ],
@@ -156,6 +165,57 @@ def test_what_no_group_can_be_is_refused(properties: dict[str, Any], problem: st
     with pytest.raises(Rejected, match=problem) as refused:
         Service().create(properties)
     assert refused.value.path[:2] == ("resources", "group")
+
+
+# -- further sections of members ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["Retain", "retain"])
+def test_members_are_kept_where_their_deletion_policy_says_so(policy: str) -> None:
+    service = Service()
+    stack_id = service.create(scaling(1, 5, server(), desired_capacity=3))
+    service.rest()
+    first = service.servers()
+    kept = {**server(), "deletion_policy": policy, "depends_on": [], "description": "worth keeping"}
+    service.update(stack_id, scaling(1, 5, kept, desired_capacity=3))
+    service.rest()
+    assert service.servers() == first, "another policy makes no other servers"
+    service.update(stack_id, scaling(1, 5, kept, desired_capacity=1))
+    service.rest()
+    assert (len(members(service)), service.servers()) == (1, first)
+    service.update(stack_id, scaling(1, 5, server(), desired_capacity=1))
+    service.rest()
+    service.delete(stack_id)
+    service.rest()
+    assert len(service.servers()) == 2, "the one that was left is deleted again"
+
+
+def test_members_are_saved_before_they_go() -> None:
+    service = Service()
+    member = {"type": "OS::Cinder::Volume", "properties": {"size": 1}, "deletion_policy": "Snapshot"}
+    stack_id = service.create(scaling(0, 5, member, desired_capacity=2))
+    service.rest()
+    volumes = sorted(service.cloud.things("volume"))
+    service.update(stack_id, scaling(0, 0, member))
+    service.rest()
+    assert (service.state(stack_id), service.cloud.things("volume")) == ("UPDATE_COMPLETE", {})
+    assert [each["status"] for id in volumes for each in service.cloud.snapshots(id)] == ["available"] * 2
+
+
+def test_members_that_are_groups_have_an_update_policy() -> None:
+    def batched(image: str) -> dict[str, Any]:
+        policy = {"rolling_update": {"max_batch_size": 1, "pause_time": 60}}
+        properties = {"count": 3, "resource_def": server(image=image)}
+        return {"type": "OS::Heat::ResourceGroup", "properties": properties, "update_policy": policy}
+
+    service = Service()
+    stack_id = service.create(scaling(1, 1, batched("old")))
+    service.rest()
+    service.update(stack_id, scaling(1, 1, batched("new")))
+    service.live(90)
+    assert sorted(each["image"] for each in service.cloud.things("server").values()) == ["new", "new", "old"]
+    service.rest()
+    assert {each["image"] for each in service.cloud.things("server").values()} == {"new"}
 
 
 # -- groups of servers -------------------------------------------------------------------------------------------------

@@ -73,15 +73,15 @@ def files_named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict
 
 def with_policies(definitions: Definitions) -> Definitions:
     """Add the update policies of groups to their properties, so that a change of one is a change of the group."""
-    policies = {name: each for name, each in definitions.items() if each.update_policy}
-    if not policies:
-        return definitions
-    added = {
-        name: replace(each, properties=_with(each.properties, POLICY, each.update_policy))
-        for name, each in policies.items()
-        if type_of(each.type).update_policy
-    }
-    return {**definitions, **added}
+    policies = {name: with_policy(each) for name, each in definitions.items() if each.update_policy}
+    return {**definitions, **policies} if policies else definitions
+
+
+def with_policy(each: Definition) -> Definition:
+    """Return the definition of a group with its update policy as a property, that of another resource as it is."""
+    if not each.update_policy or not type_of(each.type).update_policy:
+        return each
+    return replace(each, properties=_with(each.properties, POLICY, each.update_policy))
 
 
 def with_balancers(definitions: Definitions) -> Definitions:

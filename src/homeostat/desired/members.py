@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from homeostat.desired.compiling import Definitions, parsed_template
-from homeostat.desired.implied import needs_facade, with_facade
+from homeostat.desired.implied import needs_facade, with_facade, with_policy
 from homeostat.model.desired import Definition
 from homeostat.resources import groups
 from homeostat.resources.families.balanced import SCALED, SERVER, BalancedServer
@@ -46,9 +46,9 @@ def group_members(template: groups.Group, shard: int, registry: Registry, files:
     found = {}
     for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
         member = groups.member_definition(one, name, template["index_var"])
-        properties = member.get("properties") or {}
-        definition = Definition(name, member["type"], properties, member.get("metadata"), static=True)
-        found[name] = _member(registry.applied(definition), files)
+        further = {section: member[section] for section in groups.FURTHER_SECTIONS if section in member}
+        definition = Definition(name, member["type"], member.get("properties") or {}, static=True, **further)
+        found[name] = with_policy(_member(registry.applied(definition), files))
         if member["type"] == BalancedServer.name:
             found[name] = _balanced(found[name], registry, files)
     return found

@@ -21,6 +21,8 @@ Run = tuple[int, int, Mapping[str, Any]]
 """Numbers from the first up to, not including, the second, and the definition of the members with these numbers."""
 
 
+FURTHER_SECTIONS = ("metadata", "deletion_policy", "update_policy", "description")
+"""Sections of the definition of members that they have as they stand."""
 BELOW = "<"
 """Begins an entry of a skip list that stands for all numbers below one."""
 
@@ -89,10 +91,10 @@ def is_member(name: str, group: Mapping[str, Any]) -> bool:
 
 
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str | None) -> dict[str, Any]:
-    """Return the definition of one member: {type, properties[, metadata]}.
+    """Return the definition of one member: {type, properties[, metadata, deletion_policy, update_policy, description]}.
 
-    In values of properties, `index_var` is replaced with the name, unless it is None. Keys, the type and the metadata
-    stay as they are; properties that are null are left out.
+    In values of properties, `index_var` is replaced with the name, unless it is None. Keys and the other sections stay
+    as they are; properties that are null are left out.
     """
     properties = resource_def.get("properties") or {}
     definition = {
@@ -103,9 +105,7 @@ def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str
             if value is not None
         },
     }
-    if resource_def.get("metadata"):
-        definition["metadata"] = resource_def["metadata"]
-    return definition
+    return definition | {name: resource_def[name] for name in FURTHER_SECTIONS if resource_def.get(name)}
 
 
 def _with_index(value: Any, name: str, index_var: str) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from homeostat.model.errors import Rejected, Terminal, invalid
+from homeostat.model.status import DeletionPolicy
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.families.balanced import (
     NAMES,
@@ -126,7 +127,11 @@ class AutoScalingGroup(ScalingGroup):
     description = "A group of alike resources whose size can change between two bounds."
     member_property = "resource"
     properties = {
-        "resource": mapping("Definition of each member: type, properties and metadata.", required=True, update=True),
+        "resource": mapping(
+            "Definition of each member: type, properties, metadata, deletion and update policy.",
+            required=True,
+            update=True,
+        ),
         "max_size": integer("Most members.", required=True, update=True, constraints=(between(0),)),
         "min_size": integer("Least members.", required=True, update=True, constraints=(between(0),)),
         "cooldown": integer("Seconds after a change in which the size stays.", update=True),
@@ -175,7 +180,9 @@ class AutoScalingGroup(ScalingGroup):
         one = values["resource"]
         if not isinstance(one, Mapping):
             return one
-        return {name: one[name] for name in ("type", "properties", "metadata") if one.get(name) is not None}
+        made = {name: one[name] for name in MEMBER_KEYS if one.get(name) is not None}
+        policy = made.get("deletion_policy")
+        return {**made, "deletion_policy": policy.capitalize()} if isinstance(policy, str) else made
 
     def rollout(self, values: Props) -> Mapping[str, Any]:
         """Return the rolling update, which always applies; by default members change one after the other."""
@@ -196,20 +203,31 @@ class AutoScalingGroup(ScalingGroup):
         return None
 
 
-MEMBER_KEYS = ("type", "properties", "metadata", "depends_on")
+MEMBER_KEYS = ("type", "properties", "metadata", "deletion_policy", "update_policy", "description")
+"""Sections that the definition of members may have, besides an empty `depends_on`."""
 
 
 def check_member(one: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
-    """Check the definition of members.
+    """Check the definition of members; the type checks their properties and their update policy.
 
     Raises:
-        Rejected: It has no type, or sections that members cannot have.
+        Rejected: It has no type, sections that members cannot have, or a section of a wrong form.
     """
     for key in one:
-        if key not in MEMBER_KEYS:
-            raise invalid(f"{key} is not supported in members of a group; use {', '.join(MEMBER_KEYS[:3])}", *path)
+        if key not in (*MEMBER_KEYS, "depends_on"):
+            raise invalid(f"{key} is not supported in members of a group; use {', '.join(MEMBER_KEYS)}", *path)
+    require(
+        one.get("depends_on") in (None, UNKNOWN, "", []),
+        "members have nothing beside them to depend on: let the group itself depend on it",
+        (*path, "depends_on"),
+    )
     kind = one.get("type")
     require(kind is UNKNOWN or (isinstance(kind, str) and bool(kind)), "Property type not assigned", path)
+    deletion = one.get("deletion_policy")
+    known = deletion in (None, UNKNOWN) or (isinstance(deletion, str) and deletion.capitalize() in list(DeletionPolicy))
+    require(known, f'Invalid deletion policy "{deletion}": use {", ".join(DeletionPolicy)}', (*path, "deletion_policy"))
+    update = one.get("update_policy")
+    require(update in (None, UNKNOWN) or isinstance(update, Mapping), "A map is needed", (*path, "update_policy"))
 
 
 def _rolling_section() -> Property:

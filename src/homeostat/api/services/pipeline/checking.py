@@ -170,10 +170,7 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
         kind = checker.resource(resolved, properties, path)
         if definition.external_id is not None:
             _check_external(definition, kind, (*path, "external_id"))
-        check_policy(kind, definition.update_policy, (*path, "update_policy"))
-        if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
-            message = '"Snapshot" deletion policy not supported'
-            raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
+        _check_policies(kind, definition, path)
     _check_among(compiled.definitions)
     for name, output in compiled.outputs.items():
         try:
@@ -199,6 +196,14 @@ def _check_external(definition: Definition, kind: ResourceType, path: tuple[str 
         raise Rejected("NotSupported", message, path=path)
     if not isinstance(definition.external_id, str | Function) and definition.external_id is not UNKNOWN:
         raise invalid("the id of the thing is needed, as a text", *path)
+
+
+def _check_policies(kind: ResourceType, definition: Definition, path: tuple[str | int, ...]) -> None:
+    """Check the update policy and the deletion policy of a resource. Raise Rejected naming the place."""
+    check_policy(kind, definition.update_policy, (*path, "update_policy"))
+    if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
+        message = '"Snapshot" deletion policy not supported'
+        raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
 
 
 def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
@@ -288,9 +293,13 @@ class Checker:
         one = kind.member(values, lambda _: None, "") if isinstance(kind, Membership) else None
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
             made = groups.member_definition(one, "0", values.get("index_var"))
-            member = registry.applied(Definition("0", made["type"], metadata=made.get("metadata")))
-            healing_policy.check(member.metadata, (*path, member_property(each), "metadata"))
-            inside.resource(member, made["properties"], (*path, member_property(each)))
+            where = (*path, member_property(each))
+            further = {
+                name: made[name] for name in groups.FURTHER_SECTIONS if made.get(name) is not UNKNOWN and name in made
+            }
+            member = registry.applied(Definition("0", made["type"], **further))
+            healing_policy.check(member.metadata, (*where, "metadata"))
+            _check_policies(inside.resource(member, made["properties"], where), member, where)
         inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
         types, properties = values.get("resources"), values.get("resource_properties") or {}
         if isinstance(types, list) and properties is not UNKNOWN:
