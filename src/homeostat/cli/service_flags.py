@@ -98,7 +98,7 @@ def add_openstack(command: ArgumentParser) -> None:
         command,
         "stack-notifications",
         "",
-        "message bus to which this service reports what happens to stacks, as Heat does (orchestration.stack.*), "
+        "message bus to which this service reports what happens to stacks, as Heat does (orchestration.*), "
         "rabbit://USER:PASSWORD@HOST:PORT/VHOST; better in the variable, where `ps` does not show the password",
         metavar="URL",
     )

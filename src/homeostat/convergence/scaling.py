@@ -34,7 +34,7 @@ from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks import action_begin, locks, revisions, scaling, stacks
-from homeostat.store.stacks.scaling import Cooldown
+from homeostat.store.stacks.scaling import Cooldown, Resize
 
 DEFERRED_MAX = 100
 """Signals that wait for one group at a time."""
@@ -57,6 +57,7 @@ class ScalingPlan:
         least: Number of resources that it will have at least, see `tree_size.least_size`.
         touched: Shards that the revision changes, see `action_begin.revise`.
         cooldown: Until when the group cools down afterwards.
+        resize: What becomes of its size.
         defer: Whether the signal has to wait for the end of an action.
     """
 
@@ -68,6 +69,7 @@ class ScalingPlan:
     least: int = 0
     touched: Mapping[int, ShardChange] | None = None
     cooldown: Cooldown | None = None
+    resize: Resize | None = None
     defer: bool = False
 
     @property
@@ -192,7 +194,8 @@ class Scaling:
             desired=revisions.encode(self._db, desired),
             least=tree_size.least_size(replace(desired, environment=before.environment, files=before.files)),
             touched=touched_shards(replace(before, environment={}), desired),
-            cooldown=Cooldown(now + cooldown_s, f"{adjustment.type} : {adjustment.amount:g}"),
+            cooldown=Cooldown(now + cooldown_s, f"{adjustment.word} : {adjustment.amount:g}"),
+            resize=Resize(float(adjustment.amount), adjustment.word, healthy, size),
         )
 
     # -- storing -----------------------------------------------------------------------------------------------------
@@ -217,7 +220,7 @@ class Scaling:
         if owner.lock is not None:
             reason = f"Signal ignored: the stack is locked{locks.describe(owner.lock)}"
             events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
-        if plan.desired is None or plan.cooldown is None:
+        if plan.desired is None or plan.cooldown is None or plan.resize is None:
             return outcome
         try:
             desired = self._trees.counted(tx, plan.parent, plan.desired, plan.least, nested.size)
@@ -225,8 +228,9 @@ class Scaling:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {error}") from error
         desired = replace(desired, secret=nested.secret)
         changes = {"cooldown": scaling.longest(nested, plan.cooldown)}
+        event = events.append_one(tx, owner.stack_id, owner.event(SIGNAL, f"Signal: {reason}"), now)
+        scaling.note(tx, event, nested.id, plan.resize)
         action_begin.revise(self._db, tx, nested, _action(nested), desired, now, plan.timeout_s, changes, plan.touched)
-        events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], now)
         return outcome
 
     def _time_left(self, tx: Connection, parent: Row[Any], now: float) -> float:

@@ -1,6 +1,8 @@
 """What happens to stacks, sent to OpenStack's message bus in the form of Heat's: at least once, and in order.
 
-Who listens to `orchestration.stack.*` (telemetry, billing, audit) needs no change.
+Who listens to `orchestration.stack.*` (telemetry, billing, audit) or to `orchestration.autoscaling.*` needs no change.
+A scaling begins with the event of the signal to its policy, and ends with the next end of an action of the group's
+stack, whatever else that was about.
 """
 
 import logging
@@ -13,7 +15,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.clock import Clock
 from homeostat.model.errors import Transient
-from homeostat.model.status import Status
+from homeostat.model.status import Action, Status
 from homeostat.notifications.delivery import DROP_S
 from homeostat.planner.retry.policy import RETRY
 from homeostat.store.builtin.event_sinks import EventHorizon
@@ -54,7 +56,7 @@ class StackNotifier:
         self._horizon = EventHorizon()
 
     def round(self) -> int:
-        """Send what is to be sent; return how many notifications that were."""
+        """Send what is to be sent; return about how many events that was."""
         with self._db.read() as tx:
             if not message_bus.is_due(tx, self._db.now_of(tx)):
                 return 0
@@ -67,16 +69,16 @@ class StackNotifier:
         with self._db.read() as tx:
             oldest = self._db.now_of(tx) - DROP_S
             events = message_bus.unsent(tx, turn.cursor, horizon, oldest, EVENTS_MAX)
-            descriptions = _descriptions(tx, events)
+            notes = _notes_of(tx, events)
         # Half of the lease: the cursor has to be stored before another worker takes the bus.
         until = self._clock.monotonic() + TAKEN_S / 2
         cursor, count, reason = turn.cursor, 0, ""
         for event in events:
             if count and self._clock.monotonic() >= until:
                 break
-            note = notification_of(event, descriptions.get((event.stack_id, event.revision), ""))
             try:
-                self._send(note.event_type, note.priority, note.payload)
+                for note in notes.get(event.seq, ()):
+                    self._send(note.event_type, note.priority, note.payload)
             except Transient as error:
                 reason = str(error)
                 break
@@ -100,27 +102,76 @@ class StackNotifier:
             message_bus.fail(tx, turn, cursor, now + RETRY.delay_s(turn.failures + 1), since, reason)
 
 
-def notification_of(event: Row[Any], description: str) -> Notification:
+def _notes_of(tx: Connection, events: Sequence[Row[Any]]) -> dict[int, list[Notification]]:
+    """Return the notifications about each event, by its `seq`."""
+    about_stacks = [event for event in events if event.key == ""]
+    begun = message_bus.resizes_begun(tx, [event.seq for event in events if event.key])
+    ends = [event for event in about_stacks if event.status != Status.IN_PROGRESS]
+    resized = message_bus.resized_stacks(tx, {event.stack_id for event in ends})
+    ended = {end.seq: message_bus.resizes_ended(tx, end.stack_id, end.seq) for end in ends if end.stack_id in resized}
+    said = _descriptions(tx, [*about_stacks, *begun.values(), *(each for found in ended.values() for each in found)])
+    notes = {event.seq: [notification_of(event, said)] for event in about_stacks}
+    for event in about_stacks:
+        notes[event.seq] += [_end_of(each, event, said) for each in ended.get(event.seq, ())]
+    return notes | {seq: [_start_of(each, said)] for seq, each in begun.items()}
+
+
+Descriptions = Mapping[tuple[str, int], str]
+"""Stack and number of a revision -> the description in its template."""
+
+
+def notification_of(event: Row[Any], said: Descriptions) -> Notification:
     """Return the notification about an event of a stack, see `message_bus.unsent`."""
     phase, priority = PHASES[Status(event.status)]
+    return Notification(f"orchestration.stack.{event.action.lower()}.{phase}", priority, _payload(event, said))
+
+
+def _start_of(resize: Row[Any], said: Descriptions) -> Notification:
+    """Return the notification that a group is about to be resized; for its row see `message_bus.resizes_begun`."""
+    return _scaling("start", "info", resize, said, resize.before, f"Start resizing the group {resize.group}")
+
+
+def _end_of(resize: Row[Any], end: Row[Any], said: Descriptions) -> Notification:
+    """Return the notification that a group was resized, or not; `end` is the event of the end of its stack's action."""
+    if end.status == Status.COMPLETE and end.action != Action.DELETE:
+        return _scaling("end", "info", resize, said, resize.after, f"End resizing the group {resize.group}")
+    return _scaling("error", "error", resize, said, resize.size, end.reason)
+
+
+def _scaling(
+    phase: str, priority: str, resize: Row[Any], said: Descriptions, capacity: int, message: str
+) -> Notification:
+    amount = resize.adjustment
     payload = {
-        "tenant_id": event.project,
-        "user_id": event.owner,  # the name, as in Heat
-        "username": event.owner,
-        "user_identity": event.user_id,
-        "stack_identity": event.stack_id,
-        "stack_name": event.stack_name,
-        "state": f"{event.action}_{event.status}",
-        "state_reason": event.reason,
-        "create_at": _time(event.created_at),
-        "updated_at": _time(event.updated_at),
-        "description": description,
-        "tags": event.tags or [],
+        **_payload(resize, said),
+        "adjustment": int(amount) if amount == int(amount) else amount,
+        "adjustment_type": resize.adjustment_type,
+        "capacity": capacity,
+        "groupname": resize.group,
+        "message": message,
     }
-    return Notification(f"orchestration.stack.{event.action.lower()}.{phase}", priority, payload)
+    return Notification(f"orchestration.autoscaling.{phase}", priority, payload)
 
 
-def _descriptions(tx: Connection, events: Sequence[Row[Any]]) -> dict[tuple[str, int], str]:
+def _payload(about: Row[Any], said: Descriptions) -> dict[str, Any]:
+    """Return what all notifications say; `about` has the state to report, and its stack."""
+    return {
+        "tenant_id": about.project,
+        "user_id": about.owner,  # the name, as in Heat
+        "username": about.owner,
+        "user_identity": about.user_id,
+        "stack_identity": about.stack_id,
+        "stack_name": about.stack_name,
+        "state": f"{about.action}_{about.status}",
+        "state_reason": about.reason,
+        "create_at": _time(about.created_at),
+        "updated_at": _time(about.updated_at),
+        "description": said.get((about.stack_id, about.revision), ""),
+        "tags": about.tags or [],
+    }
+
+
+def _descriptions(tx: Connection, events: Sequence[Row[Any]]) -> Descriptions:
     wanted = sorted({(each.stack_id, each.revision) for each in events})
     found = message_bus.templates(tx, wanted).items()
     # Groups have none.

@@ -31,6 +31,7 @@ class Adjustment:
         amount: Members to add (to remove, where negative), the size, or a percentage.
         step_min: Least change in members, where the amount is a percentage.
         cooldown_s: Seconds after it in which the size stays; None for as long as the group says.
+        word: `type` in the word of the policy.
     """
 
     group: str
@@ -38,6 +39,7 @@ class Adjustment:
     amount: float
     step_min: int = 0
     cooldown_s: float | None = None
+    word: str = ""
 
 
 def adjusted(size: int, adjustment: Adjustment, low: int, high: int) -> int:

@@ -5,7 +5,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, tuple_
+from sqlalchemy import Connection, Row, func, insert, select, tuple_
 
 from homeostat.model.plan import Event
 from homeostat.store import schema
@@ -20,6 +20,12 @@ def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float)
     values_of = attrgetter(*FIELDS)
     rows = ((stack_id, *values_of(each), now) for each in happened)
     bulk.insert(tx, schema.event, COLUMNS, rows)
+
+
+def append_one(tx: Connection, stack_id: str, event: Event, now: float) -> int:
+    """Append an event and return its `seq`."""
+    values = dict(zip(COLUMNS, (stack_id, *(getattr(event, name) for name in FIELDS), now), strict=True))
+    return int(tx.execute(insert(schema.event).values(values).returning(schema.event.c.seq)).scalar_one())
 
 
 def page(

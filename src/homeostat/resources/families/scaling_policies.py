@@ -71,7 +71,7 @@ class ScalingPolicy(ResourceType):
         group, amount, cooldown = (spec.get(name) for name in self.names)
         word, step = (spec.get(name) for name in self.words)
         meaning = AWS_WORDS.get(str(word)) or AdjustmentType(str(word))
-        return Adjustment(str(group), meaning, amount or 0, step or 0, cooldown)
+        return Adjustment(str(group), meaning, amount or 0, step or 0, cooldown, str(word))
 
     def attribute(self, thing: Thing, name: str) -> Any:
         field = self.addresses.get(name)

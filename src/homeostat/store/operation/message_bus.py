@@ -4,12 +4,13 @@ One worker at a time sends, by a lease (`due_at`) and an epoch. The cursor moves
 crash leads to a repetition: each event is sent at least once, and in order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, func, or_, select, tuple_, update
 
+from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
 
@@ -17,12 +18,13 @@ NAME = "stacks"
 TAKEN_S = 30.0
 """Length of the lease of the bus: if the worker dies, another one takes over after that."""
 
-_bus, _event, _stack, _revision, _trust = (
+_bus, _event, _stack, _revision, _trust, _resize = (
     schema.message_bus,
     schema.event,
     schema.stack,
     schema.revision,
     schema.trust,
+    schema.resize,
 )
 _mine = _bus.c.name == NAME
 
@@ -63,25 +65,80 @@ def take(db: Database, tx: Connection, now: float) -> Turn | None:
     return Turn(row.epoch + 1, row.cursor, row.failures, row.failing_since)
 
 
+_user_id = select(func.max(_trust.c.user_id)).where(_trust.c.stack_id == _stack.c.root_id).scalar_subquery()
+_STACK = (
+    _stack.c.project,
+    _stack.c.owner,
+    _stack.c.name.label("stack_name"),
+    _stack.c.revision,
+    _stack.c.created_at,
+    _stack.c.updated_at,
+    _stack.c.tags,
+    _user_id.label("user_id"),
+)
+"""What each notification says of its stack, and the id of the stack's user (or None)."""
+
+
 def unsent(tx: Connection, after: int, horizon: int, not_before: float, limit: int) -> list[Row[Any]]:
-    """Return events of stacks themselves, in order, each with its stack and the id of the stack's user (or None)."""
-    user_id = select(func.max(_trust.c.user_id)).where(_trust.c.stack_id == _stack.c.root_id).scalar_subquery()
+    """Return events of stacks themselves, and of signals that resized groups, in order, each with its stack."""
+    window = (_event.c.seq > after, _event.c.seq <= horizon)
+    signals = select(_resize.c.event).where(_resize.c.event > after, _resize.c.event <= horizon)
     chosen = (
-        select(
-            _event,
-            _stack.c.project,
-            _stack.c.owner,
-            _stack.c.name.label("stack_name"),
-            _stack.c.revision,
-            _stack.c.created_at,
-            _stack.c.updated_at,
-            _stack.c.tags,
-            user_id.label("user_id"),
-        )
+        select(_event, *_STACK)
         .join(_stack, _stack.c.id == _event.c.stack_id)
-        .where(_event.c.key == "", _event.c.seq > after, _event.c.seq <= horizon, _event.c.at >= not_before)
+        .where(or_(_event.c.key == "", _event.c.seq.in_(signals)), *window, _event.c.at >= not_before)
         .order_by(_event.c.seq)
         .limit(limit)
+    )
+    return list(tx.execute(chosen))
+
+
+def resizes_begun(tx: Connection, events: Collection[int]) -> dict[int, Row[Any]]:
+    """Return how groups are resized by signals, by `seq` of the event of the signal; see `_resizes`."""
+    return {row.event: row for row in _resizes(tx, _resize.c.event.in_(events))} if events else {}
+
+
+def resized_stacks(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+    """Return those of the stacks that signals have resized."""
+    chosen = select(_resize.c.stack_id).distinct().where(_resize.c.stack_id.in_(stack_ids))
+    return set(tx.execute(chosen).scalars())
+
+
+def resizes_ended(tx: Connection, stack_id: str, end: int) -> list[Row[Any]]:
+    """Return how signals resized a group in the action that ended with the event `end` of its stack; see `_resizes`."""
+    others = (_event.c.stack_id == stack_id, _event.c.key == "", _event.c.seq < end)
+    before = select(func.max(_event.c.seq)).where(*others, _event.c.status != Status.IN_PROGRESS)
+    since = int(tx.execute(before).scalar_one() or 0)
+    return _resizes(tx, (_resize.c.stack_id == stack_id) & (_resize.c.event > since) & (_resize.c.event < end))
+
+
+def _resizes(tx: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:
+    """Return rows of `schema.resize`, each with the stack of the policy, its present state and its group's size."""
+    member = schema.resource.c
+    size = (
+        select(func.count())
+        .where(member.stack_id == _resize.c.stack_id, member.status != Status.FAILED, member.handle != "")
+        .scalar_subquery()
+    )
+    chosen = (
+        select(
+            _resize.c.event,
+            _resize.c.stack_id.label("group"),
+            _resize.c.adjustment,
+            _resize.c.adjustment_type,
+            _resize.c.before,
+            _resize.c.after,
+            size.label("size"),
+            _event.c.stack_id,
+            _stack.c.action,
+            _stack.c.status,
+            _stack.c.reason,
+            *_STACK,
+        )
+        .join(_event, _event.c.seq == _resize.c.event)
+        .join(_stack, _stack.c.id == _event.c.stack_id)
+        .where(which)
+        .order_by(_resize.c.event)
     )
     return list(tx.execute(chosen))
 

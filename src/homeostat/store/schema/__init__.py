@@ -16,7 +16,7 @@ from homeostat.store.schema.cells import (
     to_json,
     without_nul,
 )
-from homeostat.store.schema.events import event, event_sink, message_bus
+from homeostat.store.schema.events import event, event_sink, message_bus, resize
 from homeostat.store.schema.records import deferred_signal, record, request_turn, signal, trust, worker
 from homeostat.store.schema.resources import (
     orphan,
@@ -48,6 +48,7 @@ __all__ = [
     "orphan",
     "record",
     "request_turn",
+    "resize",
     "resource",
     "resource_observed",
     "resource_properties_observed",

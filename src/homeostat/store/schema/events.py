@@ -28,6 +28,28 @@ Columns:
     key: Key of the resource row; "" for an event of the stack itself.
 """
 
+resize = Table(
+    "resize",
+    metadata,
+    Column("event", Sequence, ForeignKey("event.seq", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), nullable=False),
+    Column("adjustment", Double, nullable=False),
+    Column("adjustment_type", Text, nullable=False),
+    Column("before", Integer, nullable=False),
+    Column("after", Integer, nullable=False),
+    Index("ix_resize_stack", "stack_id", "event"),
+)
+"""What a signal to a scaling policy made of the size of a group, beside the event of the signal.
+
+Columns:
+    event: `seq` of the event, which is one of the policy.
+    stack_id: The group's stack.
+    adjustment: The amount, as the policy says.
+    adjustment_type: What that means, in the policy's own word.
+    before: The healthy members that there were.
+    after: The members that there will be.
+"""
+
 event_sink = Table(
     "event_sink",
     metadata,

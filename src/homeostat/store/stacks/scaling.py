@@ -49,6 +49,21 @@ def longest(nested: Row[Any] | None, new: Cooldown) -> Mapping[str, Any]:
     return asdict(new if new.until >= before.until else before)
 
 
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """What a signal made of the size of a group; see the columns of `schema.resize`."""
+
+    adjustment: float
+    adjustment_type: str
+    before: int
+    after: int
+
+
+def note(tx: Connection, event: int, stack_id: str, resize: Resize) -> None:
+    """Store what a signal made of the size of the group with this stack; `event` is the event of the signal."""
+    tx.execute(insert(schema.resize).values(event=event, stack_id=stack_id, **asdict(resize)))
+
+
 def group_stack(tx: Connection, parent_id: str, reference: str) -> Row[Any] | None:
     """Return the row of the stack of a group in a stack, by the group's reference or name; None where there is none."""
     mine = (_stack.c.parent_id == parent_id, _stack.c.deleted_at.is_(None))
