@@ -23,7 +23,7 @@ from homeostat.clouds.simulated.objects import (
 from homeostat.clouds.simulated.services import refusal
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
-from homeostat.model.observed import Observation, Presence
+from homeostat.model.observed import Observation, Presence, Remedy
 
 
 @dataclass(slots=True)
@@ -386,6 +386,9 @@ class SimulatedCloud:
             if thing.properties.get("locked"):
                 return Rejected("Forbidden", f"{kind} {change.handle} is locked")
             thing.properties.update({k: v for k, v in change.spec.items() if k not in ("id", "status")})
+            # As the kind says, some things in error only want another request.
+            if CLOUD_KINDS[kind].statuses.broken.get(str(thing.properties.get("status"))) is Remedy.UPDATE:
+                thing.properties["status"] = READY_STATUS[kind]
         return self._observation(kind, change.handle)
 
     def _delete(self, kind: str, handle: str) -> Answer:

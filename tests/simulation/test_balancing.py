@@ -1,0 +1,151 @@
+"""The ring with groups of servers behind load balancers, which signals and updates resize and change.
+
+`HOMEOSTAT_SEEDS=1000` plays more.
+"""
+
+import copy
+import os
+import random
+from contextlib import closing
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+
+from homeostat.resources.families.balanced import SERVER, BalancedServer
+from tests.simulation.templates import DesiredStack, Resources
+from tests.simulation.test_scaling import Scaler, ScalingWorld
+
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
+FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
+GROUP, POLICY = "AWS::AutoScaling::AutoScalingGroup", "AWS::AutoScaling::ScalingPolicy"
+
+
+class Balancer(Scaler):
+    """Each stack has a group behind a load balancer, with policies; the rest is as with others."""
+
+    def grow(self) -> DesiredStack:
+        desired = super().grow()
+        desired.resources |= self._balanced()
+        return desired
+
+    def mutate(self, desired: DesiredStack) -> DesiredStack:
+        """Half of the changes are about the group: another size or image, other ports, or no balancer at all."""
+        kept = {name: each for name, each in desired.resources.items() if name.startswith("b")}
+        if kept and self._rng.random() < 0.5:
+            changed = copy.deepcopy(desired)
+            changed.resources |= self._varied(kept)
+            return changed
+        others = {name: each for name, each in desired.resources.items() if name not in kept}
+        changed = super().mutate(DesiredStack(others, desired.nested, desired.held))
+        changed.resources |= copy.deepcopy(kept)
+        return changed
+
+    def _varied(self, kept: Resources) -> Resources:
+        draw, fresh = self._rng.random(), self._balanced()
+        if draw < 0.4:
+            sizes = ("MinSize", "MaxSize", "DesiredCapacity")
+            given = fresh["b2"]["properties"]
+            properties = {name: value for name, value in kept["b2"]["properties"].items() if name not in sizes}
+            properties |= {name: given[name] for name in sizes if name in given}
+            return {"b2": {**kept["b2"], "properties": properties}}
+        if draw < 0.7:
+            return {"b1": fresh["b1"]}
+        if draw < 0.9:
+            return {"b0": fresh["b0"]}
+        return {"b2": fresh["b2"]}
+
+    def _balanced(self) -> Resources:
+        rng = self._rng
+        ports = sorted(rng.sample((80, 81, 82), rng.randint(1, 2)))
+        listeners = [{"LoadBalancerPort": port, "InstancePort": 8000 + port, "Protocol": "TCP"} for port in ports]
+        low = rng.randint(0, 2)
+        group: dict[str, Any] = {
+            "AvailabilityZones": ["nova"],
+            "LaunchConfigurationName": {"get_resource": "b1"},
+            "MinSize": low,
+            "MaxSize": low + rng.randint(0, 2),
+        }
+        if rng.random() < 0.9:
+            group["LoadBalancerNames"] = [rng.choice(("b0", {"get_resource": "b0"}))]
+        rolling = {"MaxBatchSize": 1, "MinInstancesInService": rng.randint(0, 1)}
+        policy = {"AutoScalingGroupName": {"get_resource": "b2"}, "AdjustmentType": "ChangeInCapacity"}
+        return {
+            "b0": {
+                "type": "AWS::ElasticLoadBalancing::LoadBalancer",
+                "properties": {"AvailabilityZones": ["nova"], "Listeners": listeners},
+            },
+            "b1": {
+                "type": "AWS::AutoScaling::LaunchConfiguration",
+                "properties": {"ImageId": rng.choice(("i", "j")), "InstanceType": "small"},
+            },
+            "b2": {
+                "type": GROUP,
+                "properties": group,
+                **({"update_policy": {"AutoScalingRollingUpdate": rolling}} if rng.random() < 0.3 else {}),
+            },
+            "b3": {"type": POLICY, "properties": {**policy, "ScalingAdjustment": rng.choice((1, -1))}},
+        }
+
+
+class BalancingWorld(ScalingWorld):
+    """checked — places in pools that were found right in the end."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._gardener = Balancer(self.rng, nested=True)
+        self.checked = 0
+
+    def check_places(self) -> None:
+        """Each server behind a load balancer is in a pool of each listener."""
+        things, rows = self.things(), self.rows()
+        resting = {each.id for each in self.all_stacks() if not each.deleted_at and each.status == "COMPLETE"}
+        for member in (each for each in rows if each.type == BalancedServer.name and each.handle in resting):
+            parts = {each.name: each for each in rows if each.stack_id == member.handle}
+            server = parts.pop(SERVER)
+            assert parts, member.name
+            for place in parts.values():
+                thing = things[place.handle]
+                assert thing["server"] == server.handle, (place.name, thing)
+                assert thing["pool"] in things, (place.name, thing)
+                self.checked += 1
+
+
+class Balanced(NamedTuple):
+    """What one seed gave: signals that were answered, and places that were right in the end."""
+
+    scaled: int
+    checked: int
+
+
+def play(seed: int) -> Balanced:
+    with closing(BalancingWorld(seed)) as world:
+        try:
+            world.run()
+            world.check_sizes()
+            world.check_places()
+        except Exception as error:
+            story = "\n".join(world.story.lines)
+            raise AssertionError(f"seed {seed}: {error}\n{story}") from error
+    return Balanced(world.scaled, world.checked)
+
+
+played = cache(play)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_balanced_groups_converge_and_nothing_leaks_or_is_made_twice(seed: int) -> None:
+    played(seed)
+
+
+def test_there_are_signals_and_servers_in_pools_in_these_worlds() -> None:
+    worlds = [played(seed) for seed in range(SEEDS)]
+    assert sum(world.scaled for world in worlds) > 10
+    assert sum(world.checked for world in worlds) > 5
+
+
+def test_random_templates_have_groups_behind_balancers() -> None:
+    grown = [Balancer(random.Random(seed), nested=True).grow() for seed in range(20)]
+    behind = [desired.resources["b2"]["properties"].get("LoadBalancerNames") for desired in grown]
+    assert ["b0"] in behind
+    assert [{"get_resource": "b0"}] in behind
