@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
-from tests.component.running import Service
+from tests.component.running import PROJECT, Service
 from tests.component.test_preview import changes, preview
 from tests.component.test_scaling import AWS, LAUNCH, MEMBER, instances, shown
 
@@ -224,6 +225,30 @@ def test_a_balanced_group_is_suspended_and_resumed_with_its_stack() -> None:
         service.actions.begin(stack_id, action)
         service.rest()
         assert service.state(stack_id) == f"{action}_COMPLETE"
+    assert places(service) == everywhere(service, 8080)
+
+
+def test_a_group_that_would_be_too_large_with_its_places_is_not_begun() -> None:
+    service = Service()
+    service.nested_stacks.trees.resources_max = 60
+    resources = balanced(9, ["elb"], elb=elb((80, 8080), (90, 9090)))
+    resources["group"]["properties"] |= {"MaxSize": 20, "DesiredCapacity": 20}
+    stack_id = service.create(resources)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_FAILED"
+    assert "would have 88 resources, at most 60" in service.stack(stack_id).reason
+    assert service.servers() == []
+
+
+def test_old_templates_name_their_balancer_by_ref() -> None:
+    service = Service()
+    resources = balanced(1, [{"Ref": "elb"}], elb=elb((80, 8080)))
+    resources["group"]["properties"]["LaunchConfigurationName"] = {"Ref": "launch"}
+    written = {name: {"Type": each["type"], "Properties": each["properties"]} for name, each in resources.items()}
+    asked = StackRequest({"HeatTemplateFormatVersion": "2012-12-12", "Resources": written}, disable_rollback=True)
+    stack_id = service.stack_service.create(PROJECT, None, "old", asked)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.states(stack_id)
     assert places(service) == everywhere(service, 8080)
 
 

@@ -21,6 +21,7 @@ from homeostat.model.stack_actions import CREATING, ROLLED_BACK_ON_FAILURE
 from homeostat.model.status import Status
 from homeostat.model.world import StackFacts, World
 from homeostat.resources import groups
+from homeostat.resources.families.balanced import BalancedServer
 from homeostat.resources.families.resource_groups import ResourceGroup
 from homeostat.resources.nested import FromTemplate, parameters_of
 from homeostat.resources.registry import type_of
@@ -158,6 +159,8 @@ class GroupSize:
     def _within(self, each: Definition, around: revisions.Desired, levels: int) -> int:
         """Return how many resources are nested in one resource; `around` is the stack that it belongs to."""
         kind = type_of(each.type)
+        if isinstance(kind, BalancedServer):
+            return 1 + len(each.properties["places"])
         if not levels or not isinstance(kind, FromTemplate | ResourceGroup):
             return 0
         registry = registry_of(around.environment)
