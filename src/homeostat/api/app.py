@@ -133,6 +133,7 @@ def create_app(
 def _service(db: Database, stack_service: StackService, clock: Clock, limits: Limits, policy: Policy) -> Service:
     quotas = stack_service.quotas
     scaling = Scaling(db, clock, quotas.resources_max, quotas.timeout_s)
+    rollouts = MetadataRollouts(db)
     return Service(
         db,
         stack_service,
@@ -141,7 +142,8 @@ def _service(db: Database, stack_service: StackService, clock: Clock, limits: Li
         Snapshots(db, stack_service),
         clock,
         Graphs(),
-        Signals(db, scaling.signal, MetadataRollouts(db).advance),
+        Signals(db, scaling.signal, rollouts.advance),
+        rollouts,
         EventTail(db),
         policy,
         TokenBuckets(limits.rate),

@@ -26,6 +26,7 @@ from homeostat.builtin import access_keys
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.clouds.outbound import Outbound
+from homeostat.convergence.metadata_rollouts import MetadataRollouts
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.identity.trusts import Accept
 from homeostat.model.errors import stack_not_found
@@ -53,6 +54,7 @@ class Service:
     clock: Clock
     graphs: Graphs
     signals: Signals
+    rollouts: MetadataRollouts
     tail: EventTail
     policy: Policy
     buckets: TokenBuckets

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
-from homeostat.model.rollout import OnFailure, Rollout, RolloutState
+from homeostat.model.rollout import OnFailure, Rollout, RolloutState, Steering
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.planner.policies import metadata_rollout
@@ -25,7 +25,7 @@ from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import rollouts, stacks
+from homeostat.store.stacks import locks, rollouts, stacks
 
 LOG = logging.getLogger(__name__)
 ROUND_MAX = 50
@@ -38,6 +38,9 @@ ROLLOUT = "ROLLOUT"
 """Action of the events about a rollout."""
 POLL_S = 5.0
 """Longest time between two looks at a rollout whose members are waited for: a process may die after a report."""
+USER = "a user"
+"""Who steers a rollout where the service does not know the names of users."""
+NO_ROLLOUT = "The group has no rollout in progress."
 
 
 Ask = Callable[[str], str]
@@ -185,16 +188,18 @@ class MetadataRollouts:
         else:
             self._roll_back(tx, rollout, reason, now)
 
-    def _roll_back(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> None:
+    def _roll_back(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> Rollout:
         count = rollouts.deactivate(tx, rollout.key)
         back = f"{reason}; {count} members have the old metadata again"
-        self._end(tx, replace(rollout, active=0), RolloutState.ROLLED_BACK, back, now)
+        return self._end(tx, replace(rollout, active=0), RolloutState.ROLLED_BACK, back, now)
 
-    def _end(self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float) -> None:
-        """End a rollout, and have the pass of the group's shard conclude its row."""
-        rollouts.save(tx, replace(rollout, state=state, due_at=None, reason=f"rollout {reason}"))
+    def _end(self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float) -> Rollout:
+        """End a rollout, and have the pass of the group's shard conclude its row; return what is stored."""
+        ended = replace(rollout, state=state, due_at=None, reason=f"rollout {reason}")
+        rollouts.save(tx, ended)
         self._note(tx, rollout, reason, now)
         shards.wake(tx, rollout.stack_id, now, Priority.USER, [rollout.shard])
+        return ended
 
     def _note(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> None:
         """Record an event of the group that leaves its status as it is."""
@@ -204,71 +209,89 @@ class MetadataRollouts:
 
     # -- steering ----------------------------------------------------------------------------------------------------
 
-    def pause(self, key: str) -> Rollout:
+    def pause(self, key: str, by: str = USER) -> Rollout:
         """Stop a rollout where it is, until it is resumed.
 
-        Raises:
-            Rejected: There is none that runs.
-        """
-        return self._steer(key, "pause", (RolloutState.RUNNING,), state=RolloutState.PAUSED, reason="paused by a user")
+        Args:
+            key: Key of the row of the group.
+            by: Who does it, for the event.
 
-    def resume(self, key: str) -> Rollout:
+        Raises:
+            Rejected: NotFound where none is in progress; Conflict for one that does not run; StackLocked.
+        """
+        with self._db.write() as tx:
+            rollout, now = self._locked(tx, key, Steering.PAUSE)
+            paused = replace(rollout, state=RolloutState.PAUSED, due_at=None)
+            return self._steered(tx, paused, f"paused by {by}", now)
+
+    def resume(self, key: str, by: str = USER) -> Rollout:
         """Let a rollout that is paused or held go on.
 
         What has failed so far is accepted, and the members of the step get their time once more.
 
         Raises:
-            Rejected: There is none that is paused or held.
+            Rejected: NotFound; Conflict for one that is neither paused nor held; StackLocked; NotSupported for a
+                suspended stack.
         """
         with self._db.write() as tx:
-            rollout, now = self._locked(tx, key, "resume", (RolloutState.PAUSED, RolloutState.HELD))
+            rollout, now = self._locked(tx, key, Steering.RESUME)
             forgiven = rollouts.report_of(tx, rollout).failed_in_all
             going = replace(rollout, state=RolloutState.RUNNING, step_at=now, due_at=now, forgiven=forgiven)
-            return self._steered(tx, going, "resumed by a user", now)
+            return self._steered(tx, going, f"resumed by {by}", now)
 
-    def approve(self, key: str) -> Rollout:
+    def approve(self, key: str, by: str = USER, step: int | None = None) -> Rollout:
         """Approve the step of a rollout, so that the next one may begin.
 
+        Args:
+            key: Key of the row of the group.
+            by: Who does it, for the event.
+            step: The step that is meant; None for the one that goes on.
+
         Raises:
-            Rejected: There is none that runs.
+            Rejected: NotFound; Conflict for one that does not run, that asks for no approval, or that is at another
+                step; StackLocked; NotSupported for a suspended stack.
         """
         with self._db.write() as tx:
-            rollout, now = self._locked(tx, key, "approve", (RolloutState.RUNNING,))
-            return self._steered(tx, replace(rollout, approved=rollout.step, due_at=now), "approved by a user", now)
+            rollout, now = self._locked(tx, key, Steering.APPROVE)
+            if not rollout.settings.approval:
+                raise Rejected("Conflict", f"The rollout of {rollout.name} asks for no approval: it goes on by itself.")
+            if step not in (None, rollout.step):
+                message = f"The rollout of {rollout.name} is at step {rollout.step}, not {step}: look at it again."
+                raise Rejected("Conflict", message)
+            approved = replace(rollout, approved=rollout.step, due_at=now)
+            return self._steered(tx, approved, f"step {rollout.step} is approved by {by}", now)
 
-    def promote(self, key: str) -> Rollout:
+    def promote(self, key: str, by: str = USER) -> Rollout:
         """Give the new metadata to all members, whatever the gates say.
 
         Raises:
-            Rejected: There is none that goes on.
+            Rejected: NotFound; StackLocked; NotSupported for a suspended stack.
         """
-        return self._finish(
-            key, "promote", RolloutState.SUCCEEDED, "promoted by a user: all members have the new metadata"
-        )
+        with self._db.write() as tx:
+            rollout, now = self._locked(tx, key, Steering.PROMOTE)
+            promoted = f"promoted by {by}: all members have the new metadata"
+            return self._end(tx, rollout, RolloutState.SUCCEEDED, promoted, now)
 
-    def abort(self, key: str) -> Rollout:
+    def abort(self, key: str, by: str = USER) -> Rollout:
         """End a rollout where it is.
 
         Raises:
-            Rejected: There is none that goes on.
+            Rejected: NotFound; StackLocked.
         """
-        return self._finish(key, "abort", RolloutState.ABORTED, "aborted by a user")
+        with self._db.write() as tx:
+            rollout, now = self._locked(tx, key, Steering.ABORT)
+            aborted = f"aborted by {by}; {_aborted(rollout)}"
+            return self._end(tx, rollout, RolloutState.ABORTED, aborted, now)
 
-    def roll_back(self, key: str) -> Rollout:
+    def roll_back(self, key: str, by: str = USER) -> Rollout:
         """Give the old metadata to all members.
 
         Raises:
-            Rejected: There is none that goes on.
+            Rejected: NotFound; StackLocked.
         """
         with self._db.write() as tx:
-            rollout, now = self._locked(tx, key, "roll back", _GOING)
-            self._roll_back(tx, rollout, "rolled back by a user", now)
-            return rollouts.of_group(tx, key) or rollout
-
-    def _steer(self, key: str, verb: str, states: tuple[RolloutState, ...], **changed: Any) -> Rollout:
-        with self._db.write() as tx:
-            rollout, now = self._locked(tx, key, verb, states)
-            return self._steered(tx, replace(rollout, due_at=None, **changed), changed["reason"], now)
+            rollout, now = self._locked(tx, key, Steering.ROLL_BACK)
+            return self._roll_back(tx, rollout, f"rolled back by {by}", now)
 
     def _steered(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> Rollout:
         steered = replace(rollout, reason=reason)
@@ -277,26 +300,22 @@ class MetadataRollouts:
         shards.wake(tx, rollout.stack_id, now, Priority.USER, [rollout.shard])
         return steered
 
-    def _finish(self, key: str, verb: str, state: RolloutState, reason: str) -> Rollout:
-        with self._db.write() as tx:
-            rollout, now = self._locked(tx, key, verb, _GOING)
-            ended = f"{reason}; {_aborted(rollout)}" if state == RolloutState.ABORTED else reason
-            self._end(tx, rollout, state, ended, now)
-            return rollouts.of_group(tx, key) or rollout
-
-    def _locked(self, tx: Connection, key: str, verb: str, states: tuple[RolloutState, ...]) -> tuple[Rollout, float]:
+    def _locked(self, tx: Connection, key: str, steering: Steering) -> tuple[Rollout, float]:
+        """Return the rollout with its row locked, after its stack and its shard, and the time."""
+        found = rollouts.of_group(tx, key)
+        stack = None if found is None else locks.changeable(self._db, tx, found.stack_id)
         rollout = rollouts.lock(self._db, tx, key)
-        if rollout is None or RolloutState(rollout.state).ended:
-            raise Rejected("NotFound", "The group has no rollout in progress.")
-        if rollout.state not in states:
-            message = (
-                f"The rollout of {rollout.name} is {rollout.state}: to {verb} it, it has to be {' or '.join(states)}."
-            )
+        if stack is None or rollout is None or RolloutState(rollout.state).ended:
+            raise Rejected("NotFound", NO_ROLLOUT)
+        verb = steering.replace("_", " ")
+        if rollout.state not in steering.states:
+            needed = " or ".join(steering.states)
+            message = f"The rollout of {rollout.name} is {rollout.state}: to {verb} it, it has to be {needed}."
             raise Rejected("Conflict", message)
+        if stack.suspended and steering.goes_forward:
+            message = f"To {verb} a rollout when its stack is suspended is not supported"
+            raise Rejected("NotSupported", f"{message}: resume the stack {stack.name} first.")
         return rollout, self._db.now_of(tx)
-
-
-_GOING = (RolloutState.RUNNING, RolloutState.PAUSED, RolloutState.HELD)
 
 
 def _aborted(rollout: Rollout) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 FAULT_CODES: dict[str, int] = {
     "ActionInProgress": 409,
     "CircularDependencyException": 400,
+    "Conflict": 409,
     "ConflictingMergeStrategyForParam": 400,
     "DownloadLimitExceeded": 400,
     "EntityNotFound": 404,

@@ -38,6 +38,40 @@ class RolloutState(StrEnum):
         return self in (RolloutState.SUCCEEDED, RolloutState.ROLLED_BACK, RolloutState.ABORTED)
 
 
+class Steering(StrEnum):
+    """What users do with a rollout; the order is that in which it is offered."""
+
+    APPROVE = "approve"
+    RESUME = "resume"
+    PAUSE = "pause"
+    PROMOTE = "promote"
+    ABORT = "abort"
+    ROLL_BACK = "roll_back"
+
+    @property
+    def states(self) -> tuple[RolloutState, ...]:
+        """States in which a rollout can be steered so."""
+        return _STATES.get(self, GOING_ON)
+
+    @property
+    def goes_forward(self) -> bool:
+        """Whether members may get the new metadata because of it."""
+        return self in (Steering.APPROVE, Steering.RESUME, Steering.PROMOTE)
+
+    @property
+    def command(self) -> str:
+        """Name of its command."""
+        return self.replace("_", "-")
+
+
+GOING_ON = (RolloutState.RUNNING, RolloutState.PAUSED, RolloutState.HELD)
+_STATES = {
+    Steering.APPROVE: (RolloutState.RUNNING,),
+    Steering.PAUSE: (RolloutState.RUNNING,),
+    Steering.RESUME: (RolloutState.PAUSED, RolloutState.HELD),
+}
+
+
 class OnFailure(StrEnum):
     """What a rollout does when a gate says no."""
 
@@ -111,6 +145,11 @@ class RolloutSettings:
         if not self.gates and not self.checks:
             return None
         return self.progress_s or min((gate.timeout_s for gate in self.gates), default=PROGRESS_S)
+
+    @property
+    def failures_of_step_max(self) -> int:
+        """Members of one step that may fail."""
+        return self.failures_max if self.failures_max_per_step is None else self.failures_max_per_step
 
     def target(self, active: int, total: int) -> int:
         """Return how many of `total` members have the new metadata after the step that follows on `active` ones."""

@@ -111,6 +111,7 @@ class Waiting:
         due_at: When time alone releases it; None if it never does.
         key: Key of its row; "" where there is none yet.
         ends_at: When it is examined again whatever was seen of it, since its time may be over.
+        by: What releases it, where that is known more exactly than by the reason alone.
     """
 
     name: str
@@ -121,7 +122,8 @@ class Waiting:
     due_at: float | None = None
     key: str = ""
     ends_at: float | None = None
+    by: str = ""
 
     @property
     def released_by(self) -> str:
-        return REASONS[self.why].released_by
+        return self.by or REASONS[self.why].released_by

@@ -25,7 +25,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import OperationIntent
 from homeostat.model.marks import Marks, UnhealthyMark
-from homeostat.model.rollout import Rollout, RolloutSettings
+from homeostat.model.rollout import Rollout, RolloutSettings, WaitGate
 from homeostat.model.waiting import REASONS, Why
 from homeostat.model.world import Brake, World
 from homeostat.planner.policies.healing import ALL_GONE, CONSENT
@@ -49,7 +49,8 @@ AT_HOOK = HookProgress(1, "pre-create", NOW - 7)
 GROUP = "OS::Heat::ResourceGroup"
 GROUPED = Definition("a", GROUP, {"count": 3}, static=True)
 ROLLING_OUT = row("a", GROUP, "UPDATE_IN_PROGRESS", properties={"count": 3}, new_metadata={"v": 2})
-ROLLOUT = Rollout("a1", "s1", 0, "a", "h-a1", "running", RolloutSettings(), step_at=NOW - 40,
+GATED = RolloutSettings(gates=(WaitGate("c", "h", 60.0),))
+ROLLOUT = Rollout("a1", "s1", 0, "a", "h-a1", "running", GATED, 2, 60, 4, 4, step_at=NOW - 40,
                   reason="step 2: 1 of 3 members have reported")  # fmt: skip
 LOCKED: dict[str, Any] = {
     "action": "LOCK", "status": "COMPLETE", "settled_revision": 1,
@@ -241,7 +242,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "its members get new metadata": (
         world([GROUPED], [ROLLING_OUT], {"a1": seen("complete")}, rollouts={"a1": ROLLOUT}),
         DUE,
-        ("a", Why.ROLLOUT, (), "step 2: 1 of 3 members have reported", 40.0, None, "", None),
+        ("a", Why.ROLLOUT, (), f"{ROLLOUT.reason}; 4 of 60 members have the new metadata", 40.0, 20.0, "", None),
     ),
 }  # fmt: skip
 

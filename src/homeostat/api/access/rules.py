@@ -188,6 +188,15 @@ FAMILIES = (
         ours=True,
         on=RESOURCE_ACTIONS,
     ),
+    RuleFamily(
+        "rollouts",
+        readers={"index": "List the rollouts of a stack.", "show": "Show a rollout."},
+        members={
+            "steer": "Pause, resume, promote, abort or roll back a rollout.",
+            "approve": "Approve a step of a rollout.",
+        },
+        ours=True,
+    ),
     RuleFamily("events", readers={"index": "List events.", "show": "Show an event."}),
     RuleFamily("build_info", readers={"build_info": "Show what is running."}),
     RuleFamily(

@@ -23,7 +23,18 @@ ROUTER = router("stacks")
 BELOW = router("stacks")
 """Routes that must come before those with name and id, whose patterns also match their addresses."""
 ARN = "/stacks/arn:openstack:heat::{arn_project}:stacks/{stack_name}/{stack_id}"
-READ = ("resources", "events", "template", "actions", "convergence", "environment", "files", "explain", "revisions")
+READ = (
+    "resources",
+    "events",
+    "template",
+    "actions",
+    "convergence",
+    "environment",
+    "files",
+    "explain",
+    "revisions",
+    "rollouts",
+)
 POSTED = ("resources", "events", "template", "actions")
 FOUND = answers(None, "See the address in Location, with the same method.", 302)
 Below = Annotated[str, Path(description="Address below the stack.")]

@@ -108,8 +108,13 @@ def finish(context: Context, row: Resource, now: float) -> Decision | None:
 
 
 def resume(context: Context, row: Resource, now: float) -> Step | None:
-    """Go on with a rollout that was left when its stack was suspended or locked; None where there is none."""
-    if row.new_metadata is None or context.is_halted or context.world.stack.held:
+    """Go on with a rollout that was left when its stack was suspended or locked; None where there is none.
+
+    In a stack that has failed meanwhile, one that a user has ended is concluded, and no other goes on.
+    """
+    rollout = context.world.rollouts.get(row.key)
+    ended = rollout is not None and RolloutState(rollout.state).ended
+    if row.new_metadata is None or context.world.stack.held or (context.is_halted and not ended):
         return None
     events = outcome.begin(row, Action.UPDATE)
     row.acted_at, row.updated_at = now, now

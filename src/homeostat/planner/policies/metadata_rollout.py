@@ -88,7 +88,7 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
 def _refusal(rollout: Rollout, report: StepReport, now: float) -> str:
     """Return which gate says no, and for which members; "" where none does."""
     settings = rollout.settings
-    per_step = settings.failures_max if settings.failures_max_per_step is None else settings.failures_max_per_step
+    per_step = settings.failures_of_step_max
     said = "; ".join(f"{member}: {reason}" for member, reason in list((report.said or {}).items())[:SAID_MAX])
     if report.failed_in_all > settings.failures_max + rollout.forgiven:
         allowed = f"{settings.failures_max} in all may fail"

@@ -22,6 +22,7 @@ from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance import held
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.lifecycle.adopt import ADOPT
+from homeostat.planner.report.rollouts import extent, outlook
 from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import is_outside, type_of
 
@@ -93,6 +94,7 @@ class Explanation:
         fails_at: When its time is over.
         blocks: Names of the resources that wait for it.
         cause: Node at the end of its chain of waiting.
+        by: As in `Waiting`.
     """
 
     node: Node
@@ -114,6 +116,7 @@ class Explanation:
     after: tuple[Node, ...]
     cause: Node
     called: str = ""
+    by: str = ""
 
     @property
     def shown_type(self) -> str:
@@ -129,7 +132,8 @@ class Explanation:
 
         A resource that could not be locked is released by unlocking: a lock refuses updates.
         """
-        return REASONS[Why.LOCKED if self.why == Why.FAILED and self.action == Action.LOCK else self.why].released_by
+        why = Why.LOCKED if self.why == Why.FAILED and self.action == Action.LOCK else self.why
+        return self.by or REASONS[why].released_by
 
     @property
     def rank(self) -> int:
@@ -236,9 +240,18 @@ class _Explainer:
             return replace(waiting, why=Why.UNSEEN, reason=world.blind, since=since, due_at=None)
         if waiting.why is Why.HALTED and waiting.since is None:
             return replace(waiting, since=self._failed_at)
+        if waiting.why is Why.ROLLOUT:
+            return self._rolling_out(waiting)
         if waiting.on:
             return replace(waiting, on=tuple(self._frontier.name(leftover_node(key)) for key in waiting.on))
         return waiting
+
+    def _rolling_out(self, waiting: Waiting) -> Waiting:
+        """Say how far the rollout of a group is, and what would move it on."""
+        rollout = self._world.rollouts[waiting.key]
+        found = outlook(rollout, self._now, held=self._world.stack.held)
+        reason = f"{waiting.reason}; {extent(rollout)}" if rollout.step else waiting.reason
+        return replace(waiting, reason=reason, due_at=found.due_at, by=found.released_by)
 
     @cached_property
     def _failed_at(self) -> float | None:
@@ -395,6 +408,7 @@ class _Explainer:
             self._after.get(node, ()),
             self._cause(node),
             each.called,
+            waiting.by,
         )
 
     def _row(self, node: Node) -> RowBefore | None:

@@ -12,13 +12,22 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Row, Select, case, delete, func, insert, literal, or_, select, update
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from homeostat.model.rollout import MemberOrder, Rollout, RolloutBegin, RolloutChange, RolloutState, StepReport
+from homeostat.model.rollout import (
+    GOING_ON,
+    MemberOrder,
+    Rollout,
+    RolloutBegin,
+    RolloutChange,
+    RolloutState,
+    StepReport,
+)
 from homeostat.model.status import Action, Status
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
 from homeostat.store.sql import lock_order
 from homeostat.store.sql.prepared import prepared
+from homeostat.store.stacks import stacks
 
 _rollout = schema.rollout
 _active = schema.active_metadata_updates
@@ -364,6 +373,34 @@ def make_due(tx: Connection, key: str, now: float) -> None:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def in_progress(tx: Connection, stack: Row[Any], depth: int, after: str, limit: int) -> list[Rollout]:
+    """Return the rollouts in progress of a stack and of those nested in it, ordered by the keys of their groups.
+
+    Args:
+        tx: The transaction.
+        stack: The stack.
+        depth: Levels of nested stacks to look into.
+        after: The key before the first one.
+        limit: How many.
+    """
+    inside = stacks.tree_of(stack.id) if depth else [stack.id]
+    nested = schema.stack
+    chosen = (
+        select(_rollout)
+        .join(nested, nested.c.id == _rollout.c.stack_id)
+        .where(_rollout.c.stack_id.in_(inside), nested.c.depth <= stack.depth + depth)
+        .where(_rollout.c.key > after, _rollout.c.state.in_(GOING_ON))
+    )
+    return [_of(row) for row in tx.execute(chosen.order_by(_rollout.c.key).limit(limit))]
+
+
+def names_of(tx: Connection, stack_id: str, handles: Collection[str]) -> dict[str, str]:
+    """Return the names of the resources of a stack that have these handles, by handle."""
+    chosen = select(_resource.c.handle, _resource.c.name)
+    mine = (_resource.c.stack_id == stack_id, _resource.c.handle.in_(sorted(handles)))
+    return {row.handle: row.name for row in tx.execute(chosen.where(*mine))} if handles else {}
 
 
 def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> Row[Any] | None:

@@ -1,0 +1,93 @@
+"""Rollouts of metadata to the members of groups."""
+
+from pydantic import BaseModel, Field
+
+from homeostat.api.orchestration.models.stacks import Link
+from homeostat.model.rollout import PATTERNS, MemberOrder, OnFailure, RolloutState, Steering
+from homeostat.planner.report.rollouts import Awaited
+
+
+class StepMembers(BaseModel):
+    """What the members of the current step have reported."""
+
+    succeeded: int
+    failed: int
+    waiting: int = Field(description="They have the new metadata, and have not reported.")
+
+
+class Members(BaseModel):
+    total: int = Field(description="Members of the group.")
+    updated: int = Field(description="How many of them have the new metadata.")
+    target: int = Field(description="How many of them have it at the end of the step.")
+    step: StepMembers
+
+
+class FailedMember(BaseModel):
+    """What a failed member said."""
+
+    resource_name: str | None = Field(description="Its name in the stack of the members; null where it is gone.")
+    physical_resource_id: str
+    reason: str
+
+
+class Failures(BaseModel):
+    count: int = Field(description="Members of all steps that have failed.")
+    accepted: int = Field(description="Failures that a user has accepted by resuming the rollout.")
+    max: int = Field(description="Members that may fail, besides those that were accepted.")
+    max_per_step: int = Field(description="Members of one step that may fail, besides those that were accepted.")
+    members: list[FailedMember] = Field(description="The last of them, a few.")
+
+
+class Settings(BaseModel):
+    """How the rollout proceeds."""
+
+    steps: list[str] = Field(description="Members that have the new metadata after each step; empty: one by one.")
+    bake_time: float = Field(description="Seconds to wait once a step has reported.")
+    progress_deadline: float | None = Field(
+        description="Seconds in which the members of a step have to report; null where none has to."
+    )
+    min_success_percent: float
+    on_failure: str = Field(description=f"One of {', '.join(OnFailure)}.")
+    approval: bool = Field(description="Whether a user has to approve each step.")
+    order: str = Field(description=f"One of {', '.join(MemberOrder)}.")
+    wait_conditions: list[str] = Field(description="Names of the wait conditions to which members report.")
+
+
+class Rollout(BaseModel):
+    """A rollout. `due_at` is when time alone moves it on; null where only a report, a user or a worker does."""
+
+    stack_name: str
+    stack_id: str
+    resource_name: str
+    path: list[str] = Field(description="Names of the resources from the requested stack down to the group.")
+    state: str = Field(description=f"One of {', '.join(RolloutState)}.")
+    pattern: str = Field(description=f"One of {', '.join(PATTERNS[1:])}.")
+    step: int = Field(description="Number of the step; 0 before the first.")
+    approved_step: int = Field(description="The last step that a user approved; 0 for none.")
+    reason: str
+    waits_for: str = Field(description=f"One of {', '.join(Awaited)}.")
+    released_by: str
+    actions: list[str] = Field(description=f"What you can do with it now: some of {', '.join(Steering)}.")
+    members: Members
+    failures: Failures
+    started_at: str
+    step_at: str
+    due_at: str | None
+    seconds_left: float | None = Field(description="Seconds until `due_at`.")
+    settings: Settings
+    links: list[Link]
+
+
+class ShownRollout(BaseModel):
+    rollout: Rollout
+
+
+class Rollouts(BaseModel):
+    rollouts: list[Rollout]
+    links: list[Link]
+
+
+class Approval(BaseModel):
+    """Approves a step."""
+
+    step: int | None = Field(None, ge=1, description="The step that is meant: another one is refused. Default: any.")

@@ -1,0 +1,302 @@
+"""Routes that show and steer rollouts of metadata to the members of groups (RU8); Heat has none."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+from sqlalchemy import Connection, Row
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.faults import documented
+from homeostat.api.http.inputs import COUNT_MAX, Body, described_body, quoted
+from homeostat.api.http.responses import Json
+from homeostat.api.orchestration.inventory import Inventory
+from homeostat.api.orchestration.models import rollouts as models
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire, at, link
+from homeostat.convergence.metadata_rollouts import NO_ROLLOUT, USER, MetadataRollouts
+from homeostat.model.errors import Rejected
+from homeostat.model.rollout import Rollout, RolloutSettings, Steering, StepReport
+from homeostat.planner.report.rollouts import outlook
+from homeostat.store.stacks import rollouts, stacks
+
+ROUTER = router("rollouts")
+PATH = f"{STACK}/resources/{{resource_name}}/rollout"
+PAGE, PAGE_MAX = 20, 100
+KEY = r"^[0-9a-zA-Z_-]{0,255}$"
+"""A marker: the key of a group."""
+SHOWN_MAX = 40
+"""Letters of an unknown word that a refusal repeats."""
+
+STEER: Mapping[str, Callable[[MetadataRollouts, str, str], Rollout]] = {
+    Steering.PAUSE: MetadataRollouts.pause,
+    Steering.RESUME: MetadataRollouts.resume,
+    Steering.PROMOTE: MetadataRollouts.promote,
+    Steering.ABORT: MetadataRollouts.abort,
+    Steering.ROLL_BACK: MetadataRollouts.roll_back,
+}
+"""Key of a request's body -> what it does. Approving is a request, and a right, of its own."""
+EXAMPLE = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"type": "object", "minProperties": 1, "maxProperties": 1},
+                "example": {"pause": None},
+            }
+        },
+    }
+}
+
+
+class RolloutsQuery(BaseModel):
+    nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks to look into, too.")
+    limit: int = Field(PAGE, ge=1, le=PAGE_MAX, description="Length of a page.")
+    marker: str = Field("", pattern=KEY, description="As in the link `next` of the page before.")
+
+
+@ROUTER.get(
+    f"{STACK}/rollouts",
+    dependencies=[may("rollouts:index")],
+    summary="List the rollouts of a stack",
+    responses=answers(models.Rollouts),
+)
+def list_rollouts(
+    context: Context, stack_name: StackName, stack_id: StackId, query: Annotated[RolloutsQuery, Query()]
+) -> Response:
+    """List the rollouts in progress. Where there are many, follow the link `next` until there is none."""
+    with context.db.read() as tx:
+        top = context.stack(tx, stack_name, stack_id)
+        found = rollouts.in_progress(tx, top, query.nested_depth, query.marker, query.limit)
+        known = {top.id: top}
+        shown = [_shown(context, tx, _stack(tx, known, each.stack_id), each, top=top, known=known) for each in found]
+    links = [link("self", f"{context.stack_url(top)}/rollouts")]
+    if len(found) == query.limit:
+        params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": found[-1].key}
+        links.append(link("next", f"{context.stack_url(top)}/rollouts?{urlencode(params)}"))
+    return Json({"rollouts": shown, "links": links})
+
+
+@ROUTER.get(PATH, dependencies=[may("rollouts:show")], summary="Show a rollout", responses=answers(models.ShownRollout))
+def show_rollout(context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
+    """Show the rollout of a group: how far it is, what it waits for, and what you can do. 404 where there is none."""
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
+        shown = _shown(context, tx, stack, _rollout(context, tx, stack, resource_name))
+    return Json({"rollout": shown})
+
+
+@ROUTER.post(
+    PATH,
+    dependencies=[may("rollouts:steer")],
+    summary="Steer a rollout",
+    responses=answers(models.ShownRollout) | documented(409),
+    openapi_extra=EXAMPLE,
+)
+def steer_rollout(
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
+) -> Response:
+    """Steer the rollout of a group.
+
+    The body has one key, without a value:
+
+    - `pause`: stop it where it is
+    - `resume`: let it go on that was paused or held; what has failed so far is accepted
+    - `promote`: give the new metadata to all members now, whatever the gates say
+    - `abort`: end it where it is; the stack fails
+    - `roll_back`: give the old metadata to all members again; the stack fails
+
+    The response is 409 for a rollout whose state does not allow that, and for a locked stack.
+    """
+    steer = STEER[_verb(body)]
+    return _steered(context, stack_name, stack_id, resource_name, steer)
+
+
+@ROUTER.post(
+    f"{PATH}/approval",
+    dependencies=[may("rollouts:approve")],
+    summary="Approve a step of a rollout",
+    responses=answers(models.ShownRollout) | documented(409),
+    openapi_extra=described_body(models.Approval),
+)
+def approve_rollout(
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
+) -> Response:
+    """Approve the step of a rollout that asks for it, so that the next one begins once its members have reported.
+
+    That needs a right of its own, `rollouts:approve`. With `step` in the body, another step is not approved by
+    mistake. The response is 409 for a rollout that does not run or asks for no approval, and for a locked stack.
+    """
+    step = _step(body)
+
+    def approve(driver: MetadataRollouts, key: str, by: str) -> Rollout:
+        return driver.approve(key, by, step)
+
+    return _steered(context, stack_name, stack_id, resource_name, approve)
+
+
+def _steered(
+    context: RequestContext,
+    stack_name: str,
+    stack_id: str,
+    resource_name: str,
+    steer: Callable[[MetadataRollouts, str, str], Rollout],
+) -> Response:
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
+        key = _rollout(context, tx, stack, resource_name).key
+    steered = steer(context.service.rollouts, key, context.caller.user or USER)
+    with context.db.read() as tx:
+        shown = _shown(context, tx, stack, steered)
+    return Json({"rollout": shown})
+
+
+def _rollout(context: RequestContext, tx: Connection, stack: Row[Any], name: str) -> Rollout:
+    """Return the rollout of a group. Raise Rejected (EntityNotFound, NotFound)."""
+    entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [name]).entry(name)
+    found = rollouts.of_group(tx, entry.row.key) if entry.row is not None else None
+    if found is None:
+        raise Rejected("NotFound", f"{name}: {NO_ROLLOUT}")
+    return found
+
+
+# -- responses ---------------------------------------------------------------------------------------------------------
+
+
+def _shown(
+    context: RequestContext,
+    tx: Connection,
+    stack: Row[Any],
+    rollout: Rollout,
+    *,
+    top: Row[Any] | None = None,
+    known: dict[str, Row[Any]] | None = None,
+) -> Wire:
+    """Build a rollout.
+
+    Args:
+        context: The request.
+        tx: A read.
+        stack: Stack of the group.
+        rollout: The rollout.
+        top: The requested stack, where it may be another one.
+        known: Rows of stacks that are read already, by id.
+    """
+    now, report = context.db.now_of(tx), rollouts.report_of(tx, rollout)
+    members = stacks.get(tx, rollout.members)
+    found = outlook(rollout, now, held=stacks.facts(stack).held)
+    url = context.stack_url(stack)
+    links = [link("self", f"{url}/resources/{quoted(rollout.name)}/rollout"), link("stack", url)]
+    if members is not None:
+        links.append(link("nested", context.stack_url(members)))
+    return {
+        "stack_name": stack.name,
+        "stack_id": stack.id,
+        "resource_name": rollout.name,
+        "path": [*_path(tx, stack, top, known or {}), rollout.name],
+        "state": rollout.state,
+        "pattern": rollout.settings.pattern,
+        "step": rollout.step,
+        "approved_step": rollout.approved,
+        "reason": rollout.reason,
+        "waits_for": found.awaits,
+        "released_by": found.released_by,
+        "actions": list(found.steering),
+        "members": _members(rollout, report, members),
+        "failures": _failures(tx, rollout, report),
+        "started_at": at(rollout.started_at),
+        "step_at": at(rollout.step_at),
+        "due_at": at(found.due_at),
+        "seconds_left": None if found.due_at is None else max(0.0, round(found.due_at - now, 3)),
+        "settings": _settings(tx, rollout.stack_id, rollout.settings),
+        "links": links,
+    }
+
+
+def _path(tx: Connection, stack: Row[Any], top: Row[Any] | None, known: dict[str, Row[Any]]) -> list[str]:
+    """Return the names of the resources from a stack down to one that is nested in it."""
+    names: list[str] = []
+    while top is not None and stack.id != top.id and stack.parent_id is not None:
+        names.insert(0, stack.parent_name)
+        stack = _stack(tx, known, stack.parent_id)
+    return names
+
+
+def _stack(tx: Connection, known: dict[str, Row[Any]], stack_id: str) -> Row[Any]:
+    if stack_id not in known:
+        row = stacks.get(tx, stack_id)
+        assert row is not None, stack_id
+        known[stack_id] = row
+    return known[stack_id]
+
+
+def _members(rollout: Rollout, report: StepReport, members: Row[Any] | None) -> Wire:
+    total = rollout.total if members is None else int(members.size)
+    return {
+        "total": max(total, rollout.active),
+        "updated": rollout.active,
+        "target": rollout.target,
+        "step": {"succeeded": report.succeeded, "failed": report.failed, "waiting": report.waiting},
+    }
+
+
+def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
+    settings, said = rollout.settings, report.said or {}
+    names = rollouts.names_of(tx, rollout.members, said)
+    return {
+        "count": report.failed_in_all,
+        "accepted": rollout.forgiven,
+        "max": settings.failures_max,
+        "max_per_step": settings.failures_of_step_max,
+        "members": [
+            {"resource_name": names.get(member), "physical_resource_id": member, "reason": reason}
+            for member, reason in said.items()
+        ],
+    }
+
+
+def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> Wire:
+    names = rollouts.names_of(tx, stack_id, [gate.condition for gate in settings.gates])
+    return {
+        "steps": list(settings.steps),
+        "bake_time": settings.bake_s,
+        "progress_deadline": settings.time_s,
+        "min_success_percent": round(settings.success_share * 100, 6),
+        "on_failure": settings.on_failure,
+        "approval": settings.approval,
+        "order": settings.order,
+        "wait_conditions": sorted(names.values()),
+    }
+
+
+# -- bodies ------------------------------------------------------------------------------------------------------------
+
+
+def _verb(body: Body) -> str:
+    offered = ", ".join(sorted(STEER))
+    if len(body) != 1:
+        raise Rejected("HTTPBadRequest", f'The body must have one key, such as {{"pause": null}}; it may be {offered}')
+    verb, value = next(iter(body.items()))
+    if verb == Steering.APPROVE:
+        raise Rejected("HTTPBadRequest", "approve: a step is approved by a request of its own: POST …/rollout/approval")
+    if verb not in STEER:
+        raise Rejected("HTTPBadRequest", f"{verb[:SHOWN_MAX]!r}: a rollout cannot be steered so; it may be {offered}")
+    if value not in (None, {}, ""):
+        raise Rejected("HTTPBadRequest", f"{verb}: it takes no value; send null")
+    return verb
+
+
+def _step(body: Body) -> int | None:
+    unknown = sorted(body.keys() - {"step"})
+    if unknown:
+        raise Rejected("HTTPBadRequest", f"{unknown[0][:SHOWN_MAX]!r}: there is no such key; there may be step")
+    step = body.get("step")
+    if step is None:
+        return None
+    if isinstance(step, bool) or not isinstance(step, int) or not 0 < step <= COUNT_MAX:
+        raise Rejected("HTTPBadRequest", "step: it must be the number of a step, 1 or more")
+    return step

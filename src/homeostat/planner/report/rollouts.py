@@ -1,0 +1,114 @@
+"""Where a rollout of metadata stands: what it waits for, when time moves it on, what a user can do (RU8). Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from homeostat.model.rollout import Rollout, RolloutState, Steering
+
+
+class Awaited(StrEnum):
+    """What a rollout waits for.
+
+    Attributes:
+        WORKER: A worker, which takes it up by itself.
+        STACK: The end of a lock or suspension of its stack.
+        REPORTS: The reports of the members of its step, or the end of their time.
+        BAKE_TIME: The end of the time after a step.
+        APPROVAL: A person who approves its step.
+        USER: A person who decides how it goes on.
+        NOTHING: It has ended.
+    """
+
+    WORKER = "worker"
+    STACK = "stack"
+    REPORTS = "reports"
+    BAKE_TIME = "bake_time"
+    APPROVAL = "approval"
+    USER = "user"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Where a rollout stands.
+
+    Attributes:
+        awaits: What it waits for.
+        due_at: When time alone moves it on, in seconds since the epoch; None if it never does.
+        released_by: What moves it on, for users.
+        steering: What a user can do with it now.
+    """
+
+    awaits: Awaited
+    due_at: float | None
+    released_by: str
+    steering: tuple[Steering, ...]
+
+
+def outlook(rollout: Rollout, now: float, *, held: bool = False) -> Outlook:
+    """Return where a rollout stands.
+
+    Args:
+        rollout: The rollout.
+        now: The time.
+        held: Whether its stack is locked or suspended.
+    """
+    awaits, due_at = _awaited(rollout, now, held)
+    steering = possible(rollout)
+    return Outlook(awaits, due_at, _released_by(rollout, awaits, steering), steering)
+
+
+def possible(rollout: Rollout) -> tuple[Steering, ...]:
+    """Return what a user can do with a rollout in its state."""
+    return tuple(each for each in Steering if rollout.state in each.states and _asks_for(rollout, each))
+
+
+def extent(rollout: Rollout) -> str:
+    """Return how far a rollout is."""
+    return f"{rollout.active} of {max(rollout.total, rollout.active)} members have the new metadata"
+
+
+def _asks_for(rollout: Rollout, steering: Steering) -> bool:
+    pending = rollout.settings.approval and rollout.approved < rollout.step
+    return steering is not Steering.APPROVE or pending
+
+
+def _awaited(rollout: Rollout, now: float, held: bool) -> tuple[Awaited, float | None]:
+    state = RolloutState(rollout.state)
+    if state.ended:
+        return Awaited.NOTHING, None
+    if state is not RolloutState.RUNNING:
+        return Awaited.USER, None
+    if held:
+        return Awaited.STACK, None
+    return _running(rollout, now)
+
+
+def _running(rollout: Rollout, now: float) -> tuple[Awaited, float | None]:
+    """Return what a running rollout waits for, as `policies.metadata_rollout.next_move` would."""
+    settings = rollout.settings
+    if not rollout.step or rollout.active < rollout.target:
+        return Awaited.WORKER, None
+    if rollout.reported_at is None:
+        ends_at = None if settings.time_s is None else rollout.step_at + settings.time_s
+        return (Awaited.WORKER, None) if ends_at is None or ends_at <= now else (Awaited.REPORTS, ends_at)
+    baked_at = rollout.reported_at + settings.bake_s
+    if settings.bake_s and baked_at > now:
+        return Awaited.BAKE_TIME, baked_at
+    if settings.approval and rollout.approved < rollout.step and rollout.active < rollout.total:
+        return Awaited.APPROVAL, None
+    return Awaited.WORKER, None
+
+
+def _released_by(rollout: Rollout, awaits: Awaited, steering: tuple[Steering, ...]) -> str:
+    commands = f"(homeostat rollout {', '.join(each.command for each in steering)})"
+    step = f"step {rollout.step}"
+    return {
+        Awaited.WORKER: "a worker taking it up",
+        Awaited.STACK: "the stack being unlocked or resumed",
+        Awaited.REPORTS: f"the reports of the members of {step}, the end of their time, or a user {commands}",
+        Awaited.BAKE_TIME: f"the end of the time after {step}, or a user {commands}",
+        Awaited.APPROVAL: f"a user who approves {step}, or decides otherwise {commands}",
+        Awaited.USER: f"a user who decides how it goes on {commands}",
+        Awaited.NOTHING: "",
+    }[awaits]
