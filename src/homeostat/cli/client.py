@@ -137,6 +137,28 @@ class Client:
         address = f"{_path(stack)}/resources/{quote(name, safe='')}/explain"
         return dict(self._request("GET", address, params={"nested_depth": NESTED_DEPTH_MAX})["explanation"])
 
+    def rollouts(self, stack: Mapping[str, Any]) -> list[Wire]:
+        """Return the rollouts in progress of the stack and of its nested stacks."""
+        page = self._request("GET", f"{_path(stack)}/rollouts", params={"nested_depth": NESTED_DEPTH_MAX})
+        found = list(page["rollouts"])
+        while following := _next_page(page):
+            page = self._request("GET", following)
+            found += page["rollouts"]
+        return found
+
+    def rollout(self, stack: Mapping[str, Any], name: str) -> Wire:
+        return dict(self._request("GET", f"{_path(stack)}/resources/{quote(name, safe='')}/rollout")["rollout"])
+
+    def steer_rollout(self, stack: Mapping[str, Any], name: str, verb: str) -> Wire:
+        """Pause, resume, promote, abort or roll back a rollout; return it."""
+        address = f"{_path(stack)}/resources/{quote(name, safe='')}/rollout"
+        return dict(self._request("POST", address, json={verb: None})["rollout"])
+
+    def approve_rollout(self, stack: Mapping[str, Any], name: str, step: int | None) -> Wire:
+        """Approve a step of a rollout; return the rollout."""
+        address = f"{_path(stack)}/resources/{quote(name, safe='')}/rollout/approval"
+        return dict(self._request("POST", address, json={} if step is None else {"step": step})["rollout"])
+
     def events(self, stack: Mapping[str, Any], after: str | None = None) -> Iterator[Wire]:
         """Yield events of the stack and of its nested stacks, oldest first.
 

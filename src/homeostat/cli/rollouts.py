@@ -1,0 +1,258 @@
+"""`homeostat rollout`: see and steer how the members of a group get new metadata (RU8)."""
+
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
+
+from rich.live import Live
+from rich.text import Text
+
+from homeostat.cli import pictures, rollout_pictures
+from homeostat.cli.client import Client, Wire
+from homeostat.cli.connection import connect
+from homeostat.cli.errors import FAILED, OK, Fault, Problem, Unreachable, Usage
+from homeostat.cli.flags import Commands, add_client_command
+from homeostat.cli.follow import PATIENCE_S
+from homeostat.cli.output import console, write_json
+from homeostat.model.rollout import Steering
+
+STATUS = "status"
+ACTS = (STATUS, *(each.command for each in Steering))
+POLL_S = 0.5
+NOT_FOUND = 404
+GOING = ("running", "paused", "held")
+"""States of a rollout in progress."""
+ENDING = (Steering.ABORT.command, Steering.ROLL_BACK.command)
+"""Acts after which the group fails, as the user wants it."""
+LEFT_OUT = ("seconds_left",)
+"""What changes all the time."""
+Show = Callable[[Wire], None]
+
+
+def rollout(arguments: Namespace) -> int:
+    if arguments.step is not None and arguments.act != Steering.APPROVE:
+        raise Usage(f"--step is for approve, not for {arguments.act}")
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        if arguments.act == STATUS:
+            return _status(client, stack, arguments)
+        found = _chosen(client, stack, arguments.resource)
+        steered = _steered(client, found, arguments)
+        # The answer has the path from the stack of the group; the user has named another stack, maybe.
+        shown = {**steered, "path": found["path"]}
+        if arguments.watch:
+            return _watched(client, stack, shown, arguments)
+    if arguments.json:
+        write_json({"rollout": shown})
+    else:
+        console().print(rollout_pictures.drawn(shown, stack["stack_name"], time.time()))
+    return OK
+
+
+def _steered(client: Client, found: Wire, arguments: Namespace) -> Wire:
+    if arguments.act == Steering.APPROVE.command:
+        # The step that was seen here: another one that begins meanwhile is not approved by mistake.
+        step = arguments.step if arguments.step is not None else found["step"] or None
+        return client.approve_rollout(_stack_of(found), found["resource_name"], step)
+    return client.steer_rollout(_stack_of(found), found["resource_name"], arguments.act.replace("-", "_"))
+
+
+def _status(client: Client, stack: Wire, arguments: Namespace) -> int:
+    if arguments.watch:
+        begun = _begun(client, stack, arguments)
+        return (
+            _ended(client.stack(stack["id"]), arguments) if begun is None else _watched(client, stack, begun, arguments)
+        )
+    found = client.rollouts(stack) if arguments.resource is None else [_chosen(client, stack, arguments.resource)]
+    if arguments.json:
+        write_json({"rollouts": found} if arguments.resource is None else {"rollout": found[0]})
+    elif not found:
+        console().print(Text(f"no rollout is in progress in {stack['stack_name']}"))
+    elif len(found) == 1:
+        console().print(rollout_pictures.drawn(found[0], stack["stack_name"], time.time()))
+    else:
+        console().print(rollout_pictures.table(found, time.time()))
+    return OK
+
+
+# -- which one ---------------------------------------------------------------------------------------------------------
+
+
+def _chosen(client: Client, stack: Wire, resource: str | None) -> Wire:
+    """Return the rollout that the user means.
+
+    Raises:
+        Problem: There is none.
+        Usage: There are several.
+        Fault: There is no such resource.
+    """
+    known = client.rollouts(stack)
+    found = [each for each in known if resource in (None, rollout_pictures.place(each))]
+    found = found or [each for each in known if resource == each["resource_name"]]
+    if len(found) > 1:
+        names = ", ".join(sorted(map(rollout_pictures.place, found)))
+        raise Usage(f"{stack['stack_name']} has {len(found)} rollouts: add RESOURCE, one of {names}")
+    if found:
+        return found[0]
+    if resource is not None and "/" not in resource:
+        return client.rollout(stack, resource)
+    where = f" of {resource}" if resource is not None else ""
+    raise Problem(f"no rollout{where} is in progress in {stack['stack_name']}; see homeostat explain")
+
+
+def _stack_of(found: Wire) -> Wire:
+    return {"stack_name": found["stack_name"], "id": found["stack_id"]}
+
+
+# -- watching ----------------------------------------------------------------------------------------------------------
+
+
+def _begun(client: Client, stack: Wire, arguments: Namespace) -> Wire | None:
+    """Wait for the rollout while the stack is in progress; return None where there comes none."""
+    while True:
+        busy = client.stack(stack["id"])["stack_status"].endswith("IN_PROGRESS")
+        try:
+            return _chosen(client, stack, arguments.resource)
+        except Usage:
+            raise
+        except Problem:
+            if not busy:
+                if arguments.resource is not None:
+                    raise
+                return None
+        time.sleep(POLL_S)
+
+
+def _watched(client: Client, stack: Wire, first: Wire, arguments: Namespace) -> int:
+    """Show a rollout until its group is at rest; a newer one of the same group goes on where it was."""
+    if arguments.json:
+        last = _follow(client, first, _changes(lambda each: write_json({"rollout": each})))
+        write_json({"resource": last})
+        return _code(last, arguments)
+    out = console()
+    if out.is_terminal:
+        newest = first
+        with Live(
+            console=out,
+            get_renderable=lambda: rollout_pictures.drawn(newest, stack["stack_name"], time.time()),
+            refresh_per_second=8,
+        ):
+
+            def show(each: Wire) -> None:
+                nonlocal newest
+                newest = each
+
+            last = _follow(client, first, show)
+    else:
+        last = _follow(client, first, _changes(lambda each: out.print(rollout_pictures.line(each), soft_wrap=True)))
+    return _resource_ended(last, arguments)
+
+
+def _changes(write: Show) -> Show:
+    """Write only what differs from what was written last."""
+    written: Any = None
+
+    def show(each: Wire) -> None:
+        nonlocal written
+        seen = {key: value for key, value in each.items() if key not in LEFT_OUT}
+        if seen != written:
+            written = seen
+            write(each)
+
+    return show
+
+
+def _follow(client: Client, first: Wire, show: Show) -> Wire:
+    """Show a rollout until its group is at rest; return the group.
+
+    Raises:
+        Unreachable: The service does not answer for too long.
+        Fault: The group or its stack is gone.
+    """
+    stack, name, path = _stack_of(first), first["resource_name"], first["path"]
+    show(first)
+    answered_at = time.monotonic()
+    while True:
+        time.sleep(POLL_S)
+        try:
+            found = _rollout(client, stack, name)
+            group = client.resource(stack, name) if found is None or found["state"] not in GOING else None
+            answered_at = time.monotonic()
+        except Unreachable:
+            if time.monotonic() - answered_at > PATIENCE_S:
+                raise
+            continue
+        if found is not None:
+            show({**found, "path": path})
+        if group is not None and not group["resource_status"].endswith("IN_PROGRESS"):
+            return group
+
+
+def _rollout(client: Client, stack: Wire, name: str) -> Wire | None:
+    try:
+        return client.rollout(stack, name)
+    except Fault as fault:
+        if (fault.status, fault.kind) == (NOT_FOUND, "NotFound"):
+            return None
+        raise
+
+
+def _resource_ended(group: Wire, arguments: Namespace) -> int:
+    status = str(group["resource_status"])
+    if _code(group, arguments) != OK:
+        raise Problem(f"{group['resource_name']} is {status}: {group['resource_status_reason']}")
+    reason = f": {group['resource_status_reason']}" if status.endswith("FAILED") else ""
+    console().print(
+        Text.assemble((group["resource_name"], "bold"), " is ", pictures.status_text(status), reason), soft_wrap=True
+    )
+    return OK
+
+
+def _code(group: Wire, arguments: Namespace) -> int:
+    return OK if arguments.act in ENDING or group["resource_status"].endswith("COMPLETE") else FAILED
+
+
+def _ended(stack: Wire, arguments: Namespace) -> int:
+    """Report a stack that is at rest and has no rollout."""
+    if arguments.json:
+        write_json({"rollouts": []})
+    else:
+        status = pictures.status_text(stack["stack_status"])
+        console().print(Text.assemble("no rollout is in progress: ", (stack["stack_name"], "bold"), " is ", status))
+    return FAILED if stack["stack_status"].endswith("FAILED") else OK
+
+
+# -- flags -------------------------------------------------------------------------------------------------------------
+
+
+def add_commands(commands: Commands) -> None:
+    command = add_client_command(
+        commands,
+        rollout,
+        "rollout",
+        "see and steer how the members of a group get new metadata, step by step",
+        "homeostat rollout status web -w\n  homeostat rollout approve web fleet --step 2\n"
+        "  homeostat rollout roll-back web\n\n"
+        "  status      how far it is, what it waits for, what failed members said, and what you can do next\n"
+        "  pause       stop it where it is; members keep what they have\n"
+        "  resume      let it go on that was paused or held; failures so far are accepted\n"
+        "  approve     let the next step begin, where update_policy.rollout asks for approval\n"
+        "  promote     give the new metadata to all members now, whatever the gates say\n"
+        "  abort       end it where it is: some members have the new metadata, and the stack fails\n"
+        "  roll-back   give the old metadata to all members again; the stack fails\n\n"
+        "To correct a rollout, update the stack: members that have the wrong metadata are the first to get the right\n"
+        "ones. With --watch the exit code is 1 where the group fails, unless you have aborted or rolled it back.",
+    )
+    command.add_argument("act", choices=ACTS, help="what to do; see below")
+    command.add_argument("name", metavar="STACK", help="name or id of the stack")
+    command.add_argument(
+        "resource",
+        metavar="RESOURCE",
+        nargs="?",
+        help="the group, or its path such as tier/fleet; it may be left out where one rollout is in progress",
+    )
+    command.add_argument("-w", "--watch", action="store_true", help="show it live until it has ended")
+    command.add_argument(
+        "--step", metavar="N", type=int, help="approve this step and no other (default: the one in progress)"
+    )
