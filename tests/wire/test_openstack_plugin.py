@@ -228,3 +228,69 @@ def test_history_is_read_compared_and_wanted_again(openstack: OpenStack) -> None
     assert openstack.shown("stack", "back", "--wait", "note", "1")["stack_status"] == "UPDATE_COMPLETE"
     assert "no difference" in openstack("stack", "history", "diff", "note", "1", "3")
     assert "The Revision (9) of stack" in openstack("stack", "back", "note", "9", code=1)
+
+
+# -- rollouts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rolling(openstack: OpenStack) -> OpenStack:
+    """With a stack `roll` whose group of two gets new metadata step by step, each with approval."""
+
+    def template(value: str) -> dict[str, Any]:
+        group = {
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {**MEMBERS["properties"], "metadata_update_pattern": "rolling"},  # type: ignore[dict-item]
+            "update_policy": {"rollout": {"approval": True, "on_failure": "hold"}},
+            "metadata": {"v": value},
+        }
+        wait = {
+            "type": "OS::Heat::WaitCondition",
+            "depends_on": "fleet",
+            "properties": {"handle": {"get_resource": "handle"}, "timeout": 900},
+        }
+        resources = {"fleet": group, "handle": {"type": "OS::Heat::WaitConditionHandle"}, "wait": wait}
+        return {"heat_template_version": "2018-08-31", "resources": resources}
+
+    made = openstack.http.post("stacks", json={"stack_name": "roll", "template": template("1")})
+    url = made.headers["location"]
+
+    def begun() -> bool:
+        found = openstack.http.get(f"{url}/resources/wait").json()["resource"]
+        return str(found["resource_status"]) == "CREATE_IN_PROGRESS"
+
+    until(begun, "the group to be made")
+    openstack("stack", "resource", "signal", "roll", "handle")
+    settled(openstack.http, made.json()["stack"]["id"], status="CREATE_COMPLETE")
+    openstack.http.put(url, json={"template": template("2")})
+    until(lambda: openstack.shown("stack", "rollout", "list", "roll") != [], "the rollout to begin")
+    until(lambda: rollout(openstack)["waits_for"] == "reports", "the first step")
+    return openstack
+
+
+def rollout(openstack: OpenStack) -> dict[str, Any]:
+    return dict(openstack.shown("stack", "rollout", "show", "roll", "fleet"))
+
+
+def test_a_rollout_is_shown_paused_resumed_and_approved(rolling: OpenStack) -> None:
+    (listed,) = rolling.shown("stack", "rollout", "list", "roll")
+    assert (listed["Resource"], listed["State"], listed["Updated"], listed["Total"]) == ("fleet", "running", 1, 2)
+    shown = rollout(rolling)
+    assert (shown["step"], shown["step_waiting"], shown["pattern"]) == (1, 1, "rolling")
+    assert shown["actions"] == "approve, pause, promote, abort, roll_back"
+    assert rolling.shown("stack", "rollout", "pause", "roll", "fleet")["state"] == "paused"
+    assert "to pause it, it has to be running" in rolling("stack", "rollout", "pause", "roll", "fleet", code=1)
+    assert rolling.shown("stack", "rollout", "resume", "roll", "fleet")["state"] == "running"
+    assert "not 2" in rolling("stack", "rollout", "approve", "--step", "2", "roll", "fleet", code=1)
+    approved = rolling.shown("stack", "rollout", "approve", "--step", "1", "roll", "fleet")
+    assert "approve" not in approved["actions"]
+    promoted = rolling.shown("stack", "rollout", "promote", "--wait", "roll", "fleet")
+    assert (promoted["state"], rolling.status("roll")) == ("succeeded", "UPDATE_COMPLETE")
+    assert "The group has no rollout in progress" in rolling("stack", "rollout", "show", "roll", "fleet", code=1)
+    assert rolling.shown("stack", "rollout", "list", "roll") == []
+
+
+@pytest.mark.parametrize(("verb", "state"), [("abort", "aborted"), ("rollback", "rolled_back")])
+def test_a_rollout_is_ended(rolling: OpenStack, verb: str, state: str) -> None:
+    assert rolling.shown("stack", "rollout", verb, "--wait", "roll", "fleet")["state"] == state
+    assert rolling.status("roll") == "UPDATE_FAILED"

@@ -43,6 +43,14 @@ class Service:
     def change(self, path: str, body: Mapping[str, Any]) -> Wire:
         return self._answer(self._adapter.patch(path, json=body))
 
+    def post(self, path: str, body: Mapping[str, Any]) -> Wire:
+        return self._answer(self._adapter.post(path, json=body))
+
+    @staticmethod
+    def next_of(page: Wire) -> str | None:
+        """Return the path of the link `next` of a page; None where it is the last."""
+        return next((_below(link["href"]) for link in page["links"] if link["rel"] == "next"), None)
+
     def pages(self, path: str, key: str, limit: int) -> tuple[Wire, list[Wire]]:
         """Follow the links `next` of `{key: {"resources": […], "links": […]}}`.
 
@@ -56,7 +64,7 @@ class Service:
             page = self.get(following)[key]
             first = first or page
             items += page["resources"]
-            following = next((_below(link["href"]) for link in page["links"] if link["rel"] == "next"), None)
+            following = self.next_of(page)
         return first or {}, items[:limit]
 
     @staticmethod
