@@ -18,6 +18,7 @@ WAITS = {
     "worker": "a worker, which takes it up by itself",
     "stack": "the stack, which is locked or suspended",
     "reports": "the reports of the members of the step",
+    "checks": "the answers of the URLs in its checks",
     "bake_time": "the end of the time after the step",
     "approval": "your approval of the step",
     "user": "your decision",

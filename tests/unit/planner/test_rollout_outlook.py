@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.model.rollout import Rollout, RolloutSettings, RolloutState, Steering, WaitGate
+from homeostat.model.rollout import PROGRESS_S, Rollout, RolloutSettings, RolloutState, Steering, WaitGate
 from homeostat.planner.report.rollouts import Awaited, extent, outlook
 
 NOW = 1000.0
@@ -45,6 +45,17 @@ def test_what_a_rollout_waits_for(rollout: Rollout, awaits: Awaited, due_s: floa
 def test_a_stack_that_is_held_is_waited_for_unless_a_user_is() -> None:
     assert outlook(STEP, NOW, held=True).awaits is Awaited.STACK
     assert outlook(replace(STEP, state=RolloutState.PAUSED), NOW, held=True).awaits is Awaited.USER
+
+
+@pytest.mark.parametrize(
+    ("gated", "reported", "awaits"),
+    [(True, False, Awaited.REPORTS), (True, True, Awaited.CHECKS), (False, False, Awaited.CHECKS)],
+)
+def test_urls_are_waited_for_once_the_members_have_reported(gated: bool, reported: bool, awaits: Awaited) -> None:
+    settings = replace(GATED, gates=GATED.gates if gated else (), checks=("http://192.0.2.1/",))
+    found = outlook(replace(STEP, settings=settings), NOW, reported=reported)
+    assert found.awaits is awaits
+    assert found.due_at == NOW - 20 + (60 if gated else PROGRESS_S)
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def _shown(
     """
     now, report = context.db.now_of(tx), rollouts.report_of(tx, rollout)
     members = stacks.get(tx, rollout.members)
-    found = outlook(rollout, now, held=stacks.facts(stack).held)
+    found = outlook(rollout, now, held=stacks.facts(stack).held, reported=not report.waiting)
     url = context.stack_url(stack)
     links = [link("self", f"{url}/resources/{quoted(rollout.name)}/rollout"), link("stack", url)]
     if members is not None:
@@ -260,7 +260,8 @@ def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
 
 
 def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> Wire:
-    names = rollouts.names_of(tx, stack_id, [gate.condition for gate in settings.gates])
+    conditions = rollouts.names_of(tx, stack_id, [gate.condition for gate in settings.gates])
+    alarms = rollouts.names_of(tx, stack_id, settings.alarms)
     return {
         "steps": list(settings.steps),
         "bake_time": settings.bake_s,
@@ -269,7 +270,9 @@ def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> Wire:
         "on_failure": settings.on_failure,
         "approval": settings.approval,
         "order": settings.order,
-        "wait_conditions": sorted(names.values()),
+        "wait_conditions": sorted(conditions.values()),
+        "alarms": sorted(alarms.values()),
+        "checks": len(settings.checks),
     }
 
 

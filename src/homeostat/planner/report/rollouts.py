@@ -13,6 +13,7 @@ class Awaited(StrEnum):
         WORKER: A worker, which takes it up by itself.
         STACK: The end of a lock or suspension of its stack.
         REPORTS: The reports of the members of its step, or the end of their time.
+        CHECKS: The URLs that are asked about its step, or the end of their time.
         BAKE_TIME: The end of the time after a step.
         APPROVAL: A person who approves its step.
         USER: A person who decides how it goes on.
@@ -22,6 +23,7 @@ class Awaited(StrEnum):
     WORKER = "worker"
     STACK = "stack"
     REPORTS = "reports"
+    CHECKS = "checks"
     BAKE_TIME = "bake_time"
     APPROVAL = "approval"
     USER = "user"
@@ -45,15 +47,18 @@ class Outlook:
     steering: tuple[Steering, ...]
 
 
-def outlook(rollout: Rollout, now: float, *, held: bool = False) -> Outlook:
+def outlook(rollout: Rollout, now: float, *, held: bool = False, reported: bool = False) -> Outlook:
     """Return where a rollout stands.
 
     Args:
         rollout: The rollout.
         now: The time.
         held: Whether its stack is locked or suspended.
+        reported: Whether all members of its step are known to have reported.
     """
     awaits, due_at = _awaited(rollout, now, held)
+    if awaits is Awaited.REPORTS and rollout.settings.checks and (reported or not rollout.settings.gates):
+        awaits = Awaited.CHECKS
     steering = possible(rollout)
     return Outlook(awaits, due_at, _released_by(rollout, awaits, steering), steering)
 
@@ -107,6 +112,7 @@ def _released_by(rollout: Rollout, awaits: Awaited, steering: tuple[Steering, ..
         Awaited.WORKER: "a worker taking it up",
         Awaited.STACK: "the stack being unlocked or resumed",
         Awaited.REPORTS: f"the reports of the members of {step}, the end of their time, or a user {commands}",
+        Awaited.CHECKS: f"the answers of the URLs in its checks, the end of their time, or a user {commands}",
         Awaited.BAKE_TIME: f"the end of the time after {step}, or a user {commands}",
         Awaited.APPROVAL: f"a user who approves {step}, or decides otherwise {commands}",
         Awaited.USER: f"a user who decides how it goes on {commands}",

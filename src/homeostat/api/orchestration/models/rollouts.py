@@ -51,6 +51,8 @@ class Settings(BaseModel):
     approval: bool = Field(description="Whether a user has to approve each step.")
     order: str = Field(description=f"One of {', '.join(MemberOrder)}.")
     wait_conditions: list[str] = Field(description="Names of the wait conditions to which members report.")
+    alarms: list[str] = Field(description="Names of the handles to which alarms are sent that stop it.")
+    checks: int = Field(description="How many URLs are asked after each step.")
 
 
 class Rollout(BaseModel):
