@@ -97,7 +97,7 @@ def fault(answer: httpx.Response) -> tuple[int, str, str]:
     return answer.status_code, error["type"], error["message"]
 
 
-@pytest.mark.shows("RU8+")
+@pytest.mark.shows("RU8")
 def test_a_rollout_is_shown_from_its_first_step_to_its_end(http: httpx.Client) -> None:
     stack = Rolling(http, max_failures=1, on_failure="hold")
     first = stack.begin()
@@ -131,7 +131,7 @@ def test_a_rollout_is_shown_from_its_first_step_to_its_end(http: httpx.Client) -
     stack.ended("UPDATE_COMPLETE")
 
 
-@pytest.mark.shows("RU8+")
+@pytest.mark.shows("RU8")
 @pytest.mark.parametrize(
     ("verb", "state", "values", "status", "reason"),
     [
@@ -160,7 +160,7 @@ def metadata(service: Running, stack: Rolling, member: str) -> str:
     return str((row.metadata if row.instance_id is None else row.new_metadata)["v"])
 
 
-@pytest.mark.shows("RU8+")
+@pytest.mark.shows("RU8")
 def test_it_is_paused_and_explained_and_goes_on(http: httpx.Client) -> None:
     stack = Rolling(http)
     stack.begin()
@@ -181,7 +181,7 @@ def test_it_is_paused_and_explained_and_goes_on(http: httpx.Client) -> None:
     stack.ended("UPDATE_FAILED")
 
 
-@pytest.mark.shows("RU8+")
+@pytest.mark.shows("RU8")
 def test_each_step_is_approved_by_its_number(http: httpx.Client) -> None:
     stack = Rolling(http, approval=True)
     stack.begin()

@@ -244,7 +244,7 @@ def add_commands(commands: Commands) -> None:
         "To correct a rollout, update the stack: members that have the wrong metadata are the first to get the right\n"
         "ones. With --watch the exit code is 1 where the group fails, unless you have aborted or rolled it back.",
     )
-    command.add_argument("act", choices=ACTS, help="what to do; see below")
+    command.add_argument("act", choices=ACTS, help="see it (status), or steer it")
     command.add_argument("name", metavar="STACK", help="name or id of the stack")
     command.add_argument(
         "resource",
