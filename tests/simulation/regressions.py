@@ -55,6 +55,7 @@ REGRESSIONS = {
     39008490: "what was another owner's, and no update could make the stack's own, was adopted with it, and deleted",
     39009327: "the ring's user agreed with the root alone, which the environment kept from passing that on",
     39009357: "the law of consent asked for that of a leftover, whose making a rollback had undone",
+    39500262: "a resumption failed for the suspension that it had overtaken, and a nested stack stayed suspended",
     39007511: "what a user had said to be well while it was replaced had a second event of that when it came back",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

@@ -164,9 +164,20 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
         # Maintenance methods are idempotent, so an answer that was lost needs no search.
         return _repeat(context, row, now)
     if verdict.condition is Condition.BROKEN:
-        return context.acts.fail(row, verdict.reason, now)
+        return _fail(context, row, verdict, now)
     why = Why.UNSEEN if verdict.condition is Condition.UNKNOWN else Why.BUILDING
     return Waiting(row.name, why, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
+
+
+def _fail(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
+    """Fail a resource at its action; where the stack is in a newer action by now, that one goes on with the resource.
+
+    Otherwise the newer action would fail for the earlier one, and a nested stack stay suspended that is to be resumed.
+    """
+    overtaken = row.revision if context.world.stack.status == Status.IN_PROGRESS else context.world.stack.revision
+    step = context.acts.fail(row, verdict.reason, now)
+    row.revision = overtaken
+    return step
 
 
 def _is_reflected(row: Resource) -> bool:
