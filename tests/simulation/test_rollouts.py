@@ -240,4 +240,4 @@ def test_groups_whose_metadata_changes_converge_and_no_law_is_broken(seed: int) 
 def test_there_are_rollouts_in_these_worlds() -> None:
     worlds = [played(seed) for seed in range(SEEDS)]
     assert sum(world.reported for world in worlds) > 20
-    assert sum(world.stepped for world in worlds) > 10
+    assert sum(world.stepped for world in worlds) > 3
