@@ -148,7 +148,7 @@ class Signals:
         signal = signals.normal(record.object["form"], body, 0) if gates else None
         if signal is None:
             return []
-        members = {str(each) for each in (signal["id"], signal["data"]) if each is not None}
+        members = signals.named(record.object["form"], body or {})
         said = str(signal["reason"])[:SAID_LENGTH_MAX]
         now = self._db.now_of(tx)
         reports = rollouts.report(tx, gates, members, signal["status"], said, now)

@@ -56,6 +56,12 @@ def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, A
     return signal
 
 
+def named(form: str, body: Mapping[str, Any]) -> set[str]:
+    """Return what the body of a signal gives as its id and as its data: either may be the id of a member of a group."""
+    keys = FORMS[form]
+    return {str(value) for name, value in body.items() if keys.get(name) in ("id", "data") and value not in (None, "")}
+
+
 def alarm_of(body: Mapping[str, Any] | None) -> str | None:
     """Return what an alarm says that fires, "" for an alarm that does not, None for a body that is no alarm's.
 
