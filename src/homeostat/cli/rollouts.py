@@ -137,6 +137,7 @@ def _watched(client: Client, stack: Wire, first: Wire, arguments: Namespace) -> 
             console=out,
             get_renderable=lambda: rollout_pictures.drawn(newest, stack["stack_name"], time.time()),
             refresh_per_second=8,
+            transient=True,
         ):
 
             def show(each: Wire) -> None:
