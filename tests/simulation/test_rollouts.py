@@ -196,7 +196,10 @@ class RollingWorld(TroubledWorld):
         for key, state in self.db.raw.execute("SELECT key, state FROM rollout").fetchall():
             verb = {"paused": "resume", "held": "resume", "running": "approve"}.get(state)
             if verb is not None:
-                getattr(MetadataRollouts(self.apis[0].db), verb)(key)
+                try:
+                    getattr(MetadataRollouts(self.apis[0].db), verb)(key)
+                except Rejected as error:  # it asks for no approval, or its stack is suspended
+                    self.note(f"refused: {error}")
         super()._jump(rested_at)
 
     def _all_report(self) -> None:
