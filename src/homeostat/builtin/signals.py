@@ -143,13 +143,13 @@ class Signals:
         gates = rollouts.gates_of(tx, record.id)
         alarm = signals.alarm_of(body) if gates else None
         if alarm is not None:
-            said = alarm[:SAID_LENGTH_MAX]
+            said = _plain(alarm)
             return [Reported(key, 0, bool(alarm), alarm=said) for key in dict.fromkeys(gate.key for gate in gates)]
         signal = signals.normal(record.object["form"], body, 0) if gates else None
         if signal is None:
             return []
         members = signals.named(record.object["form"], body or {})
-        said = str(signal["reason"])[:SAID_LENGTH_MAX]
+        said = _plain(str(signal["reason"]))
         now = self._db.now_of(tx)
         reports = rollouts.report(tx, gates, members, signal["status"], said, now)
         for each in reports:
@@ -287,6 +287,11 @@ class Signals:
             ]
             looks = observed(tx, each.project, each.kind, [each.id], now)
             observations.record(tx, observations.encode(self._db, [(thing, looks[0]) for thing in watched]))
+
+
+def _plain(text: str) -> str:
+    """Return what a server says as one short line, without what would control a terminal."""
+    return "".join(each if each.isprintable() else " " for each in text[:SAID_LENGTH_MAX])
 
 
 def _check_awake(owner: Owner) -> None:

@@ -190,7 +190,7 @@ class MetadataRollouts:
 
     def _roll_back(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> Rollout:
         count = rollouts.deactivate(tx, rollout.key)
-        back = f"{reason}; {count} members have the old metadata again"
+        back = f"{reason}; {_having(count, 'has', 'have')} the old metadata again"
         return self._end(tx, replace(rollout, active=0), RolloutState.ROLLED_BACK, back, now)
 
     def _end(self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float) -> Rollout:
@@ -319,7 +319,11 @@ class MetadataRollouts:
 
 
 def _aborted(rollout: Rollout) -> str:
-    return f"{rollout.active} members keep the new metadata, the others the old"
+    return f"{_having(rollout.active, 'keeps', 'keep')} the new metadata, the others the old"
+
+
+def _having(count: int, one: str, more: str) -> str:
+    return f"1 member {one}" if count == 1 else f"{count} members {more}"
 
 
 def _obstacle(stack: Row[Any] | None, members: Row[Any] | None) -> str:
