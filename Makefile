@@ -35,6 +35,10 @@ help: ## show this list
 demo: .venv/installed ## bring up a web tier on this machine, break it, watch it heal (about a minute)
 	$(BIN)/python -m homeostat.cli.demo
 
+.PHONY: demo-rollout
+demo-rollout: .venv/installed ## roll out a good, a wrong and a corrected configuration to 30 servers of this machine (20 s)
+	$(BIN)/python -m homeostat.cli.demo_rollout
+
 .PHONY: test
 test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
 	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(OPENSTACK)) $(ARGS)

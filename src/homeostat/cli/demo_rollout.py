@@ -1,0 +1,169 @@
+"""The demonstration of rollouts: thirty servers get a good configuration, a wrong one, and its correction.
+
+    python -m homeostat.cli.demo_rollout
+
+On each server an agent reads its configuration, applies it and reports. Ends like `homeostat.cli.demo`.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+from homeostat.cli.demonstration import EXAMPLES, Demonstration, fetched, play
+from homeostat.cli.follow import look
+
+SERVERS = 30
+STEPS_OF_MEMBERS = (1, 3, 15, 30)
+"""Members that have the new configuration after each step, as the template says."""
+GOOD, WRONG, CORRECTED = "1,1,1,1,2", "1,1,1,1,0", "1,1,1,1,3"
+"""Weights of the servers: with 0 one server in five fails."""
+BREAKS = 5
+SHOWS = 15
+"""Members that have it after the first step that shows the error: the first four members are well."""
+STEP = re.compile(r"step \d+: (\d+) of \d+ members have the new metadata")
+"""What the event of a step says."""
+BACK_S_MAX = 2.0
+"""Longest time from the first signal of a failure until all servers have the old configuration."""
+NEXT = """Try next:
+  homeostat up examples/rollout.yaml                          the same by hand
+  homeostat up examples/rollout.yaml -P release=2 --no-wait   another configuration
+  homeostat rollout status --watch rollout                    how far it is; and how to pause it, or to go back"""
+
+Member = Mapping[str, Any]
+"""What a server shows: its number, the release that it has, its share, since when, and what it has seen."""
+
+
+class RolloutDemo(Demonstration):
+    """The story of three rollouts; its steps are in the order of `STEPS`."""
+
+    template: ClassVar[Path] = EXAMPLES / "rollout.yaml"
+    stack: ClassVar[str] = "rollout"
+
+    def __init__(self, root: Path) -> None:
+        """Take a directory of its own."""
+        super().__init__(root)
+        self._addresses: Sequence[str] = ()
+        self._pool = ThreadPoolExecutor(8)
+
+    def bring_up(self) -> None:
+        self._title(f"{SERVERS} servers come up, and each reports that it serves")
+        self._homeostat("up", str(self.template), "--no-wait")
+        self._until(lambda: self._snapshot().at_rest, "all servers to report")
+        outputs = {each["output_key"]: each["output_value"] for each in self._snapshot().stack["outputs"]}
+        self._addresses = list(outputs["addresses"])
+        members = self._members()
+        self._check(len(members) == SERVERS and self._all_serve("1"), f"{SERVERS} servers serve release 1", "")
+
+    def roll_out(self) -> None:
+        self._title("Release 2 goes out as a canary: each step begins when the one before has reported")
+        steps = self._changed("2", GOOD, "UPDATE_COMPLETE")
+        self._check(tuple(steps) == STEPS_OF_MEMBERS, "step by step, as the template says", ", ".join(map(str, steps)))
+        self._check(self._all_serve("2"), f"{SERVERS} servers serve release 2", "")
+
+    def break_it(self) -> None:
+        self._title(f"Release 3 has an error that one server in {BREAKS} meets")
+        steps = self._changed("3", WRONG, "UPDATE_FAILED")
+        members = self._until(lambda: self._served("2"), "all servers to serve release 2 again")
+        expected = STEPS_OF_MEMBERS[: STEPS_OF_MEMBERS.index(SHOWS) + 1]
+        self._check(tuple(steps) == expected, f"it is stopped at {SHOWS} of {SERVERS} servers", "")
+        seen = [each for each in members if "3" in each["seen"]]
+        failed = [each for each in seen if failures_of(each, "3")]
+        numbers = ", ".join(str(each["number"]) for each in failed)
+        self._check(len(seen) <= SHOWS, f"{SERVERS - len(seen)} servers have never seen it", f"it failed on {numbers}")
+        self._check(
+            bool(failed),
+            "those that failed serve release 2 too",
+            ", ".join(sorted({each["release"] for each in failed})),
+        )
+        self._check_back(members, failed)
+
+    def _check_back(self, members: Collection[Member], failed: Collection[Member]) -> None:
+        """Check how long it took from the first failure until the last server went back."""
+        first = min(at for each in failed for at in failures_of(each, "3"))
+        took_s = max(0.0, max(float(each["at"]) for each in members) - first)
+        limit = f"at most {BACK_S_MAX:.0f} s after the first signal of a failure"
+        self._check(took_s <= BACK_S_MAX, f"all serve release 2 again after {took_s:.2f} s", limit)
+
+    def correct(self) -> None:
+        self._title("The corrected template goes through")
+        self._changed("4", CORRECTED, "UPDATE_COMPLETE")
+        members = self._members()
+        self._check(self._all_serve("4"), f"{SERVERS} servers serve release 4", "")
+        again = [each["number"] for each in members if failures_of(each, "4")]
+        self._check(not again, "no server has failed", ", ".join(map(str, again)))
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    def _changed(self, release: str, weights: str, status: str) -> Sequence[int]:
+        """Update the stack, and show the steps of its rollout.
+
+        Returns:
+            How many members had the new configuration after each step.
+
+        Raises:
+            Problem: The update does not end with this status.
+        """
+        steps: list[int] = []
+        with self._client() as client:
+            stack = client.stack(self.stack)
+            newest = client.newest_event(stack)
+
+            def over() -> bool:
+                nonlocal newest
+                # The stack is looked at first: whatever led there is among the events then.
+                at_rest = look(client, self.stack).at_rest
+                for event in client.events(stack, newest):
+                    newest = event["id"]
+                    if step := STEP.search(str(event["resource_status_reason"])):
+                        self._print(step[0])
+                        steps.append(int(step[1]))
+                return at_rest
+
+            parameters = ("-P", f"release={release}", "-P", f"weights={weights}")
+            self._homeostat("up", str(self.template), *parameters, "--no-wait")
+            self._until(over, "the rollout to end")
+            ended = look(client, self.stack)
+        found = str(ended.stack["stack_status"])
+        self._check(found == status, f"the stack is {status}", str(ended.stack["stack_status_reason"])[:300])
+        return steps
+
+    def _members(self) -> Sequence[Member]:
+        """Return what the servers show; those that do not answer are left out."""
+        pages = self._pool.map(lambda address: fetched(f"http://{address}:8000/"), self._addresses)
+        return [json.loads(page) for page in pages if page]
+
+    def _served(self, release: str) -> Sequence[Member]:
+        """Return the servers if all of them serve a release; else none."""
+        members = self._members()
+        good = [each for each in members if each["release"] == release and each["share"] is not None]
+        return good if len(good) == SERVERS else []
+
+    def _all_serve(self, release: str) -> bool:
+        return bool(self._served(release))
+
+    def clean_up(self) -> None:
+        self._pool.shutdown()
+        super().clean_up()
+
+
+STEPS: Sequence[Callable[[RolloutDemo], None]] = (
+    RolloutDemo.start,
+    RolloutDemo.bring_up,
+    RolloutDemo.roll_out,
+    RolloutDemo.break_it,
+    RolloutDemo.correct,
+    RolloutDemo.take_down,
+)
+
+
+def failures_of(member: Member, release: str) -> list[float]:
+    """Return when a release failed on a server, in seconds since the epoch."""
+    return [float(each["at"]) for each in member["failed"] if each["release"] == release]
+
+
+if __name__ == "__main__":
+    sys.exit(play(RolloutDemo, STEPS, NEXT))
