@@ -10,6 +10,8 @@ from typing import Any
 IMMEDIATE, ROLLING, CANARY = "immediate", "rolling", "canary"
 PATTERNS = (IMMEDIATE, ROLLING, CANARY)
 CANARY_STEPS = ("1", "1%", "5%", "20%", "100%")
+WAITED_FOR_MAX = 31
+"""Wait conditions that members of a group signal to in a rollout: each has a bit of a number of 32 bits."""
 PROGRESS_S = 600.0
 """Seconds in which the members of a step have to report, where neither a wait condition nor the template says more."""
 

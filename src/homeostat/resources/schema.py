@@ -1,5 +1,6 @@
 """Schemas of the properties and attributes of resource types: conversion, defaults, constraints."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -335,16 +336,19 @@ def _integer(value: Any) -> int:
 
 
 def _number(value: Any) -> int | float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return value
     try:
         return int(value)
     except (TypeError, ValueError):
         pass
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Value '{value}' is not a number") from error
+    if not math.isfinite(number):  # It would pass each comparison with a limit, and no JSON can hold it.
+        raise ValueError(f"Value '{value}' is not a finite number")
+    return number
 
 
 def _boolean(value: Any) -> bool:

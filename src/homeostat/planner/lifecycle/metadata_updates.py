@@ -11,7 +11,15 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.plan import Decision, Step, Verb
-from homeostat.model.rollout import IMMEDIATE, Rollout, RolloutBegin, RolloutEnd, RolloutState, WaitGate
+from homeostat.model.rollout import (
+    IMMEDIATE,
+    WAITED_FOR_MAX,
+    Rollout,
+    RolloutBegin,
+    RolloutEnd,
+    RolloutState,
+    WaitGate,
+)
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -159,7 +167,7 @@ def _gates(context: Context, row: Resource) -> tuple[WaitGate, ...]:
         if handle and isinstance(kind, WaitCondition):
             timeout_s = float(kind.complete(condition.properties)[kind.words[1]])
             found.append(WaitGate(condition.handle, handle, timeout_s))
-    return tuple(found)
+    return tuple(found[:WAITED_FOR_MAX])  # more are refused when the template is checked
 
 
 def _handle_of(context: Context, condition: Resource) -> str:

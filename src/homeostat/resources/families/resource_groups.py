@@ -10,6 +10,7 @@ from homeostat.model.rollout import (
     CANARY_STEPS,
     IMMEDIATE,
     PATTERNS,
+    WAITED_FOR_MAX,
     MemberOrder,
     OnFailure,
     RolloutSettings,
@@ -40,7 +41,7 @@ Launched = Callable[[str], Props | None]
 """Reference of a launch configuration, or a server to be like -> the properties of members; None where none is."""
 ROLLOUT = "rollout"
 """Section of the update policy that says how members get new metadata."""
-STEP = re.compile(r"[1-9]\d{0,8}|(?:100|[1-9]?\d)(?:\.\d{1,6})?%")
+STEP = re.compile(r"[1-9][0-9]{0,8}|(?![0.]+%)(?:100(?:\.0{1,6})?|[1-9]?[0-9](?:\.[0-9]{1,6})?)%")
 STEPS_MAX = 100
 GATES_MAX, URL_MAX = 10, 2000
 DAY_S = 86_400
@@ -320,6 +321,20 @@ class ResourceChain(Membership):
         for index, each in enumerate(types if isinstance(types, list) else ()):
             if each is not UNKNOWN and not (isinstance(each, str) and each):
                 raise invalid(f"the name of a resource type is needed, got {each!r}", *path, "resources", index)
+
+
+def check_waited_for(kind: Membership, provided: Props, count: int, path: tuple[str | int, ...]) -> None:
+    """Check that not too many wait conditions depend on a group whose members get new metadata in a rollout.
+
+    Raises:
+        Rejected: They are too many.
+    """
+    if provided.get(kind.pattern) not in (None, IMMEDIATE):
+        message = (
+            f"{count} wait conditions depend on this group: in a rollout at most {WAITED_FOR_MAX} can be waited for, "
+            f"so let fewer depend on it, or leave the pattern {IMMEDIATE}"
+        )
+        raise invalid(message, *path, kind.pattern, error="Property error")
 
 
 TYPES = [ResourceGroup, ResourceChain]

@@ -1,6 +1,7 @@
 """Checks a template and all its nested templates against the resource types, before anything exists."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,15 +14,22 @@ from homeostat.desired.compiling import attributes_of, compile_desired, registry
 from homeostat.desired.implied import graph_of, member_property
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, invalid
+from homeostat.model.rollout import WAITED_FOR_MAX
 from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.remote import RemoteStack
-from homeostat.resources.families.resource_groups import Membership, ResourceGroup, check_alarms
+from homeostat.resources.families.resource_groups import (
+    Membership,
+    ResourceGroup,
+    check_alarms,
+    check_waited_for,
+)
 from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
-from homeostat.resources.registry import is_known, named_type, resource_type
+from homeostat.resources.registry import is_known, kind_of, named_type, resource_type
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.resources.secrets import holds_secrets, makes_secrets
 from homeostat.store.stacks.revisions import Desired
@@ -187,6 +195,13 @@ def _check_among(definitions: Mapping[str, Definition]) -> None:
     for name, each in definitions.items():
         resource_type(each.type).validate_among(each.properties, graph, ("resources", name, "properties"))
         check_alarms(each.update_policy, graph, ("resources", name, "update_policy"))
+    waited_for = Counter(
+        name for each in definitions.values() if kind_of(each.type) == CONDITION for name in each.requires
+    )
+    for name, count in waited_for.items():
+        kind = resource_type(definitions[name].type) if name in definitions else None
+        if isinstance(kind, Membership) and count > WAITED_FOR_MAX:
+            check_waited_for(kind, definitions[name].properties, count, ("resources", name, "properties"))
 
 
 def _check_external(definition: Definition, kind: ResourceType, path: tuple[str | int, ...]) -> None:
