@@ -42,6 +42,8 @@ SIGNALS_MAX = 10_000
 """Signals that one handle keeps."""
 SAID_LENGTH_MAX = 1000
 """Letters of what a member says that are kept."""
+ID_LENGTH_MAX = 1000
+"""Letters of the id of a member; a longer text is none."""
 SIGNAL = "SIGNAL"
 """Action of the event about a signal."""
 Body = Mapping[str, Any] | None
@@ -148,14 +150,15 @@ class Signals:
         signal = signals.normal(record.object["form"], body, 0) if gates else None
         if signal is None:
             return []
-        members = signals.named(record.object["form"], body or {})
+        found = signals.named(record.object["form"], body or {})
+        members = [each for each in dict.fromkeys(found) if _may_be_member(each)]
         said = _plain(str(signal["reason"]))
         now = self._db.now_of(tx)
         reports = rollouts.report(tx, gates, members, signal["status"], said, now)
         for each in reports:
             owner = records.owners(tx, [each.key]).get(each.key) if each.failed else None
             if owner is not None:
-                reason = f"Signal: status:{signal['status']} reason:{said} from {', '.join(sorted(members))}"
+                reason = f"Signal: status:{signal['status']} reason:{said} from {', '.join(members)}"
                 events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
         return reports
 
@@ -292,6 +295,11 @@ class Signals:
 def _plain(text: str) -> str:
     """Return what a server says as one short line, without what would control a terminal."""
     return "".join(each if each.isprintable() else " " for each in text[:SAID_LENGTH_MAX])
+
+
+def _may_be_member(name: str) -> bool:
+    """Return whether a part of a signal may be the id of a member: databases can look for no other text."""
+    return len(name) <= ID_LENGTH_MAX and "\0" not in name
 
 
 def _check_awake(owner: Owner) -> None:

@@ -56,10 +56,10 @@ def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, A
     return signal
 
 
-def named(form: str, body: Mapping[str, Any]) -> set[str]:
-    """Return what the body of a signal gives as its id and as its data: either may be the id of a member of a group."""
-    keys = FORMS[form]
-    return {str(value) for name, value in body.items() if keys.get(name) in ("id", "data") and value not in (None, "")}
+def named(form: str, body: Mapping[str, Any]) -> list[str]:
+    """Return what the body of a signal gives as its data and as its id: either may be the id of a member of a group."""
+    given = {field: body.get(name) for name, field in FORMS[form].items()}
+    return [str(given[field]) for field in ("data", "id") if given[field] not in (None, "")]
 
 
 def alarm_of(body: Mapping[str, Any] | None) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.plan import Step, StepOutcome, Verb
+from homeostat.model.rollout import RolloutEnd
 from homeostat.model.status import Status
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store.shards.retained import Retained
@@ -64,6 +65,8 @@ def _collect(current: Pass, steps: Sequence[Step]) -> None:
         writes.events.extend(step.events)
         if step.removed:
             writes.remove(step.row)
+            if step.row.new_metadata is not None:
+                writes.rollouts.append(RolloutEnd(step.row.key))  # the stack has a time limit again
         elif step.inserted:
             writes.insert(step.row)
         else:

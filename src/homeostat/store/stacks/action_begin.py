@@ -16,11 +16,13 @@ from homeostat.store.builtin import event_sinks
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, shards
 from homeostat.store.sql import lock_order
-from homeostat.store.stacks import revisions, snapshots, stack_state, stacks
+from homeostat.store.stacks import revisions, rollouts, snapshots, stack_state, stacks
 from homeostat.store.stacks.revisions import EMPTY, Desired
 
 UNHELD: Mapping[str, Any] = {"suspended": False, "lock": None}
 """Columns that a deletion resets: nothing holds the stack any more."""
+LIMITED_ACTIONS = (Action.DELETE, Action.SUSPEND)
+"""Actions that have a time limit also where a rollout of metadata goes on: they do not wait for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,8 @@ def revise(
     columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     begun = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
-    times = {"deadline": now + stacks.timeout_of(timeout_mins, timeout_s), "updated_at": now}
+    limited = action in LIMITED_ACTIONS or not rollouts.goes_on_in(tx, stack.id)
+    times = {"deadline": now + stacks.timeout_of(timeout_mins, timeout_s) if limited else None, "updated_at": now}
     # Whatever the revision before was waiting for has ended; `columns` may set some of it again.
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
     # A stack never has fewer shards than before: those beyond the new revision have rows to delete.

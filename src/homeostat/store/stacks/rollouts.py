@@ -5,11 +5,26 @@ nothing but the row of the member, so that many of them may come at once.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, Select, case, delete, func, insert, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Row,
+    Select,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from homeostat.model.rollout import (
@@ -84,23 +99,18 @@ def lock_stacks(tx: Connection, stack_id: str) -> list[str]:
 
 
 def apply(
-    tx: Connection, stacks: Sequence[str], changes: Sequence[RolloutChange], now: float, timeout_s: float
+    tx: Connection, locked: Sequence[str], changes: Sequence[RolloutChange], now: float, timeout_s: float
 ) -> None:
     """Store that rollouts begin and end; the caller has locked the shard of their groups.
 
     Args:
         tx: The transaction.
-        stacks: The stacks that `lock_stacks` has locked, before the shard.
+        locked: The stacks that `lock_stacks` has locked, before the shard.
         changes: What begins and ends.
         now: The time.
-        timeout_s: Seconds that the actions of these stacks have after the end of a rollout.
+        timeout_s: Seconds that the actions of these stacks have after the end of the last rollout in them, where their
+            users have not said how many.
     """
-    mine = schema.stack.c.id.in_(stacks)
-    if any(isinstance(change, RolloutBegin) for change in changes):
-        tx.execute(update(schema.stack).where(mine).values(deadline=None))
-    else:
-        going_on = (schema.stack.c.status == Status.IN_PROGRESS, schema.stack.c.deadline.is_(None))
-        tx.execute(update(schema.stack).where(mine, *going_on).values(deadline=now + timeout_s))
     for change in changes:
         if isinstance(change, RolloutBegin):
             _begin(tx, change.rollout)
@@ -108,6 +118,22 @@ def apply(
         tx.execute(delete(_rollout).where(_rollout.c.key == change.key))
         if not change.keeps_members:
             deactivate(tx, change.key)
+    table = schema.stack
+    if any(isinstance(change, RolloutBegin) for change in changes):
+        tx.execute(update(table).where(table.c.id.in_(locked)).values(deadline=None))
+        return
+    # Others in the same stack, or in one nested in it, may go on.
+    over = [each for each in locked if not goes_on_in(tx, each)]
+    waiting = (table.c.status == Status.IN_PROGRESS, table.c.deadline.is_(None))
+    for row in tx.execute(select(table).where(table.c.id.in_(over), *waiting)).all():
+        left_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
+        tx.execute(update(table).where(table.c.id == row.id).values(deadline=now + left_s))
+
+
+def goes_on_in(tx: Connection, stack_id: str) -> bool:
+    """Return whether a rollout goes on in a stack, or in one that is nested in it."""
+    mine = _rollout.c.stack_id.in_(stacks.tree_of(stack_id))
+    return tx.execute(select(_rollout.c.key).where(mine).limit(1)).first() is not None
 
 
 def _begin(tx: Connection, rollout: Rollout) -> None:
@@ -160,41 +186,51 @@ def activate(tx: Connection, rollout: Rollout, shards: int, wanted: int) -> tupl
     Returns:
         The instance ids of the members, and the new `place` of the rollout. Fewer than wanted where there are no more.
     """
-    found = _unactivated(tx, rollout, _first_of(tx, rollout))[:wanted]
+    found = dict.fromkeys(_first_of(tx, rollout)[:wanted])
     place, order = rollout.place, _shards_in_order(rollout, shards)
-    while len(found) < wanted and place < len(order):
-        here = [each for each in _unactivated(tx, rollout, _of_shard(tx, rollout, order[place])) if each not in found]
+    again = place > 0
+    while len(found) < wanted and (place < len(order) or again):
+        if place == len(order):  # Members may have come to shards that were done.
+            place, again = 0, False
+        here = [each for each in _of_shard(tx, rollout, order[place]) if each not in found]
         taken = here[: wanted - len(found)]
-        found += taken
+        found |= dict.fromkeys(taken)
         if len(taken) == len(here):
             place += 1
     rows = [{"resource_id": rollout.key, "instance_id": each, "step": rollout.step} for each in found]
     if rows:
         tx.execute(insert(_active), rows)
-    return found, place
+    return list(found), place
 
 
 def _first_of(tx: Connection, rollout: Rollout) -> list[str]:
     """Return the members that come first: those with other new metadata before, and FAILED ones."""
-    there = _handles(tx, rollout, _resource.c.handle.in_(rollout.first)) if rollout.first else []
+    unreached = _is_unreached(rollout)
+    there = _handles(tx, rollout, _resource.c.handle.in_(rollout.first), unreached) if rollout.first else []
     failed = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == rollout.members)
     if tx.execute(failed).scalar():
-        there += _handles(tx, rollout, _resource.c.status == Status.FAILED)
+        there += _handles(tx, rollout, _resource.c.status == Status.FAILED, unreached)
     return list(dict.fromkeys(there))
 
 
 def _of_shard(tx: Connection, rollout: Rollout, number: int) -> list[str]:
-    return _handles(tx, rollout, _resource.c.shard == number)
+    return _handles(tx, rollout, _resource.c.shard == number, _is_unreached(rollout))
 
 
-def _handles(tx: Connection, rollout: Rollout, where: Any) -> list[str]:
+def _is_unreached(rollout: Rollout) -> ColumnElement[bool]:
+    """Return the condition that a member does not have the new metadata."""
+    mine = (_active.c.resource_id == rollout.key, _active.c.instance_id == _resource.c.handle)
+    return ~exists(select(_active.c.instance_id).where(*mine))
+
+
+def _handles(tx: Connection, rollout: Rollout, *where: ColumnElement[bool]) -> list[str]:
     """Return the handles of members, in the order of the rollout."""
     chosen = select(_resource.c.name, _resource.c.handle).where(
         _resource.c.stack_id == rollout.members,
         _resource.c.handle != "",
         _resource.c.replaced_by.is_(None),
         _resource.c.action != Action.DELETE,
-        where,
+        *where,
     )
     rows = tx.execute(chosen).all()
     if rollout.settings.order == MemberOrder.RANDOM:
@@ -210,14 +246,6 @@ def _shards_in_order(rollout: Rollout, shards: int) -> list[int]:
     if rollout.settings.order == MemberOrder.RANDOM:
         return sorted(range(shards), key=lambda number: _drawn(rollout.settings.seed, f"shard {number}"))
     return list(range(shards))
-
-
-def _unactivated(tx: Connection, rollout: Rollout, handles: Sequence[str]) -> list[str]:
-    if not handles:
-        return []
-    mine = (_active.c.resource_id == rollout.key, _active.c.instance_id.in_(handles))
-    known = set(tx.execute(select(_active.c.instance_id).where(*mine)).scalars())
-    return [each for each in handles if each not in known]
 
 
 def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> int:
@@ -270,14 +298,15 @@ def _gates_of(handle: str) -> Select[Any]:
 
 
 def report(
-    tx: Connection, gates: Sequence[Row[Any]], members: Collection[str], status: str, said: str, now: float
+    tx: Connection, gates: Sequence[Row[Any]], names: Sequence[str], status: str, said: str, now: float
 ) -> list[Reported]:
     """Store what a member reports to the rollouts in which it has the new metadata.
 
     Args:
         tx: The transaction.
         gates: From `gates_of`.
-        members: Instance ids by which the signal names the member.
+        names: What may be the instance id of the member; the first that is one counts. So a signal is the report of one
+            member, and locks one row of a rollout: two of them cannot deadlock.
         status: `SUCCESS` or `FAILURE`.
         said: The reason in the signal.
         now: The time.
@@ -285,37 +314,39 @@ def report(
     Returns:
         The reports; none where the member has no new metadata. A second report changes nothing but to a failure.
     """
-    found, named = [], sorted(members)
+    found = []
     for key in dict.fromkeys(gate.key for gate in gates):
         mine = [gate for gate in gates if gate.key == key and gate.bit != ALARM]
         if not mine:
             continue
-        if status == SUCCESS:
-            bits, full = sum(1 << gate.bit for gate in mine), (1 << mine[0].gates) - 1
-            row = _succeed(tx, key, named, bits, full, now).first()
-        else:
-            row = _fail(tx, key, named, said, now).first()
-        if row is not None:
-            # So many others that are waited for cannot all be reporting just now.
-            ends_step = bool(row.status) and len(_waiting(tx, key, row.step, MANY).all()) < MANY
-            found.append(Reported(key, row.step, row.status == FAILURE, ends_step))
+        bits, full = sum(1 << gate.bit for gate in mine), (1 << mine[0].gates) - 1
+        for name in names:
+            if status == SUCCESS:
+                row = _succeed(tx, key, name, bits, full, now).first()
+            else:
+                row = _fail(tx, key, name, said, now).first()
+            if row is not None:
+                # So many others that are waited for cannot all be reporting just now.
+                ends_step = bool(row.status) and len(_waiting(tx, key, row.step, MANY).all()) < MANY
+                found.append(Reported(key, row.step, row.status == FAILURE, ends_step))
+                break
     return found
 
 
 @prepared
-def _succeed(key: str, members: Sequence[str], bits: int, full: int, now: float) -> Executable:
+def _succeed(key: str, member: str, bits: int, full: int, now: float) -> Executable:
     reported = _active.c.reported.op("|")(bits)
     status = case((_active.c.status == FAILURE, FAILURE), (reported == full, SUCCESS), else_="")
-    return _changed(key, members).values(reported=reported, status=status, reported_at=now)
+    return _changed(key, member).values(reported=reported, status=status, reported_at=now)
 
 
 @prepared
-def _fail(key: str, members: Sequence[str], said: str, now: float) -> Executable:
-    return _changed(key, members).values(status=FAILURE, said=said, reported_at=now)
+def _fail(key: str, member: str, said: str, now: float) -> Executable:
+    return _changed(key, member).values(status=FAILURE, said=said, reported_at=now)
 
 
-def _changed(key: str, members: Sequence[str]) -> ReturningUpdate[Any]:
-    mine = (_active.c.resource_id == key, _active.c.instance_id.in_(members))
+def _changed(key: str, member: str) -> ReturningUpdate[Any]:
+    mine = (_active.c.resource_id == key, _active.c.instance_id == member)
     return update(_active).where(*mine).returning(_active.c.step, _active.c.status)
 
 
@@ -351,11 +382,10 @@ def report_of(tx: Connection, rollout: Rollout) -> StepReport:
 def claim_due(tx: Connection, now: float, limit: int) -> list[str]:
     """Return the keys of rollouts that time moves on, for the caller to take up; each is due again after `LEASE_S`."""
     due = select(_rollout.c.key).where(_rollout.c.due_at <= now).order_by(_rollout.c.due_at).limit(limit)
-    keys = []
-    for key in tx.execute(due).scalars().all():
-        claimed = update(_rollout).where(_rollout.c.key == key, _rollout.c.due_at <= now).values(due_at=now + LEASE_S)
-        if tx.execute(claimed).rowcount:
-            keys.append(key)
+    # Those that others hold go on anyway. To wait for them could deadlock: passes lock several in an order of theirs.
+    keys = list(tx.execute(due.with_for_update(key_share=True, skip_locked=True)).scalars())
+    if keys:
+        tx.execute(update(_rollout).where(_rollout.c.key.in_(keys)).values(due_at=now + LEASE_S))
     return keys
 
 
