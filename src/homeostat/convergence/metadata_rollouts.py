@@ -78,7 +78,7 @@ class MetadataRollouts:
             if key in asking and self._pool is not None:
                 self._advance_apart(self._pool, key)
             else:
-                self.advance(key)
+                self._advance_safely(key)
         return len(due)
 
     def _advance_apart(self, pool: Executor, key: str) -> None:
@@ -91,12 +91,17 @@ class MetadataRollouts:
 
     def _apart_advance(self, key: str) -> None:
         try:
-            self.advance(key)
-        except Exception:
-            LOG.exception("the rollout of group %s failed to go on; it is tried again", key)
+            self._advance_safely(key)
         finally:
             with self._asking:
                 self._apart.discard(key)
+
+    def _advance_safely(self, key: str) -> None:
+        """Make a rollout go on; one that cannot holds up no other, and is due again later."""
+        try:
+            self.advance(key)
+        except Exception:
+            LOG.exception("the rollout of group %s failed to go on; it is tried again", key)
 
     def advance(self, key: str, alarm: str = "") -> None:
         """Make a rollout go on as far as it may by now; nothing where it does not run.
@@ -122,6 +127,8 @@ class MetadataRollouts:
             rollout = rollouts.of_group(tx, key)
         if rollout is None or rollout.state != RolloutState.RUNNING or not rollout.step:
             return Checked()
+        if self._ask is unasked:
+            return Checked(rollout.step, asked=False)
         refused, waits = [], []
         for url in rollout.settings.checks:
             answer = self._ask(url)
@@ -145,15 +152,13 @@ class MetadataRollouts:
         rollouts.drop_gone(tx, rollout, CHUNK)
         report, total = rollouts.report_of(tx, rollout), int(members.size)
         # What was asked for another step says nothing of this one.
-        current = checks if checks.step == rollout.step else Checked(rollout.step, waits="its checks")
+        current = checks if checks.step == rollout.step else Checked(rollout.step, asked=False)
         match metadata_rollout.next_move(rollout, report, current, total, now):
             case Advance(target):
                 step = replace(rollout, step=rollout.step + 1, total=total, target=target, step_at=now)
-                self._fill(tx, replace(step, reported_at=None), members, now)
+                self._fill(tx, replace(step, reported_at=None), members, now, begins=True)
             case Rest(due_at, reason, reported):
                 due = now + POLL_S if due_at is None else min(due_at, now + POLL_S)
-                if rollout.settings.checks and self._ask is unasked:
-                    due = now  # a worker asks
                 at = (rollout.reported_at or now) if reported else None
                 rollouts.save(tx, replace(rollout, due_at=due, reason=reason, reported_at=at))
             case Refuse(reason):
@@ -162,10 +167,17 @@ class MetadataRollouts:
                 done = f"all {rollout.active} members have the new metadata"
                 self._end(tx, rollout, RolloutState.SUCCEEDED, done, now)
 
-    def _fill(self, tx: Connection, rollout: Rollout, members: Row[Any], now: float) -> None:
-        """Give the new metadata to the members of a step, so many at a time that others need not wait."""
+    def _fill(self, tx: Connection, rollout: Rollout, members: Row[Any], now: float, *, begins: bool = False) -> None:
+        """Give the new metadata to the members of a step, so many at a time that others need not wait.
+
+        Where there is nobody to begin a step with, the rollout is over.
+        """
         wanted = min(rollout.target - rollout.active, CHUNK)
         found, place = rollouts.activate(tx, rollout, int(members.shards), wanted)
+        if not found and begins:  # Others that are counted have no thing: they get the metadata of the group.
+            done = f"all {rollout.active} members have the new metadata"
+            self._end(tx, replace(rollout, step=rollout.step - 1), RolloutState.SUCCEEDED, done, now)
+            return
         active = rollout.active + len(found)
         # Fewer than counted: some are being made, or have gone. They get the metadata of the group in the end.
         target = rollout.target if len(found) == wanted else active

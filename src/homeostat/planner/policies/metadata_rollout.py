@@ -50,11 +50,13 @@ class Checked:
         step: The step.
         refused: Which of them said no; "" for none.
         waits: Which of them neither said yes nor no; "" for none.
+        asked: Whether they were asked at all.
     """
 
     step: int = 0
     refused: str = ""
     waits: str = ""
+    asked: bool = True
 
 
 Move = Advance | Rest | Refuse | Finish
@@ -109,13 +111,19 @@ def _asks(rollout: Rollout, checked: Checked, now: float) -> Rest | Refuse | Non
     """Return what the URLs of a rollout lead to; None where all say yes. One that does not answer says nothing."""
     if not rollout.settings.checks:
         return None
+    baked = rollout.reported_at is not None
+    if not checked.asked:
+        return Rest(now, f"step {rollout.step}: its URLs are asked", reported=baked)
     if checked.refused:
         return Refuse(f"step {rollout.step}: {checked.refused}")
     if not checked.waits:
         return None
-    if _is_late(rollout, now):
+    # One that said yes before may fail to answer while the step bakes: it has its time again after that.
+    since = rollout.step_at if rollout.reported_at is None else rollout.reported_at + rollout.settings.bake_s
+    until = since + (rollout.settings.time_s or 0.0)
+    if now >= until:
         return Refuse(f"step {rollout.step}: {checked.waits} by the end of its time")
-    return Rest(rollout.step_at + (rollout.settings.time_s or 0.0), f"step {rollout.step}: {checked.waits}")
+    return Rest(until, f"step {rollout.step}: {checked.waits}", reported=baked)
 
 
 def needed(share: float, members: int) -> int:
