@@ -5,7 +5,7 @@ nothing but the row of the member, so that many of them may come at once.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
