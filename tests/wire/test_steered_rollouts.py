@@ -136,7 +136,7 @@ def test_a_rollout_is_shown_from_its_first_step_to_its_end(http: httpx.Client) -
     ("verb", "state", "values", "status", "reason"),
     [
         ("promote", "succeeded", "222", "UPDATE_COMPLETE", "completed"),
-        ("abort", "aborted", "211", "UPDATE_FAILED", "rollout aborted by a user; 1 members keep the new metadata"),
+        ("abort", "aborted", "211", "UPDATE_FAILED", "rollout aborted by a user; 1 member keeps the new metadata"),
         ("roll_back", "rolled_back", "111", "UPDATE_FAILED", "rollout rolled back by a user"),
     ],
 )
