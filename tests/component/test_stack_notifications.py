@@ -93,6 +93,18 @@ def test_they_have_the_form_of_heats(service: Service, bus: Bus, notifier: Stack
     )
 
 
+def test_what_is_heard_after_the_deletion_has_the_description_from_before(
+    service: Service, bus: Bus, notifier: StackNotifier
+) -> None:
+    asked = StackRequest({**template({"a": server()}), "description": "a shop"})
+    stack_id = service.stack_service.create(PROJECT, "alice", "web", asked)
+    service.rest()
+    service.delete(stack_id)
+    service.rest()
+    finished(notifier, service)
+    assert [payload["description"] for _, _, payload in bus.sent] == ["a shop"] * 4
+
+
 def test_stacks_in_stacks_are_reported_and_resources_are_not(
     service: Service, bus: Bus, notifier: StackNotifier
 ) -> None:

@@ -177,12 +177,14 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "min_size": "how many there are",
         "desired_capacity": "how many there are",
         "rolling_updates": "how it is done",
+        "metadata_update_pattern": "how it is done",
     },
     "OS::Heat::ResourceGroup": {
         "count": "a parameter",
         "resource_def": "changes with the values of its type",
         "removal_policies": "takes members away",
         "removal_policies_mode": "takes members away",
+        "metadata_update_pattern": "how it is done",
     },
     "OS::Heat::ScalingPolicy": {"min_adjustment_step": "for changes in percent"},
     "OS::Heat::TestResource": dict.fromkeys(

@@ -61,7 +61,8 @@ class Served:
         return dict(self._read(f"stacks/{name}")["stack"])
 
     def path(self, name: str, below: str = "") -> str:
-        return f"stacks/{name}/{self.stack(name)['id']}" + (f"/{below}" if below else "")
+        found = self.stack(name)
+        return f"stacks/{found['stack_name']}/{found['id']}" + (f"/{below}" if below else "")
 
     def resources(self, name: str) -> dict[str, Wire]:
         return {each["resource_name"]: each for each in self._read(self.path(name, "resources"))["resources"]}

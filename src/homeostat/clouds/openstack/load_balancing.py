@@ -172,7 +172,12 @@ class LoadBalancers(BalancingCollection):
         return Collection.create(self, token, chosen)
 
     def _only_subnet(self) -> str:
-        found = list(self.cloud.service("network").list("/subnets", "subnets", fields="id"))
+        network = self.cloud.service("network")
+        # Those of external networks, which all projects see, are for floating addresses.
+        inside = {"router:external": "false", "fields": "id"}
+        networks = {each["id"] for each in network.list("/networks", "networks", **inside)}
+        subnets = network.list("/subnets", "subnets", fields=["id", "network_id"])
+        found = [each for each in subnets if each["network_id"] in networks]
         if len(found) != 1:
             raise Terminal(f"choose a subnet for the address: set vip_subnet, since the project sees {len(found)}")
         return str(found[0]["id"])

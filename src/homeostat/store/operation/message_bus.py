@@ -144,10 +144,19 @@ def _resizes(tx: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:
 
 
 def templates(tx: Connection, revisions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Any]:
-    """Return the templates of revisions, by stack and number."""
+    """Return the templates of revisions, by stack and number; for one that deletes, the template before it."""
     these = tuple_(_revision.c.stack_id, _revision.c.number).in_(revisions)
-    rows = tx.execute(select(_revision.c.stack_id, _revision.c.number, _revision.c.template).where(these))
-    return {(row.stack_id, row.number): row.template for row in rows}
+    columns = (_revision.c.stack_id, _revision.c.number, _revision.c.kind, _revision.c.template)
+    found = {}
+    for row in tx.execute(select(*columns).where(these)).all():
+        found[row.stack_id, row.number] = row.template if row.kind != "empty" else _before(tx, row.stack_id, row.number)
+    return found
+
+
+def _before(tx: Connection, stack_id: str, number: int) -> Any:
+    """Return the last template of a stack before a revision; None where it never had one."""
+    mine = (_revision.c.stack_id == stack_id, _revision.c.number < number, _revision.c.kind == "template")
+    return tx.execute(select(_revision.c.template).where(*mine).order_by(_revision.c.number.desc()).limit(1)).scalar()
 
 
 def release(tx: Connection, turn: Turn, cursor: int, due_at: float) -> None:
