@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Weather
-from homeostat.convergence import rollout
+from homeostat.convergence import rolling_update
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import members
 from homeostat.desired.members import MEMBERS_PER_SHARD
@@ -278,7 +278,7 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
     """Whatever it did not commit never was; the next owner of the shard makes the same batch."""
     service, stack_id = created(3)
     service.update(stack_id, {"grp": rolling(3, "b")})
-    settle, deaths = rollout.settle, []
+    settle, deaths = rolling_update.settle, []
 
     def dies(*arguments: Any) -> Any:
         settle(*arguments)
@@ -288,7 +288,7 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
     for _ in range(60):
         with pytest.MonkeyPatch.context() as patch:
             if len(deaths) < 5:
-                patch.setattr("homeostat.convergence.rollout.settle", dies)
+                patch.setattr("homeostat.convergence.rolling_update.settle", dies)
             while service.board.job_count:
                 try:
                     run_pass(service.reconciler, service.claim())

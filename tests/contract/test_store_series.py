@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, locked, resource, shard_row, stack_row
 
-from homeostat.convergence import rollout
+from homeostat.convergence import rolling_update
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -46,8 +46,8 @@ def rest(db: Database, stack_id: str, numbers: Collection[int], at: float = NOW)
             stacks.for_update(db, tx, stack_id)
             mine = (table.c.stack_id == stack_id, table.c.number == number)
             tx.execute(update(table).where(*mine).values(settled_revision=revision, wake_at=None))
-            batch = rollout.next_batch(db, tx, stacks.facts(stack_row(db, stack_id)))
-            step_at = rollout.settle(db, tx, stack_id, revision, at, batch)
+            batch = rolling_update.next_batch(db, tx, stacks.facts(stack_row(db, stack_id)))
+            step_at = rolling_update.settle(db, tx, stack_id, revision, at, batch)
     return step_at
 
 
@@ -107,7 +107,7 @@ def test_a_newer_revision_ends_the_pause(database: Database) -> None:
         )
     assert stack_row(database, stack_id).step_at is None
     with database.write() as tx:
-        assert rollout.settle(database, tx, stack_id, 2, NOW + 60, None) is None, (
+        assert rolling_update.settle(database, tx, stack_id, 2, NOW + 60, None) is None, (
             "the old revision decides nothing any more"
         )
     assert stack_row(database, stack_id).revision == 3

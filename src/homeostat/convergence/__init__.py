@@ -5,7 +5,8 @@
 - `executor`: turns steps into calls of a cloud
 - `nested_stacks`: nested stacks as the things behind resources
 - `observer`: looks at the clouds in bulk
-- `rollout`: updates groups in batches
+- `rolling_update`: updates groups in batches; `metadata_rollouts`: gives new metadata to the members of groups
+- `scaling`: resizes groups by signals; `model_servers`: looks up the server that members are to be like
 - `healing_brake`: the facts that hold healing back
 - `explainer`: explains why a stack does not move
 - `engine`: puts these parts together; `limits`: time limits and sizes

@@ -92,7 +92,7 @@ def _members_in_service_min(tx: Connection, stack: StackFacts) -> int:
     if row is None or not isinstance(kind, NestedStack) or not isinstance(row.properties, Mapping):
         return 0
     values = kind.complete(row.properties)
-    policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values.get(POLICY) or {}
+    policy = kind.batches(values) if isinstance(kind, ScalingGroup) else values.get(POLICY) or {}
     return int((policy.get("rolling_update") or {}).get("min_in_service") or 0)
 
 

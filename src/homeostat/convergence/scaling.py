@@ -185,7 +185,7 @@ class Scaling:
             return plan
         wanted = groups.resized(before.template, before.template["resource_def"], size, failed)
         new = nested.complete_revision is None
-        group = rolling_update.begin(before.template, wanted, kind.rollout(values), failed, new)
+        group = rolling_update.begin(before.template, wanted, kind.batches(values), failed, new)
         # The act of the parent that the group's stack is about goes on: it is about a larger or smaller group now.
         desired = replace(group_desired(group), intent=before.intent, copied_from=nested.revision)
         cooldown_s = kind.cooldown_s(values) if adjustment.cooldown_s is None else float(adjustment.cooldown_s)

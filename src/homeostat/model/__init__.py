@@ -7,6 +7,7 @@
 - `world`: everything that deciding needs
 - `plan`: decisions
 - `intent`, `hooks`, `marks`: what a row stores of an act, of its hooks, and besides
+- `rollout`: rollouts of metadata
 - `retry`: retry policies
 - `waiting`: reasons not to act yet
 """

@@ -54,7 +54,7 @@ def group_revision(
     failed = failed_members(tx, nested)
     launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
     wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id)
-    policy = kind.rollout(values) if isinstance(kind, ScalingGroup) else values[POLICY]
+    policy = kind.batches(values) if isinstance(kind, ScalingGroup) else values[POLICY]
     new = nested is None or nested.complete_revision is None
     return rolling_update.begin(before.template, wanted, policy, failed, new)
 

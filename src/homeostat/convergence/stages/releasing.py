@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from homeostat.convergence import rollout, snapshot_end
+from homeostat.convergence import rolling_update, snapshot_end
 from homeostat.convergence.look_interval import busy_interval
-from homeostat.convergence.rollout import Batch
+from homeostat.convergence.rolling_update import Batch
 from homeostat.convergence.stages.passing import Pass
 from homeostat.convergence.stages.storing import encode, write
 from homeostat.model.plan import Event
@@ -159,7 +159,7 @@ def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
     if current.world.settled_revision < stack.revision:
         shards.settle(tx, stack.id, number, stack.revision)
     if stack.status == Status.IN_PROGRESS:
-        stack.step_at = rollout.settle(
+        stack.step_at = rolling_update.settle(
             current.db, tx, stack.id, stack.revision, ending.now, ending.batch, ending.snapshot
         )
 
@@ -171,14 +171,14 @@ def _next_batch(current: Pass) -> Batch | None:
     if not ends or stack.parent_id is None:
         return None
     with current.db.read() as tx:
-        return rollout.next_batch(current.db, tx, stack)
+        return rolling_update.next_batch(current.db, tx, stack)
 
 
 def _snapshot(current: Pass) -> Cell | None:
     """Return the description of a stack whose snapshot is complete, encoded; None while anything is left to do.
 
     It can be long, so it is made only by a pass that finds this shard at rest already (`settled`). The pass that brings
-    the last shard to rest gets None, and `rollout.settle` requests another one at once.
+    the last shard to rest gets None, and `rolling_update.settle` requests another one at once.
     """
     stack, settled = current.world.stack, current.world.settled_revision
     ends = stack.status == Status.IN_PROGRESS and current.frontier.at_rest and settled == stack.revision

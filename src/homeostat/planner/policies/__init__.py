@@ -1,6 +1,6 @@
 """Limits on decisions.
 
 - `healing`, `healing_policy`: the brake on healing, doubt about looks, and the users' consent
-- `rolling_update`: the batches of a group
+- `rolling_update`: the batches of a group; `metadata_rollout`: the steps in which members get new metadata
 - `unhealthy`: marks that override what was observed
 """

@@ -67,7 +67,7 @@ class ScalingGroup(Membership):
         """
         raise NotImplementedError
 
-    def rollout(self, values: Props) -> Mapping[str, Any]:
+    def batches(self, values: Props) -> Mapping[str, Any]:
         """Return how members are changed and made, in the form of `planner.policies.rolling_update`."""
         return {}
 
@@ -184,7 +184,7 @@ class AutoScalingGroup(ScalingGroup):
         policy = made.get("deletion_policy")
         return {**made, "deletion_policy": policy.capitalize()} if isinstance(policy, str) else made
 
-    def rollout(self, values: Props) -> Mapping[str, Any]:
+    def batches(self, values: Props) -> Mapping[str, Any]:
         """Return the rolling update, which always applies; by default members change one after the other."""
         return {"rolling_update": values["rolling_updates"]}
 
@@ -343,7 +343,7 @@ class InstanceGroup(ScalingGroup):
             return provided
         return [*provided, *({"Key": METERED + word, "Value": group_id} for word in self.metered)]
 
-    def rollout(self, values: Props) -> Mapping[str, Any]:
+    def batches(self, values: Props) -> Mapping[str, Any]:
         policy = values[POLICY].get(self.section)
         if policy is None:
             return {}

@@ -4,6 +4,7 @@
 - `action_begin`, `action_end`: how an action of a stack begins and ends
 - `revisions`, `revision_text`, `files`: the desired state, stored and read
 - `cancellation`, `deletion`, `locks`, `snapshots`: requests that change a stack
+- `scaling`, `rollouts`: groups that are resized by signals, and members that get new metadata
 - `status_at_rest`, `nested_status`: the status that a stack reports, to users and to its parent
 - `views`, `progress`: the queries of the APIs
 """
