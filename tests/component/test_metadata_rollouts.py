@@ -333,6 +333,14 @@ def test_a_url_approves_each_step(answers: list[str], values: str, state: str) -
     assert (service.values(), service.state(service.id)) == (values, state)
 
 
+@pytest.mark.parametrize("policy", ["text", ["list"], {"alarms": "nothing"}])
+def test_a_template_may_mean_something_else_by_a_rollout(policy: Any) -> None:
+    """The update policy of a nested template is its own."""
+    files = {"inner.yaml": "heat_template_version: 2018-08-31\nresources: {}\n"}
+    resources = {"a": {"type": "inner.yaml", "update_policy": {"rollout": policy}}}
+    assert Service().begin(resources, files=files)
+
+
 def test_handles_for_alarms_have_to_be_in_the_template() -> None:
     with pytest.raises(Rejected, match="'nothing' is no wait condition handle"):
         Service().begin(resources("1", alarms=["nothing"]))

@@ -105,24 +105,26 @@ class NestedStack(ResourceType):
     Attributes:
         contents: Kind of the revisions of the child stack, see `store.schema.revision`.
         member_property: Property with the definition of each member, where all members are alike.
+        internal: Internal properties, which no schema has and no template may set.
     """
 
     kind = STACK
     contents: ClassVar[str] = "group"
     member_property: ClassVar[str] = "resource_def"
+    internal: ClassVar[tuple[str, ...]] = (CONTENT,)
     heals_itself = True
     statuses = Statuses(frozenset({"complete"}), frozenset({"in_progress"}), broken={"failed": Remedy.MANUAL})
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """Check as other types do, but let the internal property `CONTENT` pass, which no schema has."""
-        values = super().check({name: value for name, value in provided.items() if name != CONTENT}, path)
-        return {**values, CONTENT: provided[CONTENT]} if CONTENT in provided else values
+        """Check as other types do, but let internal properties pass."""
+        values = super().check({name: value for name, value in provided.items() if name not in self.internal}, path)
+        return values | {name: provided[name] for name in self.internal if name in provided}
 
     def complete(self, values: Props) -> dict[str, Any]:
-        return {**super().complete(values), CONTENT: values.get(CONTENT)}
+        return super().complete(values) | {name: values.get(name) for name in self.internal}
 
     def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        return super().replacement_reason(before, after, changed - {CONTENT})
+        return super().replacement_reason(before, after, changed.difference(self.internal))
 
     def timeout_s(self, properties: Props) -> float | None:
         """Return the seconds that an action of the child stack may take; None for the time left to its parent."""

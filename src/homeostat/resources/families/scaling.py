@@ -20,9 +20,10 @@ from homeostat.resources.families.balanced import (
     places_of,
 )
 from homeostat.resources.families.launch_configurations import LikeServer
-from homeostat.resources.families.resource_groups import Launched, Membership, pattern_property, rollout_section
+from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.graph import Graph
-from homeostat.resources.nested import BALANCERS, POLICY, of_member
+from homeostat.resources.nested import BALANCERS, CONTENT, POLICY, of_member
+from homeostat.resources.rollout_policy import pattern_property, rollout_section
 from homeostat.resources.rules import exactly_one, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -280,6 +281,7 @@ class InstanceGroup(ScalingGroup):
         **pattern_property("MetadataUpdatePattern"),
     }
     pattern = "MetadataUpdatePattern"
+    internal = (CONTENT, BALANCERS)
     update_policy = {"RollingUpdate": _rolling_section(), **rollout_section()}
     attributes = {"InstanceList": Attribute("Addresses of the members, with commas.")}
 
@@ -289,16 +291,6 @@ class InstanceGroup(ScalingGroup):
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
         check_balancers(properties, graph, path)
-
-    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        values = super().check({name: value for name, value in provided.items() if name != BALANCERS}, path)
-        return {**values, BALANCERS: provided[BALANCERS]} if BALANCERS in provided else values
-
-    def complete(self, values: Props) -> dict[str, Any]:
-        return {**super().complete(values), BALANCERS: values.get(BALANCERS)}
-
-    def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        return super().replacement_reason(before, after, changed - {BALANCERS})
 
     def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         found = super().check_policy(provided, path)

@@ -19,17 +19,13 @@ from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.remote import RemoteStack
-from homeostat.resources.families.resource_groups import (
-    Membership,
-    ResourceGroup,
-    check_alarms,
-    check_waited_for,
-)
+from homeostat.resources.families.resource_groups import Membership, ResourceGroup
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, kind_of, named_type, resource_type
+from homeostat.resources.rollout_policy import check_alarms, check_waited_for
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.resources.secrets import holds_secrets, makes_secrets
 from homeostat.store.stacks.revisions import Desired
@@ -193,15 +189,17 @@ def _check_among(definitions: Mapping[str, Definition]) -> None:
     """Check what resources require of one another. Raise Rejected naming the place."""
     graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
     for name, each in definitions.items():
-        resource_type(each.type).validate_among(each.properties, graph, ("resources", name, "properties"))
-        check_alarms(each.update_policy, graph, ("resources", name, "update_policy"))
+        kind = resource_type(each.type)
+        kind.validate_among(each.properties, graph, ("resources", name, "properties"))
+        if isinstance(kind, Membership):
+            check_alarms(each.update_policy, graph, ("resources", name, "update_policy"))
     waited_for = Counter(
         name for each in definitions.values() if kind_of(each.type) == CONDITION for name in each.requires
     )
     for name, count in waited_for.items():
-        kind = resource_type(definitions[name].type) if name in definitions else None
-        if isinstance(kind, Membership) and count > WAITED_FOR_MAX:
-            check_waited_for(kind, definitions[name].properties, count, ("resources", name, "properties"))
+        group = resource_type(definitions[name].type) if name in definitions else None
+        if isinstance(group, Membership) and count > WAITED_FOR_MAX:
+            check_waited_for(group.pattern, definitions[name].properties, count, ("resources", name, "properties"))
 
 
 def _check_external(definition: Definition, kind: ResourceType, path: tuple[str | int, ...]) -> None:
