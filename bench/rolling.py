@@ -138,7 +138,7 @@ class Took:
 def reports(url: str, handle: str, members: Sequence[str]) -> Took:
     """Let members report, several at once."""
     db = opened(url)
-    signals = Signals(db, no_scaling, lambda key, alarm: None)  # the steps are measured apart
+    signals = Signals(db, no_scaling, lambda _: None)  # the steps are measured apart
 
     def report(member: str) -> float:
         before = time.perf_counter()

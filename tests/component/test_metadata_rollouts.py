@@ -309,6 +309,53 @@ def test_an_alarm_stops_it(body: dict[str, Any], says: str) -> None:
     assert f"step 2: {says}" in service.group_row.reason
 
 
+def test_an_alarm_counts_once_its_stack_is_unlocked() -> None:
+    """A lock leaves members as they are; the alarm is not lost."""
+    service = Group(alarms=["handle"])
+    service.change("2")
+    service.report(0)
+    lock_row(service)
+    service.signal(service.id, "handle", ALARM)
+    service.live(30)
+    assert service.values() == "2211"
+    lock_row(service, locked=False)
+    service.live(5)
+    assert service.values() == "1111"
+    assert "step 2: errors: too many errors" in service.group_row.reason
+
+
+def test_a_lock_takes_no_time_from_the_members_of_a_step() -> None:
+    service = Group()
+    service.change("2")
+    lock_row(service)
+    service.live(2 * TIMEOUT_S)
+    lock_row(service, locked=False)
+    service.live(TIMEOUT_S / 2)
+    assert service.values() == "2111"
+    service.report(0)
+    assert service.values() == "2211"
+
+
+def lock_row(service: Service, *, locked: bool = True) -> None:
+    """A lock that stands while an update goes on: users get one only at rest, a program of another version may not."""
+    lock = {"level": "stacks", "owner": "ann", "reason": "audit"} if locked else None
+    with service.db.write() as tx:
+        tx.execute(schema.stack.update().where(schema.stack.c.parent_id.is_(None)).values(lock=lock))
+
+
+def test_an_alarm_that_comes_while_it_is_paused_is_accepted_with_the_resumption() -> None:
+    service = Group(alarms=["handle"])
+    service.change("2")
+    service.rollouts.pause(service.group_row.key)
+    service.signal(service.id, "handle", ALARM)
+    service.signal(service.id, "handle", ALARM)
+    said = [each.reason for each in service.events(service.id, "group") if each.action == "SIGNAL"]
+    assert said == ["Signal: errors: too many errors"]
+    service.rollouts.resume(service.group_row.key)
+    service.report(0)
+    assert service.values() == "2211"
+
+
 @pytest.mark.parametrize(
     ("answers", "values", "state"),
     [

@@ -101,10 +101,10 @@ def test_one_rollout_that_fails_to_go_on_holds_up_no_other() -> None:
     service.update(second, {"group": resources("2", **more)["group"]})
     broken = service.row(first, "group").key
 
-    def advance(key: str, alarm: str = "") -> None:
+    def advance(key: str) -> None:
         if key == broken:
             raise ValueError("a bug")
-        going(key, alarm)
+        going(key)
 
     service.rollouts.advance = advance  # type: ignore[method-assign]
     service.live(30)

@@ -53,7 +53,7 @@ def no_scaling(policy_id: str, body: Body) -> SignalOutcome:
     raise AssertionError(f"{policy_id} is no policy")
 
 
-def no_rollout(key: str, alarm: str) -> None:
+def no_rollout(key: str) -> None:
     raise AssertionError(f"{key} has no rollout")
 
 

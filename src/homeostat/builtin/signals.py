@@ -49,11 +49,8 @@ SIGNAL = "SIGNAL"
 Body = Mapping[str, Any] | None
 Scale = Callable[[str, Body], "SignalOutcome"]
 """Scales a group by a signal to the policy whose record has this id; raises Rejected where it cannot."""
-Advance = Callable[[str, str], None]
-"""Makes the rollout of a group go on whose members have reported, or stops it for what an alarm says ("" for none).
-
-The first argument is the key of the group's row.
-"""
+Advance = Callable[[str], None]
+"""Makes the rollout of a group go on whose members, or alarms, have reported; the argument is the key of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +118,9 @@ class Signals:
 
     def _take(self, tx: Connection, record: Record, body: Body, part: str = "") -> "SignalOutcome | list[Reported]":
         """Take a signal for a record, which is not locked yet: what members of a rollout report locks nothing else."""
-        reports = self._report(tx, record, body) if record.kind == HANDLE else []
-        if reports or record.kind == POLICY_KIND:
-            return reports
+        reports = self._report(tx, record, body) if record.kind == HANDLE else None
+        if record.kind == POLICY_KIND or reports is not None:
+            return reports or []
         locked = records.for_update(self._db, tx, record.id)
         if locked is None:
             raise Rejected("ResourceNotAvailable", "The resource is not available: it is not there any more.")
@@ -137,30 +134,40 @@ class Signals:
             return self._scale(record.id, body)
         for each in taken:
             if each.failed or (each.ends_step and self._is_over(each)):
-                self._advance(each.key, each.alarm)
+                self._advance(each.key)
         return SignalOutcome("", {})
 
-    def _report(self, tx: Connection, record: Record, body: Body) -> list[Reported]:
-        """Store what a member reports to rollouts that wait for this handle (RU6); none where it is no such signal."""
+    def _report(self, tx: Connection, record: Record, body: Body) -> list[Reported] | None:
+        """Store what a member, or an alarm, reports to rollouts that wait for this handle (RU6).
+
+        Returns:
+            What is new to them; None where it is no such signal.
+        """
         gates = rollouts.gates_of(tx, record.id)
-        alarm = signals.alarm_of(body) if gates else None
+        if not gates:
+            return None
+        now, alarm = self._db.now_of(tx), signals.alarm_of(body)
         if alarm is not None:
             said = _plain(alarm)
-            return [Reported(key, 0, bool(alarm), alarm=said) for key in dict.fromkeys(gate.key for gate in gates)]
-        signal = signals.normal(record.object["form"], body, 0) if gates else None
+            reports = rollouts.report_alarm(tx, gates, said, now) if said else []
+            self._note_failures(tx, reports, said, now)
+            return reports
+        signal = signals.normal(record.object["form"], body, 0)
         if signal is None:
-            return []
+            return None
         found = signals.named(record.object["form"], body or {})
         members = [each for each in dict.fromkeys(found) if _may_be_member(each)]
         said = _plain(str(signal["reason"]))
-        now = self._db.now_of(tx)
         reports = rollouts.report(tx, gates, members, signal["status"], said, now)
+        self._note_failures(tx, reports, f"status:{signal['status']} reason:{said} from {', '.join(members)}", now)
+        return reports or None
+
+    def _note_failures(self, tx: Connection, reports: Sequence[Reported], said: str, now: float) -> None:
+        """Record events of the groups to whose rollouts a member or an alarm said no."""
         for each in reports:
             owner = records.owners(tx, [each.key]).get(each.key) if each.failed else None
             if owner is not None:
-                reason = f"Signal: status:{signal['status']} reason:{said} from {', '.join(members)}"
-                events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
-        return reports
+                events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {said}")], now)
 
     def _is_over(self, report: Reported) -> bool:
         # Asked after the commit: of several members that report last at once, one sees that all have.

@@ -8,7 +8,7 @@ from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Clouds
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.limits import Limits
-from homeostat.convergence.metadata_rollouts import Ask, MetadataRollouts, unasked
+from homeostat.convergence.metadata_rollouts import Ask, MetadataRollouts
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
@@ -49,7 +49,7 @@ def build_engine(
     *,
     pool: Executor | None = None,
     nudge: Callable[[], None] = lambda: None,
-    ask: Ask = unasked,
+    ask: Ask | None = None,
     asking: Executor | None = None,
 ) -> Engine:
     """Put the parts of the engine together.
@@ -62,7 +62,7 @@ def build_engine(
         limits: Time limits and sizes.
         pool: Runs the batches of a pass side by side; None runs them one after the other.
         nudge: Called when the observer may have woken shards.
-        ask: Asks URLs that users name.
+        ask: Asks URLs that users name; None where others do.
         asking: Threads in which they are asked; None for the caller's.
     """
     nested_stacks = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)

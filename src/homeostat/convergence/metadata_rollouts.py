@@ -45,22 +45,18 @@ NO_ROLLOUT = "The group has no rollout in progress."
 
 Ask = Callable[[str], str]
 """URL -> status code of its answer to GET, or why there is none; may take seconds, and raises nothing."""
-
-
-def unasked(url: str) -> str:
-    """Leave a URL to the workers, which have a client for it."""
-    return "not asked yet"
+UNASKED = Checked(asked=False)
 
 
 class MetadataRollouts:
     """What makes the rollouts of one database go on."""
 
-    def __init__(self, db: Database, ask: Ask = unasked, pool: Executor | None = None) -> None:
+    def __init__(self, db: Database, ask: Ask | None = None, pool: Executor | None = None) -> None:
         """Take the parts.
 
         Args:
             db: The database.
-            ask: Asks a URL that a user named.
+            ask: Asks a URL that a user named; None to leave that to other processes.
             pool: Threads in which URLs are asked; None to ask them in the caller's.
         """
         self._db = db
@@ -73,62 +69,53 @@ class MetadataRollouts:
         """Make rollouts go on that time moves on; return how many."""
         with self._db.write() as tx:
             due = rollouts.claim_due(tx, self._db.now_of(tx), ROUND_MAX)
-            asking = rollouts.asking(tx, due)
+            asking = rollouts.asking(tx, due) if self._ask is not None else set()
         for key in due:
-            if key in asking and self._pool is not None:
-                self._advance_apart(self._pool, key)
+            if key not in asking:
+                self._safely(self.advance, key)
+            elif self._pool is None:
+                self._safely(self._ask_and_advance, key)
             else:
-                self._advance_safely(key)
+                self._apart_from_others(self._pool, key)
         return len(due)
 
-    def _advance_apart(self, pool: Executor, key: str) -> None:
+    def _apart_from_others(self, pool: Executor, key: str) -> None:
         """Make a rollout go on in another thread, since URLs that users name may take their time to answer."""
         with self._asking:
             if key in self._apart:
                 return
             self._apart.add(key)
-        pool.submit(self._apart_advance, key)
 
-    def _apart_advance(self, key: str) -> None:
-        try:
-            self._advance_safely(key)
-        finally:
-            with self._asking:
-                self._apart.discard(key)
+        def go_on() -> None:
+            try:
+                self._safely(self._ask_and_advance, key)
+            finally:
+                with self._asking:
+                    self._apart.discard(key)
 
-    def _advance_safely(self, key: str) -> None:
+        pool.submit(go_on)
+
+    def _safely(self, act: Callable[[str], None], key: str) -> None:
         """Make a rollout go on; one that cannot holds up no other, and is due again later."""
         try:
-            self.advance(key)
+            act(key)
         except Exception:
             LOG.exception("the rollout of group %s failed to go on; it is tried again", key)
 
-    def advance(self, key: str, alarm: str = "") -> None:
-        """Make a rollout go on as far as it may by now; nothing where it does not run.
+    def advance(self, key: str) -> None:
+        """Make a rollout go on as far as it may by now without asking URLs; nothing where it does not run."""
+        self._advance(key, UNASKED)
 
-        Args:
-            key: Key of the row of the group.
-            alarm: What an alarm says, for which it stops; "" for none.
-        """
-        checks = self._checked(key) if not alarm else Checked()
-        with self._db.write() as tx:
-            rollout = rollouts.lock(self._db, tx, key)
-            if rollout is None or rollout.state != RolloutState.RUNNING:
-                return
-            now = self._db.now_of(tx)
-            if alarm:
-                self._refuse(tx, rollout, f"step {rollout.step}: {alarm}", now)
-            else:
-                self._go_on(tx, rollout, checks, now)
-
-    def _checked(self, key: str) -> Checked:
-        """Ask the URLs that a rollout has to be approved by, before anything is locked."""
+    def _ask_and_advance(self, key: str) -> None:
+        """Ask the URLs that a rollout has to be approved by, before anything is locked, and make it go on."""
         with self._db.read() as tx:
             rollout = rollouts.of_group(tx, key)
-        if rollout is None or rollout.state != RolloutState.RUNNING or not rollout.step:
-            return Checked()
-        if self._ask is unasked:
-            return Checked(rollout.step, asked=False)
+        if rollout is not None:
+            self._advance(key, self._checked(rollout))
+
+    def _checked(self, rollout: Rollout) -> Checked:
+        if self._ask is None or rollout.state != RolloutState.RUNNING or not rollout.step:
+            return UNASKED
         refused, waits = [], []
         for url in rollout.settings.checks:
             answer = self._ask(url)
@@ -138,13 +125,20 @@ class MetadataRollouts:
                 waits.append(f"{url} answers {answer}")
         return Checked(rollout.step, "; ".join(refused), "; ".join(waits))
 
+    def _advance(self, key: str, checks: Checked) -> None:
+        with self._db.write() as tx:
+            rollout = rollouts.lock(self._db, tx, key)
+            if rollout is not None and rollout.state == RolloutState.RUNNING:
+                self._go_on(tx, rollout, checks, self._db.now_of(tx))
+
     # -- going on ----------------------------------------------------------------------------------------------------
 
     def _go_on(self, tx: Connection, rollout: Rollout, checks: Checked, now: float) -> None:
         stack, members = stacks.get(tx, rollout.stack_id), stacks.get(tx, rollout.members)
         obstacle = _obstacle(stack, members)
         if obstacle or members is None:
-            rollouts.save(tx, replace(rollout, due_at=now + BUSY_S, reason=obstacle))
+            # The members of the step get their time once more when the obstacle is gone.
+            rollouts.save(tx, replace(rollout, due_at=now + BUSY_S, step_at=now, reason=obstacle))
             return
         if rollout.active < rollout.target:
             self._fill(tx, rollout, members, now)
@@ -152,7 +146,7 @@ class MetadataRollouts:
         rollouts.drop_gone(tx, rollout, CHUNK)
         report, total = rollouts.report_of(tx, rollout), int(members.size)
         # What was asked for another step says nothing of this one.
-        current = checks if checks.step == rollout.step else Checked(rollout.step, asked=False)
+        current = checks if checks.step == rollout.step else UNASKED
         match metadata_rollout.next_move(rollout, report, current, total, now):
             case Advance(target):
                 step = replace(rollout, step=rollout.step + 1, total=total, target=target, step_at=now)
@@ -164,19 +158,17 @@ class MetadataRollouts:
             case Refuse(reason):
                 self._refuse(tx, rollout, reason, now)
             case Finish():
-                done = f"all {rollout.active} members have the new metadata"
-                self._end(tx, rollout, RolloutState.SUCCEEDED, done, now)
+                self._succeed(tx, rollout, now)
 
     def _fill(self, tx: Connection, rollout: Rollout, members: Row[Any], now: float, *, begins: bool = False) -> None:
         """Give the new metadata to the members of a step, so many at a time that others need not wait.
 
-        Where there is nobody to begin a step with, the rollout is over.
+        Where no member is left to begin a step with, the rollout is over.
         """
         wanted = min(rollout.target - rollout.active, CHUNK)
         found, place = rollouts.activate(tx, rollout, int(members.shards), wanted)
         if not found and begins:  # Others that are counted have no thing: they get the metadata of the group.
-            done = f"all {rollout.active} members have the new metadata"
-            self._end(tx, replace(rollout, step=rollout.step - 1), RolloutState.SUCCEEDED, done, now)
+            self._succeed(tx, replace(rollout, step=rollout.step - 1), now)
             return
         active = rollout.active + len(found)
         # Fewer than counted: some are being made, or have gone. They get the metadata of the group in the end.
@@ -189,6 +181,10 @@ class MetadataRollouts:
             filled = replace(filled, reason=reason)
             self._note(tx, filled, reason, now)
         rollouts.save(tx, filled)
+
+    def _succeed(self, tx: Connection, rollout: Rollout, now: float) -> None:
+        done = f"all {rollout.active} members have the new metadata"
+        self._end(tx, rollout, RolloutState.SUCCEEDED, done, now)
 
     def _refuse(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> None:
         if rollout.settings.on_failure == OnFailure.HOLD:
@@ -239,7 +235,7 @@ class MetadataRollouts:
     def resume(self, key: str, by: str = USER) -> Rollout:
         """Let a rollout that is paused or held go on.
 
-        What has failed so far is accepted, and the members of the step get their time once more.
+        What has failed so far is accepted, with any alarm, and the members of the step get their time once more.
 
         Raises:
             Rejected: NotFound; Conflict for one that is neither paused nor held; StackLocked; NotSupported for a
@@ -248,7 +244,7 @@ class MetadataRollouts:
         with self._db.write() as tx:
             rollout, now = self._locked(tx, key, Steering.RESUME)
             forgiven = rollouts.report_of(tx, rollout).failed_in_all
-            going = replace(rollout, state=RolloutState.RUNNING, step_at=now, due_at=now, forgiven=forgiven)
+            going = replace(rollout, state=RolloutState.RUNNING, step_at=now, due_at=now, forgiven=forgiven, alarm="")
             return self._steered(tx, going, f"resumed by {by}", now)
 
     def approve(self, key: str, by: str = USER, step: int | None = None) -> Rollout:

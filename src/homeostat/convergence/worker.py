@@ -22,7 +22,7 @@ from homeostat.convergence.engine import Engine, build_engine
 from homeostat.convergence.jobs.conductor import ShardConductor
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.lost_shards import LostShards
-from homeostat.convergence.metadata_rollouts import Ask, unasked
+from homeostat.convergence.metadata_rollouts import Ask
 from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices
 from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
 from homeostat.model.errors import Transient
@@ -78,7 +78,7 @@ class Worker:
         clouds: Clouds | None = None,
         sinks: Sinks | None = None,
         tidying: Sequence[Callable[[], int]] = (),
-        ask: Ask = unasked,
+        ask: Ask | None = None,
     ) -> None:
         """Put the parts of a worker together.
 
@@ -93,7 +93,7 @@ class Worker:
             clouds: The cloud as each project sees it.
             sinks: Kinds of event sinks; None for the built-in ones.
             tidying: Functions called about once a second, each in a thread of its own.
-            ask: Asks URLs that users name.
+            ask: Asks URLs that users name; None to leave that to other workers.
         """
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"

@@ -225,6 +225,7 @@ class Rollout:
         reported_at: When its members had all reported; None before.
         approved: Number of the last step that a person approved.
         forgiven: Failures that a person has accepted by resuming a rollout that was held.
+        alarm: What an alarm has said since it began, or was resumed last, for which it stops; "" for none.
         due_at: When time alone moves it on; None if it never does.
         reason: Why it is in this state, for users.
         place: How many shards of the child stack are done, in the order of the rollout.
@@ -247,6 +248,7 @@ class Rollout:
     reported_at: float | None = None
     approved: int = 0
     forgiven: int = 0
+    alarm: str = ""
     due_at: float | None = None
     reason: str = ""
     place: int = 0

@@ -29,8 +29,6 @@ from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.families.wait_conditions import CONDITION, HANDLE, WaitCondition
 from homeostat.resources.registry import kind_of, type_of
 
-BEGUN = "its members get the new metadata"
-
 
 def take(want: ResolvedResource, row: Resource) -> RolloutEnd | None:
     """Give a row the metadata of its definition; a group whose members get them in a rollout only notes them.

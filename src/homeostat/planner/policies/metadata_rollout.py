@@ -89,6 +89,8 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
 
 def _refusal(rollout: Rollout, report: StepReport, now: float) -> str:
     """Return which gate says no, and for which members; "" where none does."""
+    if rollout.alarm:
+        return f"step {rollout.step}: {rollout.alarm}"
     settings = rollout.settings
     per_step = settings.failures_of_step_max
     said = "; ".join(f"{member}: {reason}" for member, reason in list((report.said or {}).items())[:SAID_MAX])

@@ -25,6 +25,7 @@ rollout = Table(
     Column("reported_at", Double),
     Column("approved", Integer, nullable=False),
     Column("forgiven", Integer, nullable=False),
+    Column("alarm", SafeText, nullable=False),
     Column("due_at", Double),
     Column("reason", SafeText, nullable=False),
     Column("place", Integer, nullable=False),

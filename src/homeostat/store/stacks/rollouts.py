@@ -21,7 +21,6 @@ from sqlalchemy import (
     func,
     insert,
     literal,
-    or_,
     select,
     update,
 )
@@ -47,6 +46,7 @@ from homeostat.store.stacks import stacks
 _rollout = schema.rollout
 _active = schema.active_metadata_updates
 _gate = schema.rollout_gate
+_record = schema.record
 _resource = schema.resource
 _COLUMNS = tuple(each.name for each in fields(Rollout))
 ALARM = -1
@@ -148,8 +148,12 @@ def _begin(tx: Connection, rollout: Rollout) -> None:
         {"handle": handle, "key": rollout.key, "bit": bit, "gates": len(gates)}
         for handle, bit in (*waited_for, *listened_to)
     ]
-    if handles:
-        tx.execute(insert(_gate), handles)
+    # One whose handle is gone by now is a gate that nothing opens: the time of the step ends it.
+    named = _record.c.id.in_([each["handle"] for each in handles])
+    there = set(tx.execute(select(_record.c.id).where(named)).scalars())
+    found = [each for each in handles if each["handle"] in there]
+    if found:
+        tx.execute(insert(_gate), found)
 
 
 def _activated(key: str) -> Select[Any]:
@@ -248,8 +252,8 @@ def _shards_in_order(rollout: Rollout, shards: int) -> list[int]:
     return list(range(shards))
 
 
-def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> int:
-    """Forget members of the current step that do not exist any more and have not reported; return how many.
+def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> None:
+    """Forget members of the current step that do not exist any more and have not reported.
 
     Args:
         tx: The transaction; the row of the rollout is locked.
@@ -262,7 +266,6 @@ def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> int:
     gone = [each for each in waiting if each not in there]
     if gone:
         tx.execute(delete(_active).where(*mine, _active.c.instance_id.in_(gone)))
-    return len(gone)
 
 
 # -- reports -----------------------------------------------------------------------------------------------------------
@@ -270,21 +273,19 @@ def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A member has reported to a rollout.
+    """A member has reported to a rollout, or an alarm has.
 
     Attributes:
         key: Key of the row of the group.
-        step: Step of the member.
+        step: Step of the member; 0 for an alarm.
         failed: Whether it said no.
         ends_step: Whether it may be the last of the step.
-        alarm: What an alarm says that stops the whole rollout; "" for a report of a member.
     """
 
     key: str
     step: int
     failed: bool
     ends_step: bool = False
-    alarm: str = ""
 
 
 def gates_of(tx: Connection, handle: str) -> Sequence[Row[Any]]:
@@ -331,6 +332,24 @@ def report(
                 found.append(Reported(key, row.step, row.status == FAILURE, ends_step))
                 break
     return found
+
+
+def report_alarm(tx: Connection, gates: Sequence[Row[Any]], said: str, now: float) -> list[Reported]:
+    """Store what an alarm says for the rollouts that listen to it; return those for which it is news.
+
+    So it is not lost with this process, and counts once the rollout may go on: it may be paused, or its stack locked.
+
+    Args:
+        tx: The transaction.
+        gates: From `gates_of`.
+        said: What the alarm says.
+        now: The time.
+    """
+    keys = sorted({gate.key for gate in gates})
+    news = (_rollout.c.key.in_(keys), _rollout.c.state.in_(GOING_ON), _rollout.c.alarm == "")
+    due_at = case((_rollout.c.state == RolloutState.RUNNING, now), else_=_rollout.c.due_at)
+    stored = update(_rollout).where(*news).values(alarm=said, due_at=due_at).returning(_rollout.c.key)
+    return [Reported(key, 0, failed=True) for key in tx.execute(stored).scalars()]
 
 
 @prepared
@@ -393,13 +412,6 @@ def asking(tx: Connection, keys: Sequence[str]) -> set[str]:
     """Return which of these rollouts have URLs that are asked."""
     rows = tx.execute(select(_rollout.c.key, _rollout.c.settings).where(_rollout.c.key.in_(keys))) if keys else ()
     return {row.key for row in rows if row.settings.checks}
-
-
-def make_due(tx: Connection, key: str, now: float) -> None:
-    """Let a worker take a rollout up at once."""
-    later = or_(_rollout.c.due_at.is_(None), _rollout.c.due_at > now)
-    running = _rollout.c.state == RolloutState.RUNNING
-    tx.execute(update(_rollout).where(_rollout.c.key == key, later, running).values(due_at=now))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -470,21 +482,18 @@ def group_around(tx: Connection, stack_id: str, instance_id: str) -> Group | Non
 
 @prepared
 def _group_around(stack_id: str, instance_id: str) -> Select[Any]:
-    mine = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)
-    named = (_resource.c[name] for name in ("name", "type", "handle", "stack_id", "properties", "metadata"))
-    return (
-        select(*named, _resource.c.new_metadata, _active.c.instance_id)
-        .join(schema.stack, schema.stack.c.parent_key == _resource.c.key)
-        .outerjoin(_active, mine)
-        .where(schema.stack.c.id == stack_id)
-    )
+    chosen = _of_member(instance_id, "handle", "stack_id", "properties")
+    return chosen.join(schema.stack, schema.stack.c.parent_key == _resource.c.key).where(schema.stack.c.id == stack_id)
 
 
 @prepared
 def _metadata_of(stack_id: str, name: str, instance_id: str) -> Select[Any]:
+    mine = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
+    return _of_member(instance_id).where(*mine)
+
+
+def _of_member(instance_id: str, *more: str) -> Select[Any]:
+    """Select groups as a member sees them: their old and new metadata, and an `instance_id` where it has the new."""
     mine = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)
-    return (
-        select(_resource.c.key, _resource.c.type, _active.c.instance_id, _resource.c.metadata, _resource.c.new_metadata)
-        .outerjoin(_active, mine)
-        .where(_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
-    )
+    columns = (_resource.c[name] for name in ("name", "type", "metadata", "new_metadata", *more))
+    return select(*columns, _active.c.instance_id).outerjoin(_active, mine)

@@ -32,6 +32,7 @@ def upgrade() -> None:
         sa.Column("reported_at", sa.Double(), nullable=True),
         sa.Column("approved", sa.Integer(), nullable=False),
         sa.Column("forgiven", sa.Integer(), nullable=False),
+        sa.Column("alarm", sa.Text(), nullable=False),
         sa.Column("due_at", sa.Double(), nullable=True),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("place", sa.Integer(), nullable=False),
