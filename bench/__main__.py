@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from bench.answering import answers
@@ -76,16 +76,7 @@ def rows(wanted: Wanted) -> Iterator[Figure]:
             yield Figure("create.independent.to_bare_rows_cpu", cpu / created.cpu_s, "ratio", n, database)
 
 
-def per_size(figures: Callable[[int, str], list[Figure]]) -> Bench:
-    def run(wanted: Wanted) -> Iterator[Figure]:
-        for database in wanted.databases:
-            for n in wanted.sizes:
-                yield from figures(n, database)
-
-    return run
-
-
-def per_size_lazily(figures: Callable[[int, str], Iterator[Figure]]) -> Bench:
+def per_size(figures: Callable[[int, str], Iterable[Figure]]) -> Bench:
     def run(wanted: Wanted) -> Iterator[Figure]:
         for database in wanted.databases:
             for n in wanted.sizes:
@@ -159,7 +150,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "turns": ("how long others have to wait to write", per_size(turns)),
     "crowd": ("many clients at once, at a service with that many resources already", together),
     "openstack": ("the real OpenStack of the tests, beside a script; best --sizes 60, or 10 100 1000", real),
-    "rollout": ("a canary of new metadata over the members of a group, who all report", per_size_lazily(rolling)),
+    "rollout": ("a canary of new metadata over the members of a group, who all report", per_size(rolling)),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
 
