@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
-from homeostat.model.intent import adoption_of, changed_of, late_s_of, with_late_s, without_adoption
+from homeostat.model.intent import (
+    adoption_of,
+    changed_of,
+    late_s_of,
+    left_alone_for,
+    with_late_s,
+    without_adoption,
+)
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import Event, Step, StepOutcome, Verb, event_of
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
@@ -27,6 +34,9 @@ UNJUDGED = 0
 
 def begin(row: Resource, action: str, reason: str = CHANGED) -> list[Event]:
     """Begin an action of a row; return its event, or none where it has begun already."""
+    if left_alone_for(row.intent):
+        # The action takes its place in the intent: judged again at rest, the thing is healed, or the note made anew.
+        row.judged = UNJUDGED
     goes_on = row.busy and row.action == action
     row.enter(action, Status.IN_PROGRESS, reason)
     return [] if goes_on else [event_of(row)]

@@ -36,9 +36,6 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
     if not _has_data(row):
         # To record an action would lose that the row has failed.
         return SETTLED if row.failed else _nothing_to_keep(world, row, now)
-    if check.left_alone(row):
-        # The snapshot takes the place of this note in the intent: judged again later, the thing is left alone again.
-        row.judged = outcome.UNJUDGED
     events = outcome.begin(row, Action.SNAPSHOT)
     row.revision, row.updated_at = world.stack.revision, now
     row.acted_at = row.due_at = None
