@@ -298,6 +298,18 @@ def test_an_observer_sets_the_time_of_the_next_look(database: Database, again_at
     assert [shard_row(database, stack_id, number).observe_at for number in (0, 1)] == [again_at, NOW + 1]
 
 
+@pytest.mark.parametrize("again_at", [NOW + 60, None])
+def test_a_look_that_was_requested_of_a_late_observer_is_made(database: Database, again_at: float | None) -> None:
+    stack_id = add_stack(database)
+    with database.write() as tx:
+        look_schedule.schedule_look(tx, stack_id, 0, NOW)
+        taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
+        later = NOW + TAKEN_S + 1
+        look_schedule.request_look(tx, [stack_id], later)
+        look_schedule.look_again(tx, taken, NOW, again_at)
+        assert look_schedule.take_for_observation(tx, later, 10, 60.0) == taken
+
+
 def test_who_comes_back_late_changes_no_look(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:

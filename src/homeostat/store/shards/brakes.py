@@ -107,7 +107,7 @@ def is_blind(tx: Connection, project: str, kind: Kind, since: float) -> bool:
         kind: The kind.
         since: The time of the newest look that found things absent.
     """
-    if len(_some_absent(tx, project, kind.types).all()) <= FEW:
+    if len(_some_absent(tx, project, kind.types, FEW + 1).all()) <= FEW:
         return False
     return not _any_seen(tx, project, kind.types, [*kind.types, *kind.beside], since).scalar_one()
 
@@ -117,9 +117,9 @@ def _of_project(project: str, types: Sequence[str]) -> tuple[ColumnElement[bool]
 
 
 @prepared
-def _some_absent(project: str, types: Sequence[str]) -> Select[Any]:
+def _some_absent(project: str, types: Sequence[str], most: int) -> Select[Any]:
     absent = select(_resource.c.key).select_from(_looks).where(*_of_project(project, types))
-    return absent.where(_observed.c.presence == Presence.ABSENT).limit(FEW + 1)
+    return absent.where(_observed.c.presence == Presence.ABSENT).limit(most)
 
 
 @prepared

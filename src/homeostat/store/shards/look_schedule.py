@@ -93,14 +93,16 @@ def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: flo
     """
     these = sorted(taken)
     lock_order.take(tx, these)
-    _release(tx, these, taken_at + TAKEN_S, at)
+    _release(tx, these, taken_at, taken_at + TAKEN_S, at)
 
 
 @prepared
-def _release(these: Sequence[tuple[str, int]], until: float, at: float | None) -> UpdateBase:
+def _release(these: Sequence[tuple[str, int]], taken_at: float, until: float, at: float | None) -> UpdateBase:
     # The exact time that `take_for_observation` has set marks the shard as taken by this observer: any other time was
-    # set by a request for a look, or by the next observer.
-    return update(schema.shard).where(is_any_of(these), schema.shard.c.observe_at == until).values(observe_at=at)
+    # set by a request for a look, or by the next observer. A request that came when that time was over has left it.
+    table = schema.shard
+    mine = (table.c.observe_at == until, func.coalesce(table.c.look_from, 0.0) <= taken_at)
+    return update(table).where(is_any_of(these), *mine).values(observe_at=at)
 
 
 def _within(
