@@ -59,5 +59,7 @@ REGRESSIONS = {
     39007511: "what a user had said to be well while it was replaced had a second event of that when it came back",
     41003746: "what broke while its stack was locked was not healed after a lock that was overtaken before it was sent",
     41005141: "a look that was requested when an observer was late with its own was not made before the next one",
+    41006320: "a check made well what had never been made, after a mark on it whose time was over",
+    41007409: "the same as 41005141, for an operation in a nested stack",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

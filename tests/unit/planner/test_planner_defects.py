@@ -508,3 +508,10 @@ def test_what_was_left_alone_is_judged_again_after_an_action_took_the_place_of_t
     step = decide(of, wanted("a"))
     assert isinstance(step, Step)
     assert (step.row.busy, left_alone_for(step.row.intent), step.row.judged) == (True, "", outcome.UNJUDGED)
+
+
+def test_a_check_does_not_make_well_what_had_failed_before_a_mark_whose_time_is_over() -> None:
+    mark = UnhealthyMark("by hand", LONG_AGO, expires_at=NOW, before=("CREATE", "it failed"))
+    mine = row("a", TEST, "CHECK_FAILED", marks=Marks(mark))
+    step = decide(world([wanted("a", TEST)], [mine], revision=2, action="CHECK", settled_revision=1), wanted("a", TEST))
+    assert described(step) == "record CREATE_FAILED"

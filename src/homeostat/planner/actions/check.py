@@ -105,8 +105,9 @@ def check(world: World, row: Resource | None, now: float) -> Decision:
     if row is None or row.action == Action.INIT or row.revision == world.stack.revision:
         return SETTLED
     mark = unhealthy.mark_of(row)
-    if mark is not None and not mark.is_over(now):
-        return SETTLED
+    if mark is not None:
+        # Without its mark it may have failed for something else, which no check of the thing would show.
+        return unhealthy.expire(world, row, now) if mark.is_over(now) else SETTLED
     if row.failed and row.action == Action.CREATE:
         return _unmade(world, row, now)
     if row.failed and row.action not in (Action.CHECK, Action.SNAPSHOT):
