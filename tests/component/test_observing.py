@@ -14,7 +14,7 @@ from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation
 from homeostat.store import schema
 from homeostat.store.shards import orphans, shard_state
-from homeostat.store.shards.orphans import DELAY_S, LOOK_S, PATIENCE_S, Orphan
+from homeostat.store.shards.orphans import GAP_S, LOOK_S, PATIENCE_S, Orphan
 from tests import upcoming
 from tests.component.running import LIMITS, PROJECT, Service, server, template, volume
 from tests.simulation.actors import VirtualClock
@@ -168,7 +168,7 @@ def test_what_a_row_stands_for_after_all_is_kept() -> None:
     assert service.servers() == [handle]
 
 
-@pytest.mark.parametrize(("late_s", "looks"), [(0.0, 120), (25.0, 20), (DELAY_S, 10), (3600.0, 10)])
+@pytest.mark.parametrize(("late_s", "looks"), [(0.0, 120), (25.0, 20), (GAP_S - LOOK_S, 10), (3600.0, 10)])
 def test_nothing_is_looked_for_for_ever(late_s: float, looks: int) -> None:
     """Of each pause a minute counts at most: one look after a long night does not say much."""
     service = Service()
@@ -178,6 +178,20 @@ def test_nothing_is_looked_for_for_ever(late_s: float, looks: int) -> None:
         service.clock.time += LOOK_S + late_s
         service.observer.sweep()
     assert orphan_tokens(service) == []
+
+
+def test_time_in_which_each_worker_died_over_its_look_does_not_count() -> None:
+    service = Service()
+    give_up(service, "gone-1")
+    with service.db.write() as tx:
+        taken = 0
+        while taken * LOOK_S < PATIENCE_S:
+            service.clock.time += LOOK_S
+            taken += len(orphans.take_due(tx, service.clock.now(), 10))
+    assert service.observer.sweep() == 0
+    service.clock.time += LOOK_S
+    service.observer.sweep()
+    assert orphan_tokens(service) == ["gone-1"]
 
 
 def test_a_token_that_is_given_up_while_another_is_swept_is_watched() -> None:

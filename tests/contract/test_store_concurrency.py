@@ -100,16 +100,17 @@ def test_two_observers_never_take_the_same_shard(database: Database) -> None:
 
 
 def test_what_several_workers_look_for_late_is_watched_for_so_much_longer_once(database: Database) -> None:
-    late = NOW + orphans.LOOK_S + orphans.DELAY_S + 60.0
+    late = NOW + orphans.GAP_S + 60.0
 
-    def take() -> None:
+    def miss() -> None:
         with database.write() as tx:
-            orphans.take_due(tx, late, ROUNDS)
+            tokens = [each.token for each in orphans.take_due(tx, late, ROUNDS)]
+            orphans.record_missing(tx, tokens or known, late)
 
-    for number in range(ROUNDS):
-        with database.write() as tx:
-            orphans.add(database, tx, [Orphan(f"key-{number}", "server", "p")], NOW)
-        at_once([take, take, take, take])
+    known = [f"key-{number}" for number in range(ROUNDS)]
+    with database.write() as tx:
+        orphans.add(database, tx, [Orphan(token, "server", "p") for token in known], NOW)
+    at_once([miss, miss, miss, miss])
     with database.read() as tx:
         untils = tx.execute(select(schema.orphan.c.until)).scalars().all()
     assert untils == [NOW + orphans.PATIENCE_S + 60.0] * ROUNDS

@@ -59,6 +59,19 @@ def test_a_failure_and_its_end_are_events(database: Database) -> None:
     assert state(database, stack_id) == "CHECK_COMPLETE"
 
 
+def test_a_stack_is_not_well_while_another_shard_counts_what_it_is_healing(database: Database) -> None:
+    stack_id = well(database, shard_count=2)
+    with database.write() as tx:
+        come_to_rest(database, tx, stack_id, 1, 1)
+        tx.execute(update(schema.stack).values(action=Action.CHECK, status=Status.FAILED))
+        shards.count_failures(tx, stack_id, 1, 1)
+        gone = resource("k1", stack_id, action=Action.CHECK, status=Status.FAILED, replaced_by="k2")
+        shard_state.encode_new(database, [gone]).store(tx)
+        locked(database, tx, stack_id)
+        status_at_rest.correct(database, tx, stack_id, 0, 0, NOW, at_rest=True)
+    assert state(database, stack_id) == "CHECK_FAILED"
+
+
 def test_a_stack_whose_revision_is_not_complete_stays_as_it_is(database: Database) -> None:
     stack_id = well(database)
     revise(database, stack_id)

@@ -61,5 +61,8 @@ REGRESSIONS = {
     41005141: "a look that was requested when an observer was late with its own was not made before the next one",
     41006320: "a check made well what had never been made, after a mark on it whose time was over",
     41007409: "the same as 41005141, for an operation in a nested stack",
+    41010620: "what was given up leaked, since time counted in which no worker lived to the end of its look",
+    41012318: "a stack was well as one shard saw it while another one was healing what had failed",
+    41012432: "the law of succession counted a successor that had failed, and that a newer revision had passed over",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

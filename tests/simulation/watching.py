@@ -160,8 +160,8 @@ class Watcher:
         for before, after in rows.values():
             if after is not None and after.state == (Action.DELETE, Status.IN_PROGRESS):
                 self._intended[greenlet.getcurrent(), after.key] = after.deletion_policy
-            if before is not None and after is not None and before.replaced_by and not after.replaced_by:
-                self._passed_over.add(before.replaced_by)  # it is itself again what stands for its name
+            if before is not None and after is not None and self._passes_over(before, after):
+                self._passed_over.add(before.replaced_by or "")
         for key in sorted(
             {key for pair in rows.values() for row in pair if row for key in (row.key, row.replaces or "")}
         ):
@@ -169,6 +169,16 @@ class Watcher:
         for stack_id in sorted(all_stacks.keys() | {event.stack_id for event in events if not event.key}):
             stack = self._now.stacks.get(stack_id)
             self._stack(*all_stacks.get(stack_id, (stack, stack)), events_of.get(stack_id, ()))
+
+    def _passes_over(self, before: Row, after: Row) -> bool:
+        """Does its successor stand for its name no more? It does so itself again, or one that a newer revision had made
+        since that one failed."""
+        if not before.replaced_by or after.replaced_by == before.replaced_by:
+            return False
+        old, new = (self._now.rows.get(each.replaced_by or "") for each in (before, after))
+        if old is None or new is None:
+            return True
+        return old.state[1] == Status.FAILED and old.revision < new.revision
 
     def _is_note(self, row: Row | None, event: Event) -> bool:
         """Does it show no change of state? That something is restricted is reported once an update."""

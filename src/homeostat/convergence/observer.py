@@ -194,7 +194,7 @@ class Observer:
         with self._db.write() as tx:
             gone = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
             unsure = {token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.UNKNOWN}
-            orphans.drop_expired(tx, gone, taken_at)
+            orphans.record_missing(tx, gone, taken_at)
             orphans.extend(tx, sorted(removable | unsure), self._db.now_of(tx))
         return len(found)
 

@@ -147,6 +147,7 @@ orphan = Table(
     Column("project", Text, nullable=False),
     Column("look_at", Double, nullable=False),
     Column("until", Double, nullable=False),
+    Column("looked_at", Double),
     Index("ix_forsaken_look_at", "look_at"),
 )
 """Tokens under which a thing may turn up late; it is an orphan then, and is deleted.
@@ -157,6 +158,7 @@ have deleted them.
 Columns:
     look_at: When the cloud is searched for the token next.
     until: The token is forgotten if it has not turned up by then.
+    looked_at: When the newest look began that came to its end, or the time was restarted.
 """
 
 retained = Table(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, UpdateBase, case, delete, select, update
+from sqlalchemy import Connection, Select, UpdateBase, case, delete, or_, select, update
 
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -17,9 +17,9 @@ from homeostat.store.sql.prepared import prepared
 LOOK_S = 5.0
 """Time between looks."""
 PATIENCE_S = 600.0
-"""Time for which a token is looked for; time in which no worker looks does not count."""
-DELAY_S = 60.0
-"""A look may come so much later than planned, as where there are many tokens: time beyond that does not count."""
+"""Time for which a token is looked for; time in which no worker looks to the end does not count."""
+GAP_S = 65.0
+"""Longest time between two looks that counts, as where there are many tokens: time beyond that does not."""
 
 _orphan = schema.orphan
 _resource = schema.resource
@@ -45,7 +45,7 @@ def add(db: Database, tx: Connection, new: Sequence[Orphan], now: float) -> None
     """Look for these tokens from now on; for one that is known already the time begins again."""
     if not new:
         return
-    times = {"look_at": now + LOOK_S, "until": now + PATIENCE_S}
+    times = {"look_at": now + LOOK_S, "until": now + PATIENCE_S, "looked_at": now}
     rows = [{"token": each.token, "kind": each.kind, "project": each.project, **times} for each in new]
     insert = db.insert(_orphan)
     later = {name: insert.excluded[name] for name in times}
@@ -63,10 +63,7 @@ def _any_due(now: float) -> Select[Any]:
 
 
 def take_due(tx: Connection, now: float, limit: int) -> list[Orphan]:
-    """Return the tokens to look for now, and schedule their next look.
-
-    A token whose look is later than `DELAY_S` is looked for that much longer in all.
-    """
+    """Return the tokens to look for now, and schedule their next look."""
     rows = list(_due(tx, now, limit))
     if rows:
         _put_off(tx, [row.token for row in rows], now)
@@ -80,13 +77,7 @@ def _due(now: float, limit: int) -> Select[Any]:
 
 @prepared
 def _put_off(tokens: Sequence[str], now: float) -> UpdateBase:
-    table = _orphan.c
-    # Only tokens that are still due: another worker may have taken and put off some of them meanwhile, and `until`
-    # would be extended twice for the same delay.
-    due = (table.token.in_(tokens), table.look_at <= now)
-    latest = now - DELAY_S
-    until = case((table.look_at < latest, table.until + (latest - table.look_at)), else_=table.until)
-    return update(_orphan).where(*due).values(look_at=now + LOOK_S, until=until)
+    return update(_orphan).where(_orphan.c.token.in_(tokens)).values(look_at=now + LOOK_S)
 
 
 def may_appear(tx: Connection, key: str) -> bool:
@@ -124,10 +115,26 @@ def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str
     return {token for token in watched - owned(tx, list(found)) if found[token] not in held}
 
 
-def drop_expired(tx: Connection, tokens: Sequence[str], looked_at: float) -> None:
-    """Forget tokens that were not found by a look that began at `looked_at`, when their time was already over."""
+def record_missing(tx: Connection, tokens: Sequence[str], looked_at: float) -> None:
+    """Record that a look which began at `looked_at` found none of these; forget those whose time was over by then.
+
+    Only a look that has come to its end proves anything: a token that was not looked for during more than `GAP_S` is
+    looked for that much longer in all.
+    """
     if tokens:
+        _count(tx, tokens, looked_at)
         _drop_expired(tx, tokens, looked_at)
+
+
+@prepared
+def _count(tokens: Sequence[str], looked_at: float) -> UpdateBase:
+    table = _orphan.c
+    earliest = looked_at - GAP_S
+    # A program of the version before leaves `looked_at` empty.
+    until = case((table.looked_at < earliest, table.until + (earliest - table.looked_at)), else_=table.until)
+    # Looks of several workers may end in any order.
+    older = or_(table.looked_at.is_(None), table.looked_at < looked_at)
+    return update(_orphan).where(table.token.in_(tokens), older).values(looked_at=looked_at, until=until)
 
 
 @prepared
@@ -138,7 +145,8 @@ def _drop_expired(tokens: Sequence[str], looked_at: float) -> UpdateBase:
 def extend(tx: Connection, tokens: Sequence[str], now: float) -> None:
     """Restart the time of tokens whose things are there, or whose presence is unknown."""
     if tokens:
-        tx.execute(update(_orphan).where(_orphan.c.token.in_(tokens)).values(until=now + PATIENCE_S))
+        restarted = {"until": now + PATIENCE_S, "looked_at": now}
+        tx.execute(update(_orphan).where(_orphan.c.token.in_(tokens)).values(**restarted))
 
 
 def owned(tx: Connection, tokens: Sequence[str]) -> set[str]:

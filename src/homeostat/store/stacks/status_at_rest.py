@@ -13,6 +13,7 @@ from homeostat.model.stack_actions import NON_CHANGING_ACTIONS, WELL, stack_may
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.shards import shards
 from homeostat.store.stacks import action_end, stack_state, stacks
 
 WELL_AGAIN = "Stack CHECK completed successfully: all its resources are well again"
@@ -92,6 +93,9 @@ def correct(
     if reason and row.status == Status.COMPLETE:
         stack_state.change_status_at_rest(tx, row, Action.CHECK, Status.FAILED, reason, now)
     elif not reason and row.status == Status.FAILED and not _busy_elsewhere(tx, row, number):
+        # What another shard counts as failed may be healed by a pass that is not over: that one calls again.
+        if shards.failures_of(tx, row.id):
+            return None
         stack_state.change_status_at_rest(tx, row, Action.CHECK, Status.COMPLETE, WELL_AGAIN, now)
     return None
 
