@@ -206,6 +206,21 @@ def test_a_group_of_which_a_member_is_gone_is_locked_but_for_that_one() -> None:
     assert locked_servers(service) == [True, True, True]
 
 
+def test_an_update_that_overtakes_the_deletion_of_a_locked_stack_unlocks_what_it_keeps() -> None:
+    """Found by the simulation (41018058): servers that nothing changed stayed locked in a stack without a lock."""
+    service, stack_id = made({"srv": server(), "other": server()})
+    service.clock.time += 1.0
+    service.cloud.vanish(service.row(stack_id, "srv").handle)
+    lock(service, stack_id)
+    assert rested(service, stack_id) == "LOCK_FAILED"
+    service.stack_service.delete(stack_id)
+    service.update(stack_id, {"srv": server(), "other": server(), "third": double()})
+    assert rested(service, stack_id) == "UPDATE_COMPLETE"
+    service.live(60.0)
+    assert locked_servers(service) == [False, False]
+    assert service.states(stack_id)["other"] == "UNLOCK_COMPLETE"
+
+
 @pytest.mark.shows("LK3")
 def test_images_are_protected_while_locked_but_for_what_the_template_protects() -> None:
     image = {"disk_format": "raw", "container_format": "bare", "location": "http://images.test/one"}

@@ -64,5 +64,6 @@ REGRESSIONS = {
     41010620: "what was given up leaked, since time counted in which no worker lived to the end of its look",
     41012318: "a stack was well as one shard saw it while another one was healing what had failed",
     41012432: "the law of succession counted a successor that had failed, and that a newer revision had passed over",
+    41018058: "what an update kept that overtook the deletion of a locked stack stayed locked",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

@@ -9,7 +9,7 @@ from homeostat.model.stack_actions import MAINTENANCE
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
-from homeostat.planner.actions import check, maintenance, snapshot
+from homeostat.planner.actions import check, maintenance, maintenance_state, snapshot
 from homeostat.planner.acts import IntendedActs
 from homeostat.planner.context import Context
 from homeostat.planner.gates import LiveGates
@@ -83,6 +83,12 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
         return _begin(context, definition, row, now)
     if row.busy:
         return context.acts.go_on(definition, row, now)
+    return _in_progress_with_nothing(context, definition, row, now)
+
+
+def _in_progress_with_nothing(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    if maintenance_state.still_locked(context.world, row):
+        return maintenance.unlock(context, row, now)
     mark = unhealthy.mark_of(row)
     if mark is not None:
         return marked.decide(context, definition, row, mark, now)

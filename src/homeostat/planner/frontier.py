@@ -283,6 +283,8 @@ class Frontier:
             return False
         if row.new_metadata is not None or maintenance_state.unresumed(self.world, row):
             return False
+        if maintenance_state.still_locked(self.world, row):
+            return False
         if row.hooks and hooks.due(self.world, row):
             return False
         seen = self.world.seen.get(row.key)

@@ -28,11 +28,9 @@ from homeostat.model.errors import Rejected, Transient
 from homeostat.model.intent import (
     AdoptionIntent,
     ChangeIntent,
-    LeftAlone,
     OperationIntent,
     SnapshotMade,
     adoption_of,
-    left_alone_for,
 )
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
@@ -498,20 +496,3 @@ def test_a_thing_that_is_known_by_its_name_does_not_come_back_as_its_own_replace
     look = {"a1": seen(status="available"), "a2": seen(status="creating")}
     of = world([wanted("a", VOLUME)], [old, made], look, settled_revision=0)
     assert any(each.startswith("a1") for each in until_an_act(of)) is not same
-
-
-@pytest.mark.parametrize("action", ["LOCK", "SUSPEND", "SNAPSHOT"])
-def test_what_was_left_alone_is_judged_again_after_an_action_took_the_place_of_that_note(action: str) -> None:
-    """Else nobody would heal it: an action that is overtaken before it is requested judges nothing."""
-    mine = row("a", intent=LeftAlone("it broke"), judged=2)
-    of = world([wanted("a")], [mine], {"a1": seen("error", 2)}, action=action, revision=2, lock={"level": "all"})
-    step = decide(of, wanted("a"))
-    assert isinstance(step, Step)
-    assert (step.row.busy, left_alone_for(step.row.intent), step.row.judged) == (True, "", outcome.UNJUDGED)
-
-
-def test_a_check_does_not_make_well_what_had_failed_before_a_mark_whose_time_is_over() -> None:
-    mark = UnhealthyMark("by hand", LONG_AGO, expires_at=NOW, before=("CREATE", "it failed"))
-    mine = row("a", TEST, "CHECK_FAILED", marks=Marks(mark))
-    step = decide(world([wanted("a", TEST)], [mine], revision=2, action="CHECK", settled_revision=1), wanted("a", TEST))
-    assert described(step) == "record CREATE_FAILED"

@@ -1,13 +1,15 @@
-"""Maintenance of a stack that is overtaken by a newer action while its resources are at it."""
+"""Actions of a stack that take the place of what was known of its resources, or are overtaken by a newer one."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.planner.worlds import NOW, TEST, decide, described, keys, row, seen, wanted, world
+from tests.unit.planner.worlds import LONG_AGO, NOW, TEST, decide, described, keys, row, seen, wanted, world
 
-from homeostat.model.plan import StepOutcome
-from homeostat.planner import Frontier
+from homeostat.model.intent import LeftAlone, left_alone_for
+from homeostat.model.marks import Marks, UnhealthyMark
+from homeostat.model.plan import Step, StepOutcome
+from homeostat.planner import Frontier, outcome
 
 GROUP = "OS::Heat::ResourceGroup"
 UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
@@ -34,3 +36,20 @@ def test_what_fails_at_the_action_of_its_stack_fails_that() -> None:
     look = seen("failed", number=2, action="RESUME", failures=1, fault="it broke")
     of = world([definition], [mine], {"a1": look}, **{**UPDATED, "action": "RESUME"})
     assert (described(decide(of, definition)), mine.revision) == ("record RESUME_FAILED", 2)
+
+
+@pytest.mark.parametrize("action", ["LOCK", "SUSPEND", "SNAPSHOT"])
+def test_what_was_left_alone_is_judged_again_after_an_action_took_the_place_of_that_note(action: str) -> None:
+    """Else nobody would heal it: an action that is overtaken before it is requested judges nothing."""
+    mine = row("a", intent=LeftAlone("it broke"), judged=2)
+    of = world([wanted("a")], [mine], {"a1": seen("error", 2)}, action=action, revision=2, lock={"level": "all"})
+    step = decide(of, wanted("a"))
+    assert isinstance(step, Step)
+    assert (step.row.busy, left_alone_for(step.row.intent), step.row.judged) == (True, "", outcome.UNJUDGED)
+
+
+def test_a_check_does_not_make_well_what_had_failed_before_a_mark_whose_time_is_over() -> None:
+    mark = UnhealthyMark("by hand", LONG_AGO, expires_at=NOW, before=("CREATE", "it failed"))
+    mine = row("a", TEST, "CHECK_FAILED", marks=Marks(mark))
+    step = decide(world([wanted("a", TEST)], [mine], revision=2, action="CHECK", settled_revision=1), wanted("a", TEST))
+    assert described(step) == "record CREATE_FAILED"

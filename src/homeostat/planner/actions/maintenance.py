@@ -71,6 +71,17 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
     return check.look_first(context.world, row) or _apply(context, row, action, method, now)
 
 
+def unlock(context: Context, row: Resource, now: float) -> Decision:
+    """Unlock what was locked with its stack, which is unlocked; it is compared with its revision after that."""
+    method, revision = maintenance_state.method_of(context.world, row, Action.UNLOCK), row.revision
+    if method is None:
+        decision: Decision = _record_done(context, row, Action.UNLOCK, now)
+    else:
+        decision = check.look_first(context.world, row) or _apply(context, row, Action.UNLOCK, method, now)
+    row.revision = revision
+    return decision
+
+
 def _refuse_suspension(context: Context, row: Resource) -> Settled:
     """Refuse to suspend a failed resource: it stays as it is, and the stack fails for it."""
     # A failure of this revision is what fails the stack.

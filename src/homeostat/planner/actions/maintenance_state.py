@@ -5,7 +5,7 @@ from dataclasses import replace
 from homeostat.model.intent import operation_of
 from homeostat.model.marks import NO_MARKS, Marks
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
-from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS, SUSPENDED
+from homeostat.model.stack_actions import LOCKED, MAINTENANCE, STACK_ACTIONS, SUSPENDED
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, World
 from homeostat.planner.scope import thing_of
@@ -97,6 +97,16 @@ def sleeps_on(world: World, row: Resource) -> bool:
 def unresumed(world: World, row: Resource) -> bool:
     """Return whether it was suspended with its stack, and not resumed with it."""
     return _marked_in_vain(world, row) or sleeps_on(world, row)
+
+
+def still_locked(world: World, row: Resource) -> bool:
+    """Return whether it was locked with its stack, which is not locked any more.
+
+    So it is where an update overtakes the deletion of a stack that could not be locked. One that has failed otherwise
+    stays as it is, since to record an action would lose that it has.
+    """
+    unlocked = world.stack.lock is None and not world.stack.held
+    return unlocked and has_mark(row, LOCKED) and (not row.failed or row.action in MAINTENANCE)
 
 
 def resumed_otherwise(world: World, row: Resource) -> bool:
