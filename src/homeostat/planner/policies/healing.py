@@ -167,6 +167,8 @@ def came_back(context: Context, definition: Definition, row: Resource | None, no
         return None
     # With this `current_row` chooses the old one, also in the next pass: see `current.gave_way`.
     row.replaced_by, old.replaced_by = old.key, None
+    # It is a leftover now, which may have to stay: it must not hold back what is to be healed.
+    outcome.no_longer_healed(row)
     old.marks = replace(old.marks or NO_MARKS, lost_at=None) or None
     old.judged = outcome.UNJUDGED
     # Its revision may be one at which it was merely absent; set back, it is compared with that.
