@@ -187,7 +187,9 @@ class HealingLaws:
                 self._released.add(row.key)
         beside = [row for row in mine if row.being_healed and row.key not in agreed]
         healed = sum(not any(self._requires(stack, row, each) for each in begun) for row in beside)
-        allowed = max(1, int(share_of(stack) * len({row.name for row in mine if kind_of(row.type)}) + 1e-9))
+        # Of a group of several shards each pass knows the number of its members, and not which of them are things.
+        counted = {row.name for row in mine if kind_of(row.type) or stack.shards > 1}
+        allowed = max(1, int(share_of(stack) * len(counted) + 1e-9))
         self._full += healed == allowed
         if all(self._rules(stack, row, now) for row in begun) and agreed != {row.key for row in begun}:
             names = [row.name for row in mine if row.being_healed]
