@@ -65,7 +65,7 @@ REGRESSIONS = {
     41012318: "a stack was well as one shard saw it while another one was healing what had failed",
     41012432: "the law of succession counted a successor that had failed, and that a newer revision had passed over",
     41018058: "what an update kept that overtook the deletion of a locked stack stayed locked",
-    41023443: "what was passed over while it was healed, and could not go, held back the healing of what stood for it again",
+    41023443: "what was passed over while it was healed, and had to stay, held back the healing of others",
     41026346: "the law of the brake counted fewer members of a group of several shards than the service",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""
