@@ -226,6 +226,19 @@ def test_the_snapshots_go_with_their_stack() -> None:
     assert service.cloud.all_snapshots() == []
 
 
+def test_of_an_abandoned_stack_only_those_go_that_were_deleted_before() -> None:
+    service, stack_id = stack_of()
+    kept, deleted = take_snapshot(service, stack_id), take_snapshot(service, stack_id)
+    stays = {copy_of(service, stack_id, kept, name) for name in ("web", "disk")}
+    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.snapshots.delete(stack_id, deleted)
+    service.moving.abandon(stack_id)
+    service.rest()
+    service.cloud.weather.faults = Faults()
+    sweep(service)
+    assert {each["id"] for each in service.cloud.all_snapshots()} == stays
+
+
 def test_a_deletion_that_is_taken_back_keeps_them() -> None:
     service, stack_id = stack_of(SLOW)
     id = take_snapshot(service, stack_id)

@@ -67,5 +67,6 @@ REGRESSIONS = {
     41018058: "what an update kept that overtook the deletion of a locked stack stayed locked",
     41023443: "what was passed over while it was healed, and had to stay, held back the healing of others",
     41026346: "the law of the brake counted fewer members of a group of several shards than the service",
+    41023170: "a snapshot leaked that was being deleted when its stack was abandoned",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

@@ -53,3 +53,12 @@ def test_a_check_does_not_make_well_what_had_failed_before_a_mark_whose_time_is_
     mine = row("a", TEST, "CHECK_FAILED", marks=Marks(mark))
     step = decide(world([wanted("a", TEST)], [mine], revision=2, action="CHECK", settled_revision=1), wanted("a", TEST))
     assert described(step) == "record CREATE_FAILED"
+
+
+def test_what_is_passed_over_since_the_old_one_came_back_counts_no_more_as_healed() -> None:
+    """Found by the simulation (seed 41023443): it had to stay, and held back the healing of all others."""
+    old = row("a", marks=Marks(lost_at=LONG_AGO), replaced_by="a2", judged=1)
+    new = row("a", state="CREATE_IN_PROGRESS", key="a2", replaces="a1", born=1, handle="", marks=Marks(healing=True))
+    of = world([wanted("a")], [old, new], {"a1": seen("active", 2)}, status="COMPLETE", settled_revision=1)
+    step = decide(of, wanted("a"))
+    assert (described(step), new.replaced_by, new.marks) == ("record CREATE_COMPLETE", "a1", None)

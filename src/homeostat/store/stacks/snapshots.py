@@ -158,10 +158,14 @@ def remove(db: Database, tx: Connection, id: str, project: str, now: float) -> N
 def remove_of_stack(
     db: Database, tx: Connection, stack_id: str, project: str, now: float, *, spared: bool = False
 ) -> None:
-    """Forget the snapshots of a deleted stack; the sweep deletes their parts, unless the stack was abandoned."""
+    """Forget the snapshots of a deleted stack; the sweep deletes their parts.
+
+    Of an abandoned stack (`spared`) it deletes only those of snapshots that a user had deleted before.
+    """
     mine = select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
-    if not spared:
-        _leave_orphans(db, tx, [(each, project) for each in tx.execute(mine)], now)
+    if spared:
+        mine = mine.where(_snapshot.c.action == Action.DELETE)
+    _leave_orphans(db, tx, [(each, project) for each in tx.execute(mine)], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.stack_id == stack_id))
 
 
