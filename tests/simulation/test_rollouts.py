@@ -56,7 +56,17 @@ class Roller(Gardener):
         group = changed.resources.get("r0")
         if group is not None and group["type"] == GROUP and self._rng.random() < 0.6:
             group["metadata"] = {"v": self._rng.randint(0, 3)}
+            if self._rng.random() < 0.3:
+                self._gate(changed.resources)
         return changed
+
+    def _gate(self, resources: Resources) -> None:
+        """A gate that comes with new metadata, or one with another handle in its place."""
+        rng = self._rng
+        handle = rng.choice(("h0", "h1"))
+        resources[handle] = {"type": HANDLE, **({"depends_on": ["r0"]} if rng.random() < 0.1 else {})}
+        properties = {"handle": {"get_resource": handle}, "timeout": rng.choice((20, 600)), "count": rng.choice((1, 2))}
+        resources["r9"] = {"type": CONDITION, "properties": properties, "depends_on": ["r0"]}
 
     def _group(self) -> dict[str, Any]:
         rng, group = self._rng, super()._group()

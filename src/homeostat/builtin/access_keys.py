@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.addresses import id_of
 from homeostat.builtin.group_metadata import INSTANCES, VirtualLocation, groups_around, location
 from homeostat.builtin.server_agents import AGENT
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, AccessPolicy, User, allowed
+from homeostat.resources.signing import id_of
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner
 from homeostat.store.builtin.stack_users import STACK_USER

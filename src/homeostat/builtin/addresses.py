@@ -1,7 +1,5 @@
 """Names and addresses of records: access keys, ARNs, and the paths of signed addresses."""
 
-from itertools import pairwise
-
 from homeostat.store.builtin.records import Owner
 
 VERBS = {"PUT": "waitcondition", "POST": "signal", "GET": "metadata"}
@@ -21,11 +19,3 @@ def stack_arn(project: str, name: str, stack_id: str) -> str:
 def access_key(record_id: str) -> str:
     """Return the access key of a record: its id without dashes."""
     return record_id.replace("-", "")
-
-
-def id_of(access_key: str) -> str:
-    """Return the id of the record that an access key belongs to; "" for a text that is no such key."""
-    if len(access_key) != 32 or not access_key.isalnum():
-        return ""
-    places = (0, 8, 12, 16, 20, 32)
-    return "-".join(access_key[start:end] for start, end in pairwise(places))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.addresses import access_key, id_of
+from homeostat.builtin.addresses import access_key
 from homeostat.builtin.kinds.base import RecordKind, _exported_record
 from homeostat.builtin.kinds.registry import RECORD_KINDS, observed
 from homeostat.builtin.sessions import AdoptingSession, Fields, RecordSession
@@ -22,6 +22,7 @@ from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.resources.families.access import KEY, USER
+from homeostat.resources.signing import id_of
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database

@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.addresses import id_of
 from homeostat.builtin.group_metadata import inherited_metadata
 from homeostat.builtin.kinds.deployments import deployed, end_deployment
 from homeostat.builtin.kinds.registry import observed
@@ -35,8 +34,8 @@ from homeostat.store.builtin import plugin_records, records
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, observations, shards
-from homeostat.store.stacks import locks, rollouts, scaling
-from homeostat.store.stacks.rollouts import Reported
+from homeostat.store.stacks import locks, rollout_reports, scaling
+from homeostat.store.stacks.rollout_reports import Reported
 
 SIGNALS_MAX = 10_000
 """Signals that one handle keeps."""
@@ -86,7 +85,7 @@ class Signals:
         Raises:
             Rejected: Forbidden, unless the address is signed with the key of a record.
         """
-        id = id_of(query.get(signing.ACCESS_KEY, ""))
+        id = signing.id_of(query.get(signing.ACCESS_KEY, ""))
         with self._db.write() as tx:
             record = _checked(records.get(tx, id) if id else None, method, path, query)
             taken = self._take(tx, record, body, query.get(signing.PART, ""))
@@ -143,13 +142,13 @@ class Signals:
         Returns:
             What is new to them; None where it is no such signal.
         """
-        gates = rollouts.gates_of(tx, record.id)
+        gates = rollout_reports.gates_of(tx, record.id)
         if not gates:
             return None
         now, alarm = self._db.now_of(tx), signals.alarm_of(body)
         if alarm is not None:
             said = _plain(alarm)
-            reports = rollouts.report_alarm(tx, gates, said, now) if said else []
+            reports = rollout_reports.report_alarm(tx, gates, said, now) if said else []
             self._note_failures(tx, reports, said, now)
             return reports
         signal = signals.normal(record.object["form"], body, 0)
@@ -158,7 +157,7 @@ class Signals:
         found = signals.named(record.object["form"], body or {})
         members = [each for each in dict.fromkeys(found) if _may_be_member(each)]
         said = _plain(str(signal["reason"]))
-        reports = rollouts.report(tx, gates, members, signal["status"], said, now)
+        reports = rollout_reports.report(tx, gates, members, signal["status"], said, now)
         self._note_failures(tx, reports, f"status:{signal['status']} reason:{said} from {', '.join(members)}", now)
         return reports or None
 
@@ -172,7 +171,7 @@ class Signals:
     def _is_over(self, report: Reported) -> bool:
         # Asked after the commit: of several members that report last at once, one sees that all have.
         with self._db.single_read() as tx:
-            return rollouts.step_is_over(tx, report)
+            return rollout_reports.step_is_over(tx, report)
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""
@@ -208,7 +207,7 @@ class Signals:
         """Whether a token is that of a handle, used for exactly its address; `path` has the parts after the version."""
         key, _, secret = token.partition(".")
         with self._db.read() as tx:
-            record = records.get(tx, id_of(key), HANDLE, project) if id_of(key) else None
+            record = records.get(tx, signing.id_of(key), HANDLE, project) if signing.id_of(key) else None
         if record is None or not signing.same(record.object.get("token", ""), f"{key}.{secret}"):
             return False
         return str(record.object.get("endpoint", "")).split("/v1/", 1)[-1] == "/".join(path)
@@ -220,7 +219,7 @@ class Signals:
             Rejected: Forbidden, where the signature does not fit; EntityNotFound, where the server is gone.
         """
         with self._db.read() as tx:
-            id = id_of(query.get(signing.ACCESS_KEY, ""))
+            id = signing.id_of(query.get(signing.ACCESS_KEY, ""))
             record = _checked(records.get(tx, id) if id else None, method, path, query)
             key = records.key_of(record.token)
             owner = records.owners(tx, [key]).get(key)

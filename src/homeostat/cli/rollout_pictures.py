@@ -17,6 +17,7 @@ COLOURS = {"held": "red", "rolled_back": "red", "aborted": "red", "running": "ye
 WAITS = {
     "worker": "a worker, which takes it up by itself",
     "stack": "the stack, which is locked or suspended",
+    "handles": "the handles to which its members signal",
     "reports": "the reports of the members of the step",
     "checks": "the answers of the URLs in its checks",
     "bake_time": "the end of the time after the step",

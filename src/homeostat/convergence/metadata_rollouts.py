@@ -25,7 +25,7 @@ from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import locks, rollouts, stacks
+from homeostat.store.stacks import locks, rollout_reports, rollouts, stacks
 
 LOG = logging.getLogger(__name__)
 ROUND_MAX = 50
@@ -140,11 +140,14 @@ class MetadataRollouts:
             # The members of the step get their time once more when the obstacle is gone.
             rollouts.save(tx, replace(rollout, due_at=now + BUSY_S, step_at=now, reason=obstacle))
             return
+        if rollout.unbegun:  # the pass that sees its handles begins it
+            rollouts.save(tx, replace(rollout, due_at=None))
+            return
         if rollout.active < rollout.target:
             self._fill(tx, rollout, members, now)
             return
         rollouts.drop_gone(tx, rollout, CHUNK)
-        report, total = rollouts.report_of(tx, rollout), int(members.size)
+        report, total = rollout_reports.report_of(tx, rollout), int(members.size)
         # What was asked for another step says nothing of this one.
         current = checks if checks.step == rollout.step else UNASKED
         match metadata_rollout.next_move(rollout, report, current, total, now):
@@ -203,6 +206,8 @@ class MetadataRollouts:
 
     def _end(self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float) -> Rollout:
         """End a rollout, and have the pass of the group's shard conclude its row; return what is stored."""
+        if state is RolloutState.SUCCEEDED:
+            rollout_reports.hand_on_reports(tx, rollout, now)
         ended = replace(rollout, state=state, due_at=None, reason=f"rollout {reason}")
         rollouts.save(tx, ended)
         self._note(tx, rollout, reason, now)
@@ -243,7 +248,7 @@ class MetadataRollouts:
         """
         with self._db.write() as tx:
             rollout, now = self._locked(tx, key, Steering.RESUME)
-            forgiven = rollouts.report_of(tx, rollout).failed_in_all
+            forgiven = rollout_reports.report_of(tx, rollout).failed_in_all
             going = replace(rollout, state=RolloutState.RUNNING, step_at=now, due_at=now, forgiven=forgiven, alarm="")
             return self._steered(tx, going, f"resumed by {by}", now)
 

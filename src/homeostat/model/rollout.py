@@ -94,14 +94,16 @@ class WaitGate:
     """A wait condition that depends on the group: each member of a step has to signal to it.
 
     Attributes:
-        condition: Id of its record.
+        condition: Its name. One that is new is made after the rollout.
         handle: Id of the record of its handle, which takes the signals.
         timeout_s: Seconds for the members of a step.
+        count: Successes that the condition itself waits for.
     """
 
     condition: str
     handle: str
     timeout_s: float
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class RolloutSettings:
         gates: Wait conditions that depend on the group.
         alarms: Ids of the records of handles to which alarms are sent: one that fires stops the rollout.
         checks: URLs that have to answer with a success once the members of a step have reported.
+        gates_pending: Whether handles that members are to signal to are still being made: it goes on after that.
     """
 
     pattern: str = ROLLING
@@ -140,6 +143,7 @@ class RolloutSettings:
     gates: Sequence[WaitGate] = ()
     alarms: Sequence[str] = ()
     checks: Sequence[str] = ()
+    gates_pending: bool = False
 
     @property
     def time_s(self) -> float | None:
@@ -253,6 +257,11 @@ class Rollout:
     reason: str = ""
     place: int = 0
     first: Sequence[str] = ()
+
+    @property
+    def unbegun(self) -> bool:
+        """Whether it waits for the handles that its members are to signal to."""
+        return self.settings.gates_pending and not RolloutState(self.state).ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,8 @@ class Waiting:
         key: Key of its row; "" where there is none yet.
         ends_at: When it is examined again whatever was seen of it, since its time may be over.
         by: What releases it, where that is known more exactly than by the reason alone.
+        after: Names of resources of the same shard that have to be at rest before it is examined again, and that do
+            not wait for it.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Waiting:
     key: str = ""
     ends_at: float | None = None
     by: str = ""
+    after: tuple[str, ...] = ()
 
     @property
     def released_by(self) -> str:

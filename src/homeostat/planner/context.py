@@ -3,7 +3,7 @@
 A preview decides by the same code. It only carries out its acts in another way: it notes them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -116,6 +116,7 @@ class Context:
         gates: Makes what puts them off.
         scope: Resolves references and attributes; None to resolve them from the rows.
         judges: Whether what was seen to be wrong counts, although it is not known to be left alone.
+        settled: Nodes of the frontier that are at rest, which keeps them up to date; None where all count as such.
 
     Attributes:
         healing: Keys of the rows that are being healed.
@@ -133,6 +134,7 @@ class Context:
         scope: RowScope | None = None,
         *,
         judges: bool = True,
+        settled: Collection[str] | None = None,
     ) -> None:
         self.world = world
         self.current = current
@@ -140,6 +142,7 @@ class Context:
         self.acts, self.gates = acts(self), gates(self)
         self.scope = scope or RowScope(world, current)
         self.judges = judges
+        self.settled = settled
         self.weights = ShardWeight(world, current)
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
         self.is_halted = world.stack.halted

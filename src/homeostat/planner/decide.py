@@ -1,6 +1,6 @@
 """Which subject decides about a resource: a step, nothing to do, or a named reason to wait. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from homeostat.model.desired import Definition
 from homeostat.model.intent import adoption_of
@@ -34,10 +34,17 @@ class Decider:
     Args:
         current: Name -> the row that stands for it; the frontier keeps it up to date.
         keys: Supply of fresh row keys, since randomness is an input.
+        settled: Nodes that are at rest; the frontier keeps them up to date. None where all count as such.
     """
 
-    def __init__(self, world: World, current: dict[str, Resource], keys: Iterator[str]) -> None:
-        self._context = Context(world, current, keys, IntendedActs, LiveGates)
+    def __init__(
+        self,
+        world: World,
+        current: dict[str, Resource],
+        keys: Iterator[str],
+        settled: Collection[str] | None = None,
+    ) -> None:
+        self._context = Context(world, current, keys, IntendedActs, LiveGates, settled=settled)
 
     @property
     def healing(self) -> set[str]:

@@ -48,12 +48,12 @@ class Frontier:
         self.current: dict[str, Resource] = {}
         self.leftovers: dict[str, Resource] = {}
         self.waiting: dict[Node, Waiting] = {}
+        self._settled: set[Node] = set()
         # `current` is shared with the decider, which so sees every row that takes the place of another one.
-        self._decider = Decider(world, self.current, keys)
+        self._decider = Decider(world, self.current, keys, self._settled)
         self._blocked: dict[Node, int] = {}
         self._unblocks: dict[Node, list[Node]] = defaultdict(list)
         self._users: dict[str, list[str]] = defaultdict(list)
-        self._settled: set[Node] = set()
         self._acting: set[Node] = set()
         self._ready: deque[Node] = deque()
         self._braked: deque[Node] = deque()
@@ -161,6 +161,9 @@ class Frontier:
             decision = self._decider.look_for(row, now)
         else:
             decision = self._decider.decide(self.world.definitions[node], now)
+        if isinstance(decision, Waiting) and decision.after:
+            self._wait_for(node, decision.after)
+            return None
         if isinstance(decision, Waiting):
             decision = deadlines.in_time(self.world, decision, now)
         if isinstance(decision, Waiting):
@@ -174,6 +177,12 @@ class Frontier:
         self._acting.add(node)
         self._adopt(node, decision)
         return decision
+
+    def _wait_for(self, node: Node, names: Iterable[str]) -> None:
+        """Have a node wait for others as if it required them."""
+        for name in names:
+            self._unblocks[name].append(node)
+            self._blocked[node] += 1
 
     def _unanswered(self, node: Node) -> Resource | None:
         """Return the row of this name if it is not known whether its creation has made anything.

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Mapping
+from itertools import pairwise
 from urllib.parse import parse_qsl, quote, urlsplit
 
 ACCESS_KEY = "AWSAccessKeyId"
@@ -69,3 +70,11 @@ def same(one: str, other: str) -> bool:
 def access_key_of(url: str) -> str:
     """Return the access key of a signed URL; "" where it has none."""
     return dict(parse_qsl(urlsplit(url).query)).get(ACCESS_KEY, "")
+
+
+def id_of(access_key: str) -> str:
+    """Return the id of the record that an access key belongs to; "" for a text that is no such key."""
+    if len(access_key) != 32 or not access_key.isalnum():
+        return ""
+    places = (0, 8, 12, 16, 20, 32)
+    return "-".join(access_key[start:end] for start, end in pairwise(places))

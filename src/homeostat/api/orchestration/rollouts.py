@@ -22,7 +22,7 @@ from homeostat.convergence.metadata_rollouts import NO_ROLLOUT, USER, MetadataRo
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutSettings, Steering, StepReport
 from homeostat.planner.report.rollouts import outlook
-from homeostat.store.stacks import rollouts, stacks
+from homeostat.store.stacks import rollout_reports, rollouts, stacks
 
 ROUTER = router("rollouts")
 PATH = f"{STACK}/resources/{{resource_name}}/rollout"
@@ -186,7 +186,7 @@ def _shown(
         top: The requested stack, where it may be another one.
         known: Rows of stacks that are read already, by id.
     """
-    now, report = context.db.now_of(tx), rollouts.report_of(tx, rollout)
+    now, report = context.db.now_of(tx), rollout_reports.report_of(tx, rollout)
     members = stacks.get(tx, rollout.members)
     found = outlook(rollout, now, held=stacks.facts(stack).held, reported=not report.waiting)
     url = context.stack_url(stack)
@@ -260,7 +260,6 @@ def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
 
 
 def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> Wire:
-    conditions = rollouts.names_of(tx, stack_id, [gate.condition for gate in settings.gates])
     alarms = rollouts.names_of(tx, stack_id, settings.alarms)
     return {
         "steps": list(settings.steps),
@@ -270,7 +269,7 @@ def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> Wire:
         "on_failure": settings.on_failure,
         "approval": settings.approval,
         "order": settings.order,
-        "wait_conditions": sorted(conditions.values()),
+        "wait_conditions": sorted(gate.condition for gate in settings.gates),
         "alarms": sorted(alarms.values()),
         "checks": len(settings.checks),
     }

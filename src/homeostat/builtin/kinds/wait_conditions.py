@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.addresses import access_key, id_of
+from homeostat.builtin.addresses import access_key
 from homeostat.builtin.kinds.base import SIGNALS, SIGNED_BY, RecordKind
 from homeostat.builtin.sessions import Fields, RecordSession
 from homeostat.clouds.port import Creation
 from homeostat.model.errors import Terminal
-from homeostat.resources import signals, signing
+from homeostat.resources import signals
 from homeostat.resources.families.deployments import COMPLETE
-from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
+from homeostat.resources.families.wait_conditions import CONDITION, HANDLE, handle_id
 from homeostat.resources.signals import Transport
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
@@ -50,10 +50,10 @@ class Conditions(RecordKind):
 
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
         handle = str(intent.spec["handle"])
-        handle_id = id_of(signing.access_key_of(handle)) or handle
-        if records.get(session.tx, handle_id, HANDLE, session.project) is None:
+        id = handle_id(handle)
+        if records.get(session.tx, id, HANDLE, session.project) is None:
             raise Terminal(f"{handle} is no handle of this project: give the reference of a wait condition handle")
-        return [session.record(self.kind, intent.token, dict(intent.spec), link=handle_id)]
+        return [session.record(self.kind, intent.token, dict(intent.spec), link=id)]
 
     def restore(self, session: RecordSession, intent: Creation, owner: Owner, document: Fields) -> list[Record]:
         """Keep a condition that was met as met: no server will signal again."""

@@ -4,30 +4,28 @@ A group whose metadata changes is updated as long as the rollout goes on: the ne
 become the metadata when all members have reported. What makes the rollout go on is `convergence.metadata_rollouts`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.rollout import (
     IMMEDIATE,
-    WAITED_FOR_MAX,
     Rollout,
     RolloutBegin,
     RolloutEnd,
+    RolloutSettings,
     RolloutState,
-    WaitGate,
 )
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
+from homeostat.planner.lifecycle import rollout_gates
 from homeostat.resources.families.resource_groups import Membership
-from homeostat.resources.families.wait_conditions import CONDITION, HANDLE, WaitCondition
-from homeostat.resources.registry import kind_of, type_of
+from homeostat.resources.registry import type_of
 
 
 def take(want: ResolvedResource, row: Resource) -> RolloutEnd | None:
@@ -83,8 +81,10 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     if not is_moved(want, row):
         return None
     step = begin(context, want, row, now)
-    if row.new_metadata is not None:  # those that had other new metadata come first
-        step.rollout = _begun(context, row, now)
+    if row.new_metadata is not None:
+        # At once, since no further member may get the metadata before; those that have them come first.
+        begun = _begun(context, row, now)
+        step = replace(begun, events=step.events + begun.events)
     return step
 
 
@@ -94,7 +94,7 @@ def decide(context: Context, row: Resource, now: float) -> Decision | None:
         return None
     rollout = context.world.rollouts.get(row.key)
     if rollout is None:
-        return Step(Verb.RECORD, row, rollout=_begun(context, row, now))
+        return _begin_gated(context, row, now)
     if rollout.state == RolloutState.SUCCEEDED:
         row.metadata, row.new_metadata = row.new_metadata, None
         return _ended(context, row, now)
@@ -103,13 +103,15 @@ def decide(context: Context, row: Resource, now: float) -> Decision | None:
         return _failed(context, row, rollout, now)
     if rollout.state == RolloutState.ABORTED:
         return _failed(context, row, rollout, now)
+    if rollout.unbegun:
+        return _begin_gated(context, row, now)
     return Waiting(row.name, Why.ROLLOUT, (), rollout.reason, rollout.step_at, key=row.key)
 
 
 def finish(context: Context, row: Resource, now: float) -> Decision | None:
     """Let a rollout that runs come to its end, and begin none; None where nothing is waited for."""
     rollout = context.world.rollouts.get(row.key)
-    waits = rollout is None or rollout.state in (RolloutState.PAUSED, RolloutState.HELD)
+    waits = rollout is None or rollout.state in (RolloutState.PAUSED, RolloutState.HELD) or rollout.unbegun
     return None if waits else decide(context, row, now)
 
 
@@ -127,17 +129,29 @@ def resume(context: Context, row: Resource, now: float) -> Step | None:
     return Step(Verb.RECORD, row, events=events)
 
 
-def _begun(context: Context, row: Resource, now: float) -> RolloutBegin:
-    kind, stack = type_of(row.type), context.world.stack
-    assert isinstance(kind, Membership)
-    values = kind.complete(row.properties)
-    named = (context.current.get(name) for name in kind.alarms(values))
-    alarms = [each.handle for each in named if each is not None and kind_of(each.type) == HANDLE and each.handle]
-    settings = replace(kind.rollout_settings(values), gates=_gates(context, row), alarms=tuple(alarms))
-    reason = "it begins with its first members"
+def _begin_gated(context: Context, row: Resource, now: float) -> Decision | None:
+    """Begin a rollout once the handles are there to which its members, and alarms, are to signal.
+
+    None in a stack that has failed meanwhile: they may never come. A newer revision begins it then.
+    """
+    awaited = _awaited(context, row)
+    if not awaited:
+        return _begun(context, row, now)
+    return None if context.is_halted else Waiting(row.name, Why.REQUIRES, key=row.key, after=awaited)
+
+
+def _begun(context: Context, row: Resource, now: float) -> Step:
+    """Begin a rollout: in the place of the one before, if any, which may have waited for its handles."""
+    settings, awaited = _settings(row), _awaited(context, row)
+    try:
+        gates = () if awaited else rollout_gates.gates(context, row.name)
+    except (Rejected, Terminal) as error:
+        return _not_begun(context, row, error, now)
+    alarms = rollout_gates.alarm_handles(context, _alarms(row))
+    settings = replace(settings, gates=gates, alarms=alarms, gates_pending=bool(awaited))
     begun = Rollout(
         row.key,
-        stack.id,
+        context.world.stack.id,
         context.world.shard,
         row.name,
         row.handle,
@@ -145,34 +159,38 @@ def _begun(context: Context, row: Resource, now: float) -> RolloutBegin:
         settings,
         started_at=now,
         step_at=now,
-        due_at=now,
-        reason=reason,
+        due_at=None if awaited else now,
+        reason=f"it waits for {', '.join(awaited)}" if awaited else "it begins with its first members",
     )
+    before = context.world.rollouts.get(row.key)
+    if before is not None and before.unbegun:  # a user may have paused it, and an alarm have come
+        paused = before.state == RolloutState.PAUSED
+        begun = replace(begun, state=before.state, alarm=before.alarm, due_at=None if paused else begun.due_at)
     context.world.rollouts[row.key] = begun
-    return RolloutBegin(begun)
+    return Step(Verb.RECORD, row, rollout=RolloutBegin(begun))
 
 
-def _gates(context: Context, row: Resource) -> tuple[WaitGate, ...]:
-    """Return the wait conditions that depend on a group."""
-    found = []
-    for name in sorted(context.world.definitions):
-        definition = context.world.definitions[name]
-        condition = context.current.get(name)
-        if condition is None or kind_of(condition.type) != CONDITION or row.name not in definition.requires:
-            continue
-        handle = _handle_of(context, condition)
-        kind = type_of(condition.type)
-        if handle and isinstance(kind, WaitCondition):
-            timeout_s = float(kind.complete(condition.properties)[kind.words[1]])
-            found.append(WaitGate(condition.handle, handle, timeout_s))
-    return tuple(found[:WAITED_FOR_MAX])  # more are refused when the template is checked
+def _not_begun(context: Context, row: Resource, error: Exception, now: float) -> Step:
+    context.world.rollouts.pop(row.key, None)
+    step = context.acts.fail(row, error, now)
+    step.rollout = RolloutEnd(row.key)
+    return step
 
 
-def _handle_of(context: Context, condition: Resource) -> str:
-    """Return the id of the handle's record that a wait condition was made with; "" where none is known."""
-    seen = context.world.seen.get(condition.key)
-    shown: Mapping[str, Any] = seen.observation.properties if seen is not None else {}
-    return str(shown.get("handle") or "")
+def _awaited(context: Context, row: Resource) -> tuple[str, ...]:
+    return rollout_gates.pending(context, row.name, _alarms(row))
+
+
+def _settings(row: Resource) -> RolloutSettings:
+    kind = type_of(row.type)
+    assert isinstance(kind, Membership)
+    return kind.rollout_settings(kind.complete(row.properties))
+
+
+def _alarms(row: Resource) -> Sequence[str]:
+    kind = type_of(row.type)
+    assert isinstance(kind, Membership)
+    return kind.alarms(kind.complete(row.properties))
 
 
 def _ended(context: Context, row: Resource, now: float) -> Step:

@@ -12,6 +12,7 @@ class Awaited(StrEnum):
     Attributes:
         WORKER: A worker, which takes it up by itself.
         STACK: The end of a lock or suspension of its stack.
+        HANDLES: Handles to which its members are to signal, and which are being made.
         REPORTS: The reports of the members of its step, or the end of their time.
         CHECKS: The URLs that are asked about its step, or the end of their time.
         BAKE_TIME: The end of the time after a step.
@@ -22,6 +23,7 @@ class Awaited(StrEnum):
 
     WORKER = "worker"
     STACK = "stack"
+    HANDLES = "handles"
     REPORTS = "reports"
     CHECKS = "checks"
     BAKE_TIME = "bake_time"
@@ -92,6 +94,8 @@ def _awaited(rollout: Rollout, now: float, held: bool) -> tuple[Awaited, float |
 def _running(rollout: Rollout, now: float) -> tuple[Awaited, float | None]:
     """Return what a running rollout waits for, as `policies.metadata_rollout.next_move` would."""
     settings = rollout.settings
+    if rollout.unbegun:
+        return Awaited.HANDLES, None
     if not rollout.step or rollout.active < rollout.target:
         return Awaited.WORKER, None
     if rollout.reported_at is None:
@@ -111,6 +115,7 @@ def _released_by(rollout: Rollout, awaits: Awaited, steering: tuple[Steering, ..
     return {
         Awaited.WORKER: "a worker taking it up",
         Awaited.STACK: "the stack being unlocked or resumed",
+        Awaited.HANDLES: f"the handles being ready to which its members signal, or a user {commands}",
         Awaited.REPORTS: f"the reports of the members of {step}, the end of their time, or a user {commands}",
         Awaited.CHECKS: f"the answers of the URLs in its checks, the end of their time, or a user {commands}",
         Awaited.BAKE_TIME: f"the end of the time after {step}, or a user {commands}",

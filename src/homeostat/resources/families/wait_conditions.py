@@ -8,7 +8,7 @@ from typing import Any
 
 from homeostat.model.errors import invalid
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
-from homeostat.resources import signals
+from homeostat.resources import signals, signing
 from homeostat.resources.base import Props, ResourceType, Thing, settling
 from homeostat.resources.graph import Graph, mentioned
 from homeostat.resources.schema import Attribute, between, integer, number, one_of, text
@@ -17,6 +17,12 @@ from homeostat.resources.signals import Transport
 HANDLE = "signal_handle"
 CONDITION = "wait_condition"
 TIMEOUT_MAX_S = 43_200
+
+
+def handle_id(reference: str) -> str:
+    """Return the id of the record of a handle with this reference."""
+    return signing.id_of(signing.access_key_of(reference)) or reference
+
 
 NEEDS = {Transport.ZAQAR: "Zaqar, to keep messages"}
 """Transport of signals that is not supported -> what it would need."""

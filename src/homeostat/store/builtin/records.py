@@ -199,7 +199,13 @@ def remove(tx: Connection, ids: Collection[str]) -> None:
 
 
 def add_signal(tx: Connection, id: str, signal: Signal) -> None:
-    tx.execute(_signal.insert().values(record_id=id, object=signal.object, at=signal.at))
+    add_signals(tx, id, [signal])
+
+
+def add_signals(tx: Connection, id: str, signals: Sequence[Signal]) -> None:
+    """Add signals of one record, in order of arrival."""
+    if signals:
+        tx.execute(_signal.insert(), [{"record_id": id, "object": each.object, "at": each.at} for each in signals])
 
 
 def signals_of(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:

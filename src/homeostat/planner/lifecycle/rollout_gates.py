@@ -1,0 +1,144 @@
+"""What a rollout of metadata listens to: the wait conditions and handles of the revision that begins it (RU6). Pure.
+
+A wait condition that depends on a group is made, or replaced, only after the rollout. So a gate is the handle that the
+condition is to have, which is there before.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.rollout import WAITED_FOR_MAX, WaitGate
+from homeostat.model.status import Status
+from homeostat.planner.context import Context
+from homeostat.resources.families.resource_groups import Membership
+from homeostat.resources.families.wait_conditions import CONDITION, HANDLE, WaitCondition, handle_id
+from homeostat.resources.registry import kind_of, type_of
+from homeostat.templates import evaluate, requires
+
+
+def pending(context: Context, group: str, alarms: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the resources that have to be at rest before it is known what a rollout listens to.
+
+    What comes after the group, since it requires it in the end, cannot be waited for.
+
+    Args:
+        context: The shard.
+        group: Name of the group.
+        alarms: Names of the handles that take alarms.
+    """
+    definitions, settled = context.world.definitions, context.settled
+    if settled is None:
+        return ()
+    named = set(alarms).union(*(_mentioned(each, kind) for each, kind in _conditions(definitions, group)))
+    unsettled = {
+        name for name in named & definitions.keys() if name not in settled and not _stays(context, definitions[name])
+    }
+    return tuple(sorted(unsettled - _followers(definitions, group))) if unsettled else ()
+
+
+def _stays(context: Context, definition: Definition) -> bool:
+    """Return whether a resource is a handle that the newest revision leaves as it is."""
+    row = context.current.get(definition.name)
+    if row is None or row.type != definition.type or kind_of(row.type) != HANDLE or row.status != Status.COMPLETE:
+        return False
+    try:
+        want = context.resolve(definition, row)
+    except (Rejected, Terminal):
+        return False
+    renewed = want.renewed or (want.kind.renewed and context.is_newer(row))
+    return not renewed and want.kind.complete(want.values) == want.kind.complete(row.properties)
+
+
+def gates(context: Context, group: str) -> tuple[WaitGate, ...]:
+    """Return the wait conditions that depend on a group, as the newest revision has them.
+
+    Raises:
+        Rejected: A condition cannot be made like this, as its properties turn out.
+        Terminal: As above.
+    """
+    found = []
+    for definition, kind in _conditions(context.world.definitions, group):
+        gate = _gate(context, definition, kind)
+        if gate.handle:  # else its handle is made after the group
+            found.append(gate)
+    return tuple(found[:WAITED_FOR_MAX])  # more are refused when the template is checked
+
+
+def alarm_handles(context: Context, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of the records of these handles."""
+    return tuple(id for id in (_record_of(context, name) for name in names) if id)
+
+
+def _conditions(definitions: Mapping[str, Definition], group: str) -> Iterator[tuple[Definition, WaitCondition]]:
+    for name in sorted(definitions):
+        kind = type_of(definitions[name].type)
+        if isinstance(kind, WaitCondition) and group in definitions[name].requires:
+            yield definitions[name], kind
+
+
+def _asked(definition: Definition, kind: WaitCondition) -> dict[str, Any]:
+    """Return the handle, the timeout and the count of a wait condition, as trees."""
+    return {word: definition.properties[word] for word in kind.words if word in definition.properties}
+
+
+def _mentioned(definition: Definition, kind: WaitCondition) -> frozenset[str]:
+    """Return the names of the resources that they are read from."""
+    return frozenset().union(*map(requires, _asked(definition, kind).values()))
+
+
+def _gate(context: Context, definition: Definition, kind: WaitCondition) -> WaitGate:
+    trees = _asked(definition, kind)
+    found = {word: evaluate(tree, context.scope) for word, tree in trees.items()}
+    values = kind.complete(kind.check(found, ("resources", definition.name)))
+    handle, timeout_s, count = (values[word] for word in kind.words)
+    id = _handle_of(context, requires(trees[kind.words[0]]), str(handle or ""))
+    return WaitGate(definition.name, id, float(timeout_s), int(count))
+
+
+def _handle_of(context: Context, named: Collection[str], reference: str) -> str:
+    """Return the id of the record of a condition's handle; "" where it is not there yet.
+
+    Args:
+        context: The shard.
+        named: Names of the resources that the property is read from.
+        reference: Its value.
+    """
+    rows = [context.current.get(name) for name in named]
+    if any(row is None or not row.handle for row in rows):
+        return ""
+    # The reference of one that is just made has not been seen yet.
+    records = [_record_of(context, name) for name in named]
+    return records[0] if len(records) == 1 and records[0] else handle_id(reference)
+
+
+def _record_of(context: Context, name: str) -> str:
+    """Return the id of the record of a handle; "" for a resource that is none, or is not there."""
+    row = context.current.get(name)
+    return row.handle if row is not None and kind_of(row.type) == HANDLE else ""
+
+
+def _followers(definitions: Mapping[str, Definition], group: str) -> set[str]:
+    """Return the names of all that waits for a group, by what it requires or by handles that other groups wait for."""
+    after: dict[str, set[str]] = defaultdict(set)
+    for name, each in definitions.items():
+        for required in each.requires:
+            after[required].add(name)
+        kind = type_of(each.type)
+        if kind.kind == CONDITION and isinstance(kind, WaitCondition):
+            groups = {other for other in each.requires if _is_group(definitions, other)}
+            for handle in _mentioned(each, kind):
+                after[handle] |= groups
+    found: set[str] = set()
+    ahead = [group]
+    while ahead:
+        new = after[ahead.pop()] - found
+        found |= new
+        ahead += new
+    return found
+
+
+def _is_group(definitions: Mapping[str, Definition], name: str) -> bool:
+    return name in definitions and isinstance(type_of(definitions[name].type), Membership)
