@@ -12,6 +12,7 @@
 - `engine`: puts these parts together; `limits`: time limits and sizes
 - `jobs`: which worker works on which shard; `lost_shards`: shards whose owner lost sight of the database
 - `periodic`: work beside the passes; `snapshot_end` and `snapshot_gc` complete and delete snapshots
+- `fair_turns`: a few threads, of which each project has a share at most
 - `worker`: all of it in one process
 """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Clouds
 from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.fair_turns import FairTurns
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.metadata_rollouts import Ask, MetadataRollouts
 from homeostat.convergence.nested_stacks.execution import NestedStacks
@@ -50,7 +51,7 @@ def build_engine(
     pool: Executor | None = None,
     nudge: Callable[[], None] = lambda: None,
     ask: Ask | None = None,
-    asking: Executor | None = None,
+    asking: FairTurns | None = None,
 ) -> Engine:
     """Put the parts of the engine together.
 

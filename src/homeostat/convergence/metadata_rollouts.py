@@ -7,13 +7,14 @@ group waits for its end (`planner.lifecycle.metadata_updates`).
 
 import logging
 import threading
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row
 
+from homeostat.convergence.fair_turns import FairTurns
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import OnFailure, Rollout, RolloutState, Steering
@@ -43,6 +44,8 @@ USER = "a user"
 NO_ROLLOUT = "The group has no rollout in progress."
 
 
+DONE = object()
+T = TypeVar("T")
 Ask = Callable[[str], str]
 """URL -> status code of its answer to GET, or why there is none; may take seconds, and raises nothing."""
 UNASKED = Checked(asked=False)
@@ -51,17 +54,17 @@ UNASKED = Checked(asked=False)
 class MetadataRollouts:
     """What makes the rollouts of one database go on."""
 
-    def __init__(self, db: Database, ask: Ask | None = None, pool: Executor | None = None) -> None:
+    def __init__(self, db: Database, ask: Ask | None = None, turns: FairTurns | None = None) -> None:
         """Take the parts.
 
         Args:
             db: The database.
             ask: Asks a URL that a user named; None to leave that to other processes.
-            pool: Threads in which URLs are asked; None to ask them in the caller's.
+            turns: Threads in which URLs are asked; None to ask them in the caller's.
         """
         self._db = db
         self._ask = ask
-        self._pool = pool
+        self._turns = turns
         self._asking = threading.Lock()
         self._apart: set[str] = set()
 
@@ -69,61 +72,73 @@ class MetadataRollouts:
         """Make rollouts go on that time moves on; return how many."""
         with self._db.write() as tx:
             due = rollouts.claim_due(tx, self._db.now_of(tx), ROUND_MAX)
-            asking = rollouts.asking(tx, due) if self._ask is not None else set()
+            asking = rollouts.asking(tx, due) if self._ask is not None else {}
         for key in due:
             if key not in asking:
                 self._safely(self.advance, key)
-            elif self._pool is None:
-                self._safely(self._ask_and_advance, key)
+            elif self._turns is None:
+                self._safely(lambda key: deque(self._ask_and_advance(key), maxlen=0), key)
             else:
-                self._apart_from_others(self._pool, key)
+                self._apart_from_others(self._turns, asking[key], key)
         return len(due)
 
-    def _apart_from_others(self, pool: Executor, key: str) -> None:
-        """Make a rollout go on in another thread, since URLs that users name may take their time to answer."""
+    def _apart_from_others(self, turns: FairTurns, project: str, key: str) -> None:
+        """Make a rollout go on in another thread, since URLs that users name may take their time to answer.
+
+        Each URL is a turn of its own, and one rollout asks one at a time.
+        """
         with self._asking:
             if key in self._apart:
                 return
             self._apart.add(key)
+        left = self._ask_and_advance(key)
 
-        def go_on() -> None:
+        def turn() -> bool:
+            more = False
             try:
-                self._safely(self._ask_and_advance, key)
+                more = self._safely(lambda _: next(left, DONE) is not DONE, key) or False
             finally:
-                with self._asking:
-                    self._apart.discard(key)
+                if not more:
+                    with self._asking:
+                        self._apart.discard(key)
+            return more
 
-        pool.submit(go_on)
+        turns.add(project, turn)
 
-    def _safely(self, act: Callable[[str], None], key: str) -> None:
-        """Make a rollout go on; one that cannot holds up no other, and is due again later."""
+    def _safely(self, act: Callable[[str], T], key: str) -> T | None:
+        """Make a rollout go on; one that cannot holds up no other, and is due again later: None."""
         try:
-            act(key)
+            return act(key)
         except Exception:
             LOG.exception("the rollout of group %s failed to go on; it is tried again", key)
+            return None
 
     def advance(self, key: str) -> None:
         """Make a rollout go on as far as it may by now without asking URLs; nothing where it does not run."""
         self._advance(key, UNASKED)
 
-    def _ask_and_advance(self, key: str) -> None:
-        """Ask the URLs that a rollout has to be approved by, before anything is locked, and make it go on."""
+    def _ask_and_advance(self, key: str) -> Iterator[None]:
+        """Ask the URLs that a rollout has to be approved by, before anything is locked, and make it go on.
+
+        Yields between two URLs.
+        """
         with self._db.read() as tx:
             rollout = rollouts.of_group(tx, key)
-        if rollout is not None:
-            self._advance(key, self._checked(rollout))
-
-    def _checked(self, rollout: Rollout) -> Checked:
+        if rollout is None:
+            return
         if self._ask is None or rollout.state != RolloutState.RUNNING or not rollout.step:
-            return UNASKED
+            self._advance(key, UNASKED)
+            return
         refused, waits = [], []
-        for url in rollout.settings.checks:
+        for number, url in enumerate(rollout.settings.checks):
+            if number:
+                yield
             answer = self._ask(url)
             if answer.startswith("4"):
                 refused.append(f"{url} answers {answer}")
             elif not answer.startswith("2"):
                 waits.append(f"{url} answers {answer}")
-        return Checked(rollout.step, "; ".join(refused), "; ".join(waits))
+        self._advance(key, Checked(rollout.step, "; ".join(refused), "; ".join(waits)))
 
     def _advance(self, key: str, checks: Checked) -> None:
         with self._db.write() as tx:

@@ -19,6 +19,7 @@ from taskflow.jobs import backends
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Cloud, Clouds
 from homeostat.convergence.engine import Engine, build_engine
+from homeostat.convergence.fair_turns import FairTurns
 from homeostat.convergence.jobs.conductor import ShardConductor
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.lost_shards import LostShards
@@ -38,7 +39,9 @@ SQL_BOARD = "homeostat"
 REDIS_BOARD = "homeostat-redis"
 """Names of the job boards among TaskFlow's plug-ins (entry points, see `pyproject.toml`)."""
 ASKED_MAX = 8
-"""Rollouts whose URLs are asked at a time."""
+"""URLs that rollouts are approved by, and that are asked at a time."""
+ASKED_OF_PROJECT_MAX = 2
+"""How many of them may be those of one project."""
 CLEANUP_S = 1.0
 """Pause between two rounds of tidying up."""
 CLEANUP_END_S = 5.0
@@ -104,8 +107,9 @@ class Worker:
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
         clouds = clouds or (lambda _project: cloud)
         self._asking = ThreadPoolExecutor(max_workers=ASKED_MAX, thread_name_prefix="asking")
+        turns = FairTurns(self._asking, ASKED_MAX, ASKED_OF_PROJECT_MAX)
         engine = build_engine(
-            *(db, clouds, clock, entropy, limits), pool=self._pool, nudge=self._nudge, ask=ask, asking=self._asking
+            *(db, clouds, clock, entropy, limits), pool=self._pool, nudge=self._nudge, ask=ask, asking=turns
         )
         self._reconciler = engine.reconciler
         self._board = fetch_board(db, limits.lease_s, redis_url, engine.reconciler.lost)

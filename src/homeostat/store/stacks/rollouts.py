@@ -273,10 +273,11 @@ def claim_due(tx: Connection, now: float, limit: int) -> list[str]:
     return keys
 
 
-def asking(tx: Connection, keys: Sequence[str]) -> set[str]:
-    """Return which of these rollouts have URLs that are asked."""
-    rows = tx.execute(select(_rollout.c.key, _rollout.c.settings).where(_rollout.c.key.in_(keys))) if keys else ()
-    return {row.key for row in rows if row.settings.checks}
+def asking(tx: Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Return which of these rollouts have URLs that are asked, with their projects, by key."""
+    chosen = select(_rollout.c.key, _rollout.c.settings, schema.stack.c.project)
+    mine = chosen.join(schema.stack, schema.stack.c.id == _rollout.c.stack_id).where(_rollout.c.key.in_(keys))
+    return {row.key: row.project for row in tx.execute(mine) if row.settings.checks} if keys else {}
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
