@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from homeostat.model.world import Resource
+from homeostat.resources.families.balanced import NAMES as BALANCERS
 from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.registry import type_of
 from homeostat.store.builtin.records import Owner
@@ -34,7 +35,14 @@ def location(name: str) -> VirtualLocation | None:
 def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dict[str, Any] | None:
     """Return the metadata of a group as a member has them; None where the stack has no such group."""
     row = rollouts.metadata_of(tx, stack_id, at.group, at.instance)
-    if row is None or not isinstance(type_of(row.type), Membership):
+    kind = None if row is None else type_of(row.type)
+    if row is None or not isinstance(kind, Membership):
+        return None
+    # The id that users know of a server behind load balancers is not that of its member of the group.
+    if row.instance_id is None and row.new_metadata is not None and BALANCERS in kind.properties:
+        member = rollouts.member_with(tx, row.handle, at.instance)
+        row = row if member is None else rollouts.metadata_of(tx, stack_id, at.group, member)
+    if row is None:
         return None
     return dict((row.metadata if row.instance_id is None else row.new_metadata) or {})
 

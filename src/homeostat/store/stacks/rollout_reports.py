@@ -3,7 +3,7 @@
 A report locks nothing but the row of the member, so that many of them may come at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.sql.prepared import prepared
+from homeostat.store.stacks import rollouts
 from homeostat.store.stacks.rollouts import ALARM
 
 _rollout = schema.rollout
@@ -65,8 +66,8 @@ def report(
     Args:
         tx: The transaction.
         gates: From `gates_of`.
-        names: What may be the instance id of the member; the first that is one counts. So a signal is the report of one
-            member, and locks one row of a rollout: two of them cannot deadlock.
+        names: What may be the instance id of the member, or the id of a server in it; the first that is one counts. So
+            a signal is the report of one member, and locks one row of a rollout: two of them cannot deadlock.
         status: `SUCCESS` or `FAILURE`.
         said: The reason in the signal.
         now: The time.
@@ -80,7 +81,7 @@ def report(
         if not mine:
             continue
         bits, full = sum(1 << gate.bit for gate in mine), (1 << mine[0].gates) - 1
-        for name in names:
+        for name in _possible(tx, key, names):
             if status == SUCCESS:
                 row = _succeed(tx, key, name, bits, full, now).first()
             else:
@@ -91,6 +92,21 @@ def report(
                 found.append(Reported(key, row.step, row.status == FAILURE, ends_step))
                 break
     return found
+
+
+def _possible(tx: Connection, key: str, names: Sequence[str]) -> Iterator[str]:
+    """Yield what may be the instance id of a member: the names, and then the members in which a thing of a name is."""
+    yield from names
+    members = _members(tx, key).scalar()
+    for name in names if members is not None else ():
+        member = rollouts.member_with(tx, members, name)
+        if member is not None:
+            yield member
+
+
+@prepared
+def _members(key: str) -> Select[Any]:
+    return select(_rollout.c.members).where(_rollout.c.key == key)
 
 
 def report_alarm(tx: Connection, gates: Sequence[Row[Any]], said: str, now: float) -> list[Reported]:

@@ -46,6 +46,8 @@ ALARM = -1
 """In place of the bit of a wait condition: the handle takes alarms."""
 FIRST_MAX = 1000
 """Members that come first because they had other new metadata before."""
+NAMESAKES_MAX = 10
+"""Things with the same handle, in different clouds, that are looked at."""
 LEASE_S = 5.0
 """Seconds after which a rollout that is due and was taken up is due again."""
 
@@ -320,6 +322,36 @@ def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> R
     return _metadata_of(tx, stack_id, name, instance_id).first()
 
 
+def member_with(tx: Connection, members: str, handle: str) -> str | None:
+    """Return the handle of the member, a stack of its own, in which a thing is; None where it is in none.
+
+    Args:
+        tx: The transaction.
+        members: The child stack of the group.
+        handle: Handle of the thing, such as the server of a member behind load balancers.
+    """
+    inside = set(tx.execute(_stacks_with(handle, NAMESAKES_MAX)).scalars())
+    while inside and members not in inside:
+        above = tx.execute(_above(sorted(inside))).all()
+        for row in above:
+            if row.stack_id == members:
+                return str(row.handle)
+        inside = {row.stack_id for row in above}
+    return None
+
+
+@prepared
+def _stacks_with(handle: str, most: int) -> Select[Any]:
+    return select(_resource.c.stack_id).where(_resource.c.handle == handle).limit(most)
+
+
+@prepared
+def _above(stack_ids: Sequence[str]) -> Select[Any]:
+    nested = schema.stack
+    chosen = select(_resource.c.stack_id, _resource.c.handle)
+    return chosen.join(nested, nested.c.parent_key == _resource.c.key).where(nested.c.id.in_(stack_ids))
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """The resource whose child stack another resource is in.
@@ -355,7 +387,7 @@ def _group_around(stack_id: str, instance_id: str) -> Select[Any]:
 @prepared
 def _metadata_of(stack_id: str, name: str, instance_id: str) -> Select[Any]:
     mine = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
-    return _of_member(instance_id).where(*mine)
+    return _of_member(instance_id, "handle").where(*mine)
 
 
 def _of_member(instance_id: str, *more: str) -> Select[Any]:
