@@ -13,7 +13,7 @@ from homeostat.store import schema
 from homeostat.store.stacks import rollouts
 from tests.component.test_metadata_rollouts import Group, resources
 
-FAILING = {"bad": {"type": "OS::Heat::TestResource", "properties": {"value": "x", "fail": True}}}
+FAILING = {"bad": {"type": "OS::Heat::TestResource", "properties": {"value": "x", "fail": True, "wait_secs": 5}}}
 
 
 class Steered(Group):

@@ -155,10 +155,10 @@ class RollingWorld(TroubledWorld):
         self.stepped = max(self.stepped, active)
 
     def check_rollouts(self) -> None:
-        """What is complete has the metadata of its template, unless its stack was suspended in the middle."""
-        suspended = {each.id for each in self.all_stacks() if each.suspended}
+        """What is complete has the metadata of its template, unless its stack was suspended or failed in the middle."""
+        stopped = {each.id for each in self.all_stacks() if each.suspended or each.status == Status.FAILED}
         for row in self.rows():
-            if row.type == GROUP and row.status == Status.COMPLETE and row.stack_id not in suspended:
+            if row.type == GROUP and row.status == Status.COMPLETE and row.stack_id not in stopped:
                 assert row.new_metadata is None, f"{row.name} is complete, and its members wait for metadata"
 
     # -- members and users -------------------------------------------------------------------------------------------

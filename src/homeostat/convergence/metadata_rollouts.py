@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row
 from homeostat.convergence.fair_turns import FairTurns
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
-from homeostat.model.rollout import OnFailure, Rollout, RolloutState, Steering
+from homeostat.model.rollout import OnFailure, Rollout, RolloutState, Steering, having
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.planner.policies import metadata_rollout
@@ -216,7 +216,7 @@ class MetadataRollouts:
 
     def _roll_back(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> Rollout:
         count = rollouts.deactivate(tx, rollout.key)
-        back = f"{reason}; {_having(count, 'has', 'have')} the old metadata again"
+        back = f"{reason}; {having(count, 'has', 'have')} the old metadata again"
         return self._end(tx, replace(rollout, active=0), RolloutState.ROLLED_BACK, back, now)
 
     def _end(self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float) -> Rollout:
@@ -347,11 +347,7 @@ class MetadataRollouts:
 
 
 def _aborted(rollout: Rollout) -> str:
-    return f"{_having(rollout.active, 'keeps', 'keep')} the new metadata, the others the old"
-
-
-def _having(count: int, one: str, more: str) -> str:
-    return f"1 member {one}" if count == 1 else f"{count} members {more}"
+    return f"{having(rollout.active, 'keeps', 'keep')} the new metadata, the others the old"
 
 
 def _obstacle(stack: Row[Any] | None, members: Row[Any] | None) -> str:

@@ -177,6 +177,11 @@ def step_size(step: str, total: int) -> int:
     return int(step)
 
 
+def having(count: int, one: str, more: str) -> str:
+    """Return how many members have something, with the verb for one of them and that for several."""
+    return f"1 member {one}" if count == 1 else f"{count} members {more}"
+
+
 def load(stored: Mapping[str, Any]) -> RolloutSettings:
     """Return settings from plain data."""
     gates = tuple(WaitGate(**each) for each in stored.get("gates", ()))

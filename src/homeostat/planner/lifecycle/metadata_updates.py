@@ -132,12 +132,12 @@ def resume(context: Context, row: Resource, now: float) -> Step | None:
 def _begin_gated(context: Context, row: Resource, now: float) -> Decision | None:
     """Begin a rollout once the handles are there to which its members, and alarms, are to signal.
 
-    None in a stack that has failed meanwhile: they may never come. A newer revision begins it then.
+    None in a stack that has failed meanwhile, where nothing is begun. A newer revision begins it then.
     """
+    if context.is_halted:
+        return None
     awaited = _awaited(context, row)
-    if not awaited:
-        return _begun(context, row, now)
-    return None if context.is_halted else Waiting(row.name, Why.REQUIRES, key=row.key, after=awaited)
+    return Waiting(row.name, Why.REQUIRES, key=row.key, after=awaited) if awaited else _begun(context, row, now)
 
 
 def _begun(context: Context, row: Resource, now: float) -> Step:

@@ -11,7 +11,7 @@ from homeostat.model.status import Action, Status
 from homeostat.store import events, schema
 from homeostat.store.database import Database, row_lock
 from homeostat.store.shards import shards
-from homeostat.store.stacks import stack_state, stacks
+from homeostat.store.stacks import rollouts, stack_state, stacks
 
 
 def cancel(
@@ -24,7 +24,8 @@ def cancel(
 ) -> None:
     """Fail a stack, and all stacks nested in it that are being created or changed, as they are.
 
-    Acts in progress are finished; nothing new begins, and no further batch of a rolling update follows.
+    Acts in progress are finished; nothing new begins, and no further batch of a rolling update follows. Rollouts of
+    metadata are taken back: all members have the old ones.
 
     Args:
         db: The database.
@@ -51,6 +52,8 @@ def cancel(
     for depth in sorted(levels, reverse=True):
         for some in _chunks(sorted(levels[depth])):
             shards.wake_all(tx, some, now, shards.USER)
+    for some in _chunks([each.id for each in found]):
+        rollouts.take_back(tx, some, "ended, since its stack is cancelled")
 
 
 def _end(tx: Connection, found: Sequence[Row[Any]], action: str, now: float, reason: str) -> None:

@@ -6,29 +6,12 @@ nothing but the row of the member, so that many of them may come at once.
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, exists, func, insert, select, update
 
-from homeostat.model.rollout import (
-    GOING_ON,
-    MemberOrder,
-    Rollout,
-    RolloutBegin,
-    RolloutChange,
-)
+from homeostat.model.rollout import GOING_ON, MemberOrder, Rollout, RolloutBegin, RolloutChange, RolloutState, having
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -157,6 +140,21 @@ def _activated(key: str) -> Select[Any]:
 def deactivate(tx: Connection, key: str) -> int:
     """Give the old metadata to all members at once; return how many had the new."""
     return tx.execute(delete(_active).where(_active.c.resource_id == key)).rowcount
+
+
+def take_back(tx: Connection, stack_ids: Sequence[str], why: str) -> None:
+    """Give the old metadata to all members of the rollouts that go on in these stacks; the caller wakes their shards.
+
+    Args:
+        tx: The transaction, which has locked the shards of the groups.
+        stack_ids: The stacks.
+        why: Why they end.
+    """
+    going_on = select(_rollout).where(_rollout.c.stack_id.in_(stack_ids), _rollout.c.state.in_(GOING_ON))
+    for row in tx.execute(row_lock(going_on.order_by(_rollout.c.key))).all():
+        back = f"{having(deactivate(tx, row.key), 'has', 'have')} the old metadata again"
+        ended = replace(_of(row), state=RolloutState.ROLLED_BACK, active=0, due_at=None)
+        save(tx, replace(ended, reason=f"rollout {why}; {back}"))
 
 
 def _values(rollout: Rollout) -> dict[str, Any]:
