@@ -289,4 +289,5 @@ def test_all_that_is_encryptable_is_known(service: Service) -> None:
         "resource.marks",
         "rollout.settings",  # numbers and words of the template, and ids
         "rollout.first",  # handles
+        "rollout.zones",  # names of zones
     }

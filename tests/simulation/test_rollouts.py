@@ -85,7 +85,7 @@ class Roller(Gardener):
             "min_success_percent": 50,
             "on_failure": rng.choice(("rollback", "hold", "abort")),
             "approval": True,
-            "order": "random",
+            "order": rng.choice(("random", "zone")),
             "progress_deadline": rng.choice((5, 60)),
             "checks": ["https://health.example/"],
         }

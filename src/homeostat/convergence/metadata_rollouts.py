@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row
 from homeostat.convergence.fair_turns import FairTurns
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
-from homeostat.model.rollout import OnFailure, Rollout, RolloutState, Steering, having
+from homeostat.model.rollout import MemberOrder, OnFailure, Rollout, RolloutState, Steering, having
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.planner.policies import metadata_rollout
@@ -26,7 +26,7 @@ from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import locks, rollout_reports, rollouts, stacks
+from homeostat.store.stacks import locks, rollout_members, rollout_reports, rollouts, stacks
 
 LOG = logging.getLogger(__name__)
 ROUND_MAX = 50
@@ -161,7 +161,13 @@ class MetadataRollouts:
         if rollout.active < rollout.target:
             self._fill(tx, rollout, members, now)
             return
-        rollouts.drop_gone(tx, rollout, CHUNK)
+        if rollout.settings.order == MemberOrder.ZONE and not rollout.step:
+            rollout = rollout_members.find_zones(tx, rollout, int(members.shards))
+            if rollout.place < members.shards:
+                rollouts.save(tx, replace(rollout, due_at=now))
+                return
+            rollout = replace(rollout, place=0)
+        rollout_members.drop_gone(tx, rollout, CHUNK)
         report, total = rollout_reports.report_of(tx, rollout), int(members.size)
         # What was asked for another step says nothing of this one.
         current = checks if checks.step == rollout.step else UNASKED
@@ -184,7 +190,7 @@ class MetadataRollouts:
         Where no member is left to begin a step with, the rollout is over.
         """
         wanted = min(rollout.target - rollout.active, CHUNK)
-        found, place = rollouts.activate(tx, rollout, int(members.shards), wanted)
+        found, place = rollout_members.activate(tx, rollout, int(members.shards), wanted)
         if not found and begins:  # Others that are counted have no thing: they get the metadata of the group.
             self._succeed(tx, replace(rollout, step=rollout.step - 1), now)
             return

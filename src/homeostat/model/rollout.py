@@ -83,10 +83,17 @@ class OnFailure(StrEnum):
 
 
 class MemberOrder(StrEnum):
-    """Order in which members get the new metadata; FAILED ones are always first."""
+    """Order in which members get the new metadata; FAILED ones are always first.
+
+    Attributes:
+        NUMBER: By the numbers of the members.
+        RANDOM: As a seed has it.
+        ZONE: All members of one availability zone before those of the next one, and by their numbers within it.
+    """
 
     NUMBER = "number"
     RANDOM = "random"
+    ZONE = "zone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +244,11 @@ class Rollout:
         alarm: What an alarm has said since it began, or was resumed last, for which it stops; "" for none.
         due_at: When time alone moves it on; None if it never does.
         reason: Why it is in this state, for users.
-        place: How many shards of the child stack are done, in the order of the rollout.
+        place: How many shards of the child stack are done, in the order of the rollout, or how many pairs of a zone and
+            a shard.
         first: Members that come before all others: those that had other new metadata before.
+        zones: Availability zones with the shards that have members in them, in the order in which they are reached;
+            None unless members are reached by zone.
     """
 
     key: str
@@ -262,6 +272,7 @@ class Rollout:
     reason: str = ""
     place: int = 0
     first: Sequence[str] = ()
+    zones: Sequence[tuple[str, int]] | None = None
 
     @property
     def unbegun(self) -> bool:

@@ -30,6 +30,7 @@ rollout = Table(
     Column("reason", SafeText, nullable=False),
     Column("place", Integer, nullable=False),
     Column("first", Json, nullable=False),
+    Column("zones", Json),
     Index("ix_rollout_stack", "stack_id"),
     Index(
         "ix_rollout_due_at",

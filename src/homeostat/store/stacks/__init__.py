@@ -4,8 +4,8 @@
 - `action_begin`, `action_end`: how an action of a stack begins and ends
 - `revisions`, `revision_text`, `files`: the desired state, stored and read
 - `cancellation`, `deletion`, `locks`, `snapshots`: requests that change a stack
-- `scaling`, `rollouts`: groups that are resized by signals, and members that get new metadata; `rollout_reports`: what
-  these say of it
+- `scaling`, `rollouts`: groups that are resized by signals, and members that get new metadata; `rollout_members`:
+  which of them come next; `rollout_reports`: what they say of it
 - `status_at_rest`, `nested_status`: the status that a stack reports, to users and to its parent
 - `views`, `progress`: the queries of the APIs
 """

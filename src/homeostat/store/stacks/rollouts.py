@@ -4,15 +4,14 @@ What makes a rollout go on locks first the shard of the group, then the row of t
 nothing but the row of the member, so that many of them may come at once.
 """
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
-from homeostat.model.rollout import GOING_ON, MemberOrder, Rollout, RolloutBegin, RolloutChange, RolloutState, having
-from homeostat.model.status import Action, Status
+from homeostat.model.rollout import GOING_ON, Rollout, RolloutBegin, RolloutChange, RolloutState, having
+from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
 from homeostat.store.sql import lock_order
@@ -165,99 +164,6 @@ def save(tx: Connection, rollout: Rollout) -> None:
     """Store a rollout, whose row is locked."""
     changed = {name: value for name, value in _values(rollout).items() if name not in ("key", "settings")}
     tx.execute(update(_rollout).where(_rollout.c.key == rollout.key).values(**changed))
-
-
-# -- members -----------------------------------------------------------------------------------------------------------
-
-
-def activate(tx: Connection, rollout: Rollout, shards: int, wanted: int) -> tuple[list[str], int]:
-    """Give the new metadata to the next members, in the order of the rollout.
-
-    Args:
-        tx: The transaction; the row of the rollout is locked.
-        rollout: The rollout.
-        shards: Number of shards of the child stack.
-        wanted: How many members.
-
-    Returns:
-        The instance ids of the members, and the new `place` of the rollout. Fewer than wanted where there are no more.
-    """
-    found = dict.fromkeys(_first_of(tx, rollout)[:wanted])
-    place, order = rollout.place, _shards_in_order(rollout, shards)
-    again = place > 0
-    while len(found) < wanted and (place < len(order) or again):
-        if place == len(order):  # Members may have come to shards that were done.
-            place, again = 0, False
-        here = [each for each in _of_shard(tx, rollout, order[place]) if each not in found]
-        taken = here[: wanted - len(found)]
-        found |= dict.fromkeys(taken)
-        if len(taken) == len(here):
-            place += 1
-    rows = [{"resource_id": rollout.key, "instance_id": each, "step": rollout.step} for each in found]
-    if rows:
-        tx.execute(insert(_active), rows)
-    return list(found), place
-
-
-def _first_of(tx: Connection, rollout: Rollout) -> list[str]:
-    """Return the members that come first: those with other new metadata before, and FAILED ones."""
-    unreached = _is_unreached(rollout)
-    there = _handles(tx, rollout, _resource.c.handle.in_(rollout.first), unreached) if rollout.first else []
-    failed = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == rollout.members)
-    if tx.execute(failed).scalar():
-        there += _handles(tx, rollout, _resource.c.status == Status.FAILED, unreached)
-    return list(dict.fromkeys(there))
-
-
-def _of_shard(tx: Connection, rollout: Rollout, number: int) -> list[str]:
-    return _handles(tx, rollout, _resource.c.shard == number, _is_unreached(rollout))
-
-
-def _is_unreached(rollout: Rollout) -> ColumnElement[bool]:
-    """Return the condition that a member does not have the new metadata."""
-    mine = (_active.c.resource_id == rollout.key, _active.c.instance_id == _resource.c.handle)
-    return ~exists(select(_active.c.instance_id).where(*mine))
-
-
-def _handles(tx: Connection, rollout: Rollout, *where: ColumnElement[bool]) -> list[str]:
-    """Return the handles of members, in the order of the rollout."""
-    chosen = select(_resource.c.name, _resource.c.handle).where(
-        _resource.c.stack_id == rollout.members,
-        _resource.c.handle != "",
-        _resource.c.replaced_by.is_(None),
-        _resource.c.action != Action.DELETE,
-        *where,
-    )
-    rows = tx.execute(chosen).all()
-    if rollout.settings.order == MemberOrder.RANDOM:
-        return [row.handle for row in sorted(rows, key=lambda row: _drawn(rollout.settings.seed, row.name))]
-    return [row.handle for row in sorted(rows, key=lambda row: (len(row.name), row.name))]
-
-
-def _drawn(seed: int, name: str) -> bytes:
-    return hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
-
-
-def _shards_in_order(rollout: Rollout, shards: int) -> list[int]:
-    if rollout.settings.order == MemberOrder.RANDOM:
-        return sorted(range(shards), key=lambda number: _drawn(rollout.settings.seed, f"shard {number}"))
-    return list(range(shards))
-
-
-def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> None:
-    """Forget members of the current step that do not exist any more and have not reported.
-
-    Args:
-        tx: The transaction; the row of the rollout is locked.
-        rollout: The rollout.
-        limit: How many members are looked at.
-    """
-    mine = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step, _active.c.status == "")
-    waiting = list(tx.execute(select(_active.c.instance_id).where(*mine).limit(limit)).scalars())
-    there = set(_handles(tx, rollout, _resource.c.handle.in_(waiting))) if waiting else set()
-    gone = [each for each in waiting if each not in there]
-    if gone:
-        tx.execute(delete(_active).where(*mine, _active.c.instance_id.in_(gone)))
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,170 @@
+"""Which members of a group get the new metadata next, in the order of their rollout (RU3, RU4).
+
+A step costs its members, and those of a shard: shards are read one after the other. For the order by zone the places of
+members, which are pairs of a zone and a shard, are collected once, when the rollout begins.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Row, delete, exists, func, insert, select
+
+from homeostat.model.rollout import MemberOrder, Rollout
+from homeostat.model.status import Action, Status
+from homeostat.store import schema
+
+_active = schema.active_metadata_updates
+_resource = schema.resource
+_observed = schema.resource_observed
+ZONE = "availability_zone"
+"""Field of an observed server that says in which zone it is."""
+ZONED_SHARDS = 5
+"""Shards whose members are looked at for their zones in one transaction."""
+
+
+class Place(NamedTuple):
+    """Members that are reached together: those of a shard, or only those of them in one zone.
+
+    Attributes:
+        shard: The shard of the child stack.
+        zone: The zone; None for all members.
+    """
+
+    shard: int
+    zone: str | None = None
+
+
+def find_zones(tx: Connection, rollout: Rollout, shards: int) -> Rollout:
+    """Look for the zones of the members of some more shards.
+
+    Args:
+        tx: The transaction; the row of the rollout is locked.
+        rollout: The rollout, which has not reached a member yet.
+        shards: Number of shards of the child stack.
+
+    Returns:
+        The rollout with the zones so far, and in `place` how many shards were looked at.
+    """
+    zones = {(str(zone), int(shard)) for zone, shard in (rollout.zones or ())} if rollout.place else set()
+    end = min(rollout.place + ZONED_SHARDS, shards)
+    for number in range(rollout.place, end):
+        zones |= {(_zone(row), number) for row in _rows(tx, rollout, _resource.c.shard == number, zoned=True)}
+    return replace(rollout, zones=sorted(zones), place=end)
+
+
+def activate(tx: Connection, rollout: Rollout, shards: int, wanted: int) -> tuple[list[str], int]:
+    """Give the new metadata to the next members, in the order of the rollout.
+
+    Args:
+        tx: The transaction; the row of the rollout is locked.
+        rollout: The rollout.
+        shards: Number of shards of the child stack.
+        wanted: How many members.
+
+    Returns:
+        The instance ids of the members, and the new `place` of the rollout. Fewer than wanted where there are no more.
+    """
+    found = dict.fromkeys(_first_of(tx, rollout)[:wanted])
+    place, order = rollout.place, _places(rollout, shards)
+    again = place > 0
+    while len(found) < wanted and (place < len(order) or again):
+        if place == len(order):  # Members may have come to shards that were done.
+            place, again = 0, False
+        here = [each for each in _at(tx, rollout, order[place]) if each not in found]
+        taken = here[: wanted - len(found)]
+        found |= dict.fromkeys(taken)
+        if len(taken) == len(here):
+            place += 1
+    rows = [{"resource_id": rollout.key, "instance_id": each, "step": rollout.step} for each in found]
+    if rows:
+        tx.execute(insert(_active), rows)
+    return list(found), place
+
+
+def _first_of(tx: Connection, rollout: Rollout) -> list[str]:
+    """Return the members that come first: those with other new metadata before, and FAILED ones."""
+    unreached = _is_unreached(rollout)
+    there = _handles(tx, rollout, _resource.c.handle.in_(rollout.first), unreached) if rollout.first else []
+    failed = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == rollout.members)
+    if tx.execute(failed).scalar():
+        there += _handles(tx, rollout, _resource.c.status == Status.FAILED, unreached)
+    return list(dict.fromkeys(there))
+
+
+def _places(rollout: Rollout, shards: int) -> list[Place]:
+    """Return all places in the order of the rollout.
+
+    The last ones have members that came, or moved to another zone, since the zones were collected.
+    """
+    each_shard = [Place(number) for number in range(shards)]
+    if rollout.settings.order == MemberOrder.RANDOM:
+        return sorted(each_shard, key=lambda place: _drawn(rollout.settings.seed, f"shard {place.shard}"))
+    return [Place(int(shard), str(zone)) for zone, shard in rollout.zones or ()] + each_shard
+
+
+def _at(tx: Connection, rollout: Rollout, place: Place) -> list[str]:
+    """Return the handles of the members of a place that do not have the new metadata, in the order of the rollout."""
+    where = (_resource.c.shard == place.shard, _is_unreached(rollout))
+    if place.zone is None:
+        return _handles(tx, rollout, *where)
+    rows = [row for row in _rows(tx, rollout, *where, zoned=True) if _zone(row) == place.zone]
+    return [row.handle for row in _in_order(rollout, rows)]
+
+
+def _is_unreached(rollout: Rollout) -> ColumnElement[bool]:
+    """Return the condition that a member does not have the new metadata."""
+    mine = (_active.c.resource_id == rollout.key, _active.c.instance_id == _resource.c.handle)
+    return ~exists(select(_active.c.instance_id).where(*mine))
+
+
+def _handles(tx: Connection, rollout: Rollout, *where: ColumnElement[bool]) -> list[str]:
+    """Return the handles of members, in the order of the rollout but for their zones."""
+    return [row.handle for row in _in_order(rollout, _rows(tx, rollout, *where))]
+
+
+def _rows(tx: Connection, rollout: Rollout, *where: ColumnElement[bool], zoned: bool = False) -> Sequence[Row[Any]]:
+    """Return members, with what was observed of each if `zoned`."""
+    chosen = select(_resource.c.name, _resource.c.handle, *([_observed.c.object] if zoned else []))
+    if zoned:
+        chosen = chosen.outerjoin(_observed, _observed.c.key == _resource.c.key)
+    mine = (
+        _resource.c.stack_id == rollout.members,
+        _resource.c.handle != "",
+        _resource.c.replaced_by.is_(None),
+        _resource.c.action != Action.DELETE,
+    )
+    return tx.execute(chosen.where(*mine, *where)).all()
+
+
+def _zone(row: Row[Any]) -> str:
+    """Return the zone in which a member was seen; "" for one that is in none, such as a stack."""
+    seen = row.object
+    return str(seen.get(ZONE) or "") if isinstance(seen, Mapping) else ""
+
+
+def _in_order(rollout: Rollout, rows: Sequence[Row[Any]]) -> list[Row[Any]]:
+    if rollout.settings.order == MemberOrder.RANDOM:
+        return sorted(rows, key=lambda row: _drawn(rollout.settings.seed, row.name))
+    return sorted(rows, key=lambda row: (len(row.name), row.name))
+
+
+def _drawn(seed: int, name: str) -> bytes:
+    return hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
+
+
+def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> None:
+    """Forget members of the current step that do not exist any more and have not reported.
+
+    Args:
+        tx: The transaction; the row of the rollout is locked.
+        rollout: The rollout.
+        limit: How many members are looked at.
+    """
+    mine = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step, _active.c.status == "")
+    waiting = list(tx.execute(select(_active.c.instance_id).where(*mine).limit(limit)).scalars())
+    there = set(_handles(tx, rollout, _resource.c.handle.in_(waiting))) if waiting else set()
+    gone = [each for each in waiting if each not in there]
+    if gone:
+        tx.execute(delete(_active).where(*mine, _active.c.instance_id.in_(gone)))
