@@ -6,8 +6,8 @@ A program of the version before, which may run beside this one, reaches these by
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 
