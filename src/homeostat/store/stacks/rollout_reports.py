@@ -98,8 +98,8 @@ def _possible(tx: Connection, key: str, names: Sequence[str]) -> Iterator[str]:
     """Yield what may be the instance id of a member: the names, and then the members in which a thing of a name is."""
     yield from names
     members = _members(tx, key).scalar()
-    for name in names if members is not None else ():
-        member = rollouts.member_with(tx, members, name)
+    for name in names:
+        member = None if members is None else rollouts.member_with(tx, members, name)
         if member is not None:
             yield member
 

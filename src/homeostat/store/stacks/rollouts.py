@@ -234,9 +234,9 @@ def member_with(tx: Connection, members: str, handle: str) -> str | None:
         members: The child stack of the group.
         handle: Handle of the thing, such as the server of a member behind load balancers.
     """
-    inside = set(tx.execute(_stacks_with(handle, NAMESAKES_MAX)).scalars())
+    inside = set(_stacks_with(tx, handle, NAMESAKES_MAX).scalars())
     while inside and members not in inside:
-        above = tx.execute(_above(sorted(inside))).all()
+        above = _above(tx, sorted(inside)).all()
         for row in above:
             if row.stack_id == members:
                 return str(row.handle)
