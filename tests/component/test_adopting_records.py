@@ -2,7 +2,13 @@
 
 import json
 
+import pytest
+from sqlalchemy import delete, update
+
+from homeostat.model.status import Action, Status
 from homeostat.resources.families.configs import CONFIG
+from homeostat.store import schema
+from homeostat.store.builtin import records
 from tests.component.adopted import VALUE, document, entry, moved
 from tests.component.running import Service, condition, double, handle, server
 
@@ -130,3 +136,27 @@ def test_a_config_is_the_same_one_and_a_deployment_is_not_applied_again() -> Non
     assert service.state(again) == "ADOPT_COMPLETE"
     assert service.row(again, "config").handle == kept.id
     assert len(service.records_of(CONFIG)) == configs
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+def test_a_handle_that_another_stack_still_has_is_not_made_again_under_its_id(deleting: bool) -> None:
+    """Found by the simulation: what a stack deletes, it may delete once more by the id, whose it is by then."""
+    service = Service()
+    first = service.create({"handle": handle()})
+    service.rest()
+    exported = service.moving.export(first)
+    row = service.row(first, "handle")
+    with service.db.write() as tx:
+        records.remove(tx, [row.handle])
+        if deleting:
+            tx.execute(update(schema.resource).values(action=Action.DELETE, status=Status.IN_PROGRESS))
+    second = service.adopt(exported, "other")
+    if deleting:
+        assert service.states(second) == {"handle": "ADOPT_IN_PROGRESS"}
+        with service.db.write() as tx:
+            tx.execute(delete(schema.resource).where(schema.resource.c.key == row.key))
+        service.live(60.0)
+        assert service.states(second) == {"handle": "ADOPT_COMPLETE"}
+    else:
+        assert service.states(second) == {"handle": "ADOPT_FAILED"}
+        assert "is handle of stack" in service.row(second, "handle").reason

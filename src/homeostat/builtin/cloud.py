@@ -18,10 +18,12 @@ from homeostat.builtin.sessions import AdoptingSession, Fields, RecordSession
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.identity.stack_users import StackUsers, needed
-from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.model.errors import HomeostatError, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Action
 from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.resources.families.access import KEY, USER
+from homeostat.resources.registry import kind_of
 from homeostat.resources.signing import id_of
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
@@ -199,7 +201,7 @@ class RecordCloud:
             if token not in records.of_tokens(tx, kind, [token]):
                 try:
                     self._take(session, kind, dict(document))
-                except Terminal as error:
+                except (Terminal, Transient) as error:
                     return error
             return dict(_carrying(session, kind, [token]))[token]
 
@@ -208,16 +210,19 @@ class RecordCloud:
 
         Raises:
             Terminal: A resource has the record already, or it cannot be made.
+            Transient: A resource that is being deleted has it still.
         """
         id = str(document["id"] or "")
         there = records.for_update(self._db, session.tx, id) if id else None
         if there is not None and (there.kind, there.project) == (kind, self._project):
-            owners = records.owners(session.tx, [records.key_of(there.token)])
-            for other in owners.values():
-                place = f"{id} is {other.name} of stack {other.stack_name}"
-                raise Terminal(f"resource_id: {place} already: abandon that first, or take it out of the document")
+            for other in records.owners(session.tx, [records.key_of(there.token)]).values():
+                raise _taken(id, other)
             records.hand_over(session.tx, id, document["token"])
             return
+        # One that is deleted already may be deleted once more, by its id, as long as there is a row for it.
+        for other in records.owners_of(session.tx, [id]) if there is None else ():
+            if (kind_of(other.type), other.project) == (kind, self._project):
+                raise _taken(id, other) if other.action != Action.DELETE else _leaving(id, other)
         record_kind, stored = RECORD_KINDS[kind], _exported_record(document)
         old = {"key": (stored.get("secret") or {}).get("key", "")}
         # The old id is kept only where it is free here, and where it could have been given by such a service.
@@ -269,6 +274,15 @@ def _carrying(session: RecordSession, kind: str, tokens: Sequence[str]) -> list[
     }
     looks = _observed(session, kind, list(found.values()))
     return list(zip(found, looks, strict=True))
+
+
+def _taken(id: str, other: Owner) -> Terminal:
+    place = f"{id} is {other.name} of stack {other.stack_name}"
+    return Terminal(f"resource_id: {place} already: abandon that first, or take it out of the document")
+
+
+def _leaving(id: str, other: Owner) -> Transient:
+    return Transient(f"resource_id: {id} is still {other.name} of stack {other.stack_name}, which is being deleted")
 
 
 class Records:
