@@ -72,8 +72,9 @@ class Tree(Service):
         return [row.handle for row in sorted(rows, key=lambda row: int(row.name))]
 
     def values(self) -> str:
+        stack_id, members = self.inner, self.members
         with self.db.read() as tx:
-            found = [rollouts.metadata_of(tx, self.inner, "group", each) for each in self.members]
+            found = [rollouts.metadata_of(tx, stack_id, "group", each) for each in members]
         shown = [(row.metadata if row.instance_id is None else row.new_metadata) for row in found if row is not None]
         return "".join(each["v"] for each in shown)
 
@@ -173,6 +174,7 @@ def test_a_paused_rollout_of_a_cancelled_update_is_over_too() -> None:
     service.rollouts.pause(service.row(service.id, "group").key)
     service.stack_service.cancel(service.id, roll_back=False)
     service.rest()
+    service.live(10)
     assert (service.values(), service.state(service.id)) == ("111", "UPDATE_FAILED")
     service.goes_on_afterwards()
 
@@ -213,8 +215,9 @@ class Groups(Service):
         """What the servers of each inner group read as their own."""
         found = []
         for number in range(2):
+            servers = self.servers_of(number)
             with self.db.read() as tx:
-                owners = records.owners_of(tx, self.servers_of(number))
+                owners = records.owners_of(tx, servers)
                 read = [metadata_of(tx, PROJECT, each) for each in owners]
             found.append(" ".join(sorted(f"{each.get('v')}{each.get('outer')}" for each in read)))
         return found
