@@ -18,6 +18,7 @@ from homeostat.api.services.snapshots import Snapshots
 from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
+from homeostat.builtin.member_reports import MemberReports, report
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
@@ -99,6 +100,7 @@ class Service:
         self.observer, self.snapshot_collector = engine.observer, engine.snapshot_collector
         self.scaling, self.rollouts = engine.scaling, engine.rollouts
         self.signals = Signals(self.db, self.scaling.signal, self.rollouts.advance)
+        self.reports = MemberReports(self.db)
         self.board = ShardBoard(
             "shards", {"database": self.db, "lease_s": LIMITS.lease_s, "lost": self.reconciler.lost}
         )
@@ -140,6 +142,11 @@ class Service:
         answer = self.signals.native(PROJECT, kind_of(row.type), row.handle, words or body)
         self.work()
         return answer
+
+    def report_member(self, stack_id: str, group: str, member: str, status: str = "SUCCESS", said: str = "") -> None:
+        """Report how a member of a group is, as the API does it for a user who may act in the project."""
+        self.reports.take(self.row(stack_id, group).key, replace(report(member, status), said=said))
+        self.work()
 
     def put(self, url: str, body: dict[str, Any] | None, method: str = "PUT") -> Any:
         """Signal at a signed address."""

@@ -10,7 +10,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.model.world import World
 from homeostat.planner.scope import thing_of
-from homeostat.resources.families.scaling import pause_s
+from homeostat.resources.instance_signals import duration_s
 from homeostat.resources.registry import resource_type
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import stacks
@@ -440,9 +440,9 @@ def test_the_look_at_the_server_is_repeated_while_the_cloud_is_away() -> None:
 def test_pauses(text: str, seconds: int | None) -> None:
     if seconds is None:
         with pytest.raises(Rejected):
-            pause_s(text)
+            duration_s(text, "PauseTime")
     else:
-        assert pause_s(text) == seconds
+        assert duration_s(text, "PauseTime") == seconds
 
 
 # -- policies ----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from homeostat.api.services.snapshots import Snapshots
 from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
+from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.combined import JoinedCloud
@@ -366,6 +367,7 @@ class Api(Process):
         self.moving = StackTransfer(self.db, self.stack_service)
         scaling = Scaling(self.db, clock, Quotas().resources_max, TIMEOUT_S)
         self.signals = Signals(self.db, scaling.signal, MetadataRollouts(self.db).advance)
+        self.reports = MemberReports(self.db)
         self._note = note
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
 

@@ -28,7 +28,7 @@ from homeostat.store.stacks import stacks
 
 READY = ("active", "available", "attached")
 COMPARED = ("flavor", "metadata", "description", "name", "size")
-FATES = ("Timed out", "cancelled", "never created", "is restricted for resource", CONSENT)
+FATES = ("Timed out", "cancelled", "never created", "is restricted for resource", "SUCCESS signal(s)", CONSENT)
 """Ways of a stack to fail without a resource that did."""
 
 

@@ -43,6 +43,7 @@ from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.snapshots import Snapshots
 from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
+from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.convergence.metadata_rollouts import MetadataRollouts
@@ -143,6 +144,7 @@ def _service(db: Database, stack_service: StackService, clock: Clock, limits: Li
         clock,
         Graphs(),
         Signals(db, scaling.signal, rollouts.advance),
+        MemberReports(db),
         rollouts,
         EventTail(db),
         policy,

@@ -23,6 +23,8 @@ from homeostat.api.services.snapshots import Snapshots
 from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin import access_keys
+from homeostat.builtin.access_keys import KeyHolder
+from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.clouds.outbound import Outbound
@@ -54,6 +56,7 @@ class Service:
     clock: Clock
     graphs: Graphs
     signals: Signals
+    reports: MemberReports
     rollouts: MetadataRollouts
     tail: EventTail
     policy: Policy
@@ -130,13 +133,18 @@ class RequestContext:
         if found is not None:
             raise forbidden(found)
 
-    def check_stack_user(self, tx: Connection, stack: Row[Any], resource: str) -> None:
-        """Raise Rejected (Forbidden) for a stack user that was not created for this resource."""
+    def check_stack_user(self, tx: Connection, stack: Row[Any], resource: str) -> KeyHolder | None:
+        """Return the resource that a stack user was created for; None where the caller is another user.
+
+        Raises:
+            Rejected: Forbidden, for a stack user that was not created for this resource.
+        """
         if not self.caller.is_stack_user:
-            return
+            return None
         holder = access_keys.holder_of_user(tx, self.caller.user_id or "")
         if holder is None or not access_keys.may_read(tx, holder, stack.id, resource):
             raise forbidden(resource)
+        return holder
 
     def entrusted(self, stack_id: str) -> AbstractContextManager[Accept]:
         """Return a context in which the service holds the caller's trust for the stack, to act on their behalf later.

@@ -71,7 +71,7 @@ def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
     return None
 
 
-def _in_group(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> VirtualLocation | None:
+def virtual_location(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> VirtualLocation | None:
     """Return the virtual location of a server in the group `resource`, or that `resource` names; None for another."""
     for group, instance in groups_around(tx, holder.owner):
         # A server behind load balancers is inside of the member, and knows its own id alone.
@@ -87,7 +87,7 @@ def location_of(tx: Connection, holder: KeyHolder | None, stack_id: str, resourc
     A server that names the group that it is in means its own place there: agents know no more of a path than that.
     """
     if holder is not None and holder.is_server and (stack_id, resource) != (holder.owner.stack_id, holder.owner.name):
-        return _in_group(tx, holder, stack_id, resource)
+        return virtual_location(tx, holder, stack_id, resource)
     return location(resource)
 
 
@@ -95,7 +95,7 @@ def may_read(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) ->
     """Whether the holder may describe this resource."""
     if holder.is_server:
         mine = (stack_id, resource) == (holder.owner.stack_id, holder.owner.name)
-        return mine or _in_group(tx, holder, stack_id, resource) is not None
+        return mine or virtual_location(tx, holder, stack_id, resource) is not None
     if stack_id != holder.owner.stack_id:
         return False
     user = records.get(tx, holder.user_id, USER) if holder.user_id else None

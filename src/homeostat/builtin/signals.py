@@ -147,7 +147,7 @@ class Signals:
             return None
         now, alarm = self._db.now_of(tx), signals.alarm_of(body)
         if alarm is not None:
-            said = _plain(alarm)
+            said = one_line(alarm)
             reports = rollout_reports.report_alarm(tx, gates, said, now) if said else []
             self._note_failures(tx, reports, said, now)
             return reports
@@ -156,7 +156,7 @@ class Signals:
             return None
         found = signals.named(record.object["form"], body or {})
         members = [each for each in dict.fromkeys(found) if _may_be_member(each)]
-        said = _plain(str(signal["reason"]))
+        said = one_line(str(signal["reason"]))
         reports = rollout_reports.report(tx, gates, members, signal["status"], said, now)
         self._note_failures(tx, reports, f"status:{signal['status']} reason:{said} from {', '.join(members)}", now)
         return reports or None
@@ -298,7 +298,7 @@ class Signals:
             observations.record(tx, observations.encode(self._db, [(thing, looks[0]) for thing in watched]))
 
 
-def _plain(text: str) -> str:
+def one_line(text: str) -> str:
     """Return what a server says as one short line, without what would control a terminal."""
     return "".join(each if each.isprintable() else " " for each in text[:SAID_LENGTH_MAX])
 

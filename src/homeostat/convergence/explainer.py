@@ -155,7 +155,7 @@ class Explainer:
         if place is None and after is None:
             self._collect_nested(stack, found, limit, depth)
         busy = bool(found) or place is not None or after is not None
-        return Page(found, place, explain_stack(stacks.facts(stack), busy))
+        return Page(found, place, explain_stack(stacks.facts(stack), busy, asks=self._asks(stack)))
 
     def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[ExplainedResource]:
         """Return the explanations of the resource and the leftovers of this name; none when they are at rest."""
@@ -270,7 +270,7 @@ class Explainer:
 
     def _explained(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
         nested = self._nested(each)
-        shown = with_pause(each, stacks.facts(nested)) if nested is not None else each
+        shown = with_pause(each, stacks.facts(nested), asks=self._asks(nested)) if nested is not None else each
         return ExplainedResource((*path, each.name), stack, shown, nested, self._cause(stack, number, path, each))
 
     def _nested(self, each: Explanation) -> Row[Any] | None:
@@ -289,7 +289,7 @@ class Explainer:
         while nested is not None and self._rows_left > 0 and len(path) <= DEPTH_MAX:
             inner = self._first(nested)
             if inner is None:
-                found = with_pause(found, stacks.facts(nested))
+                found = with_pause(found, stacks.facts(nested), asks=self._asks(nested))
                 break
             path, found = (*path, found.name), inner
             nested = self._nested(found)
@@ -340,10 +340,14 @@ class Explainer:
             found += max(0, rolling_update.changed_later(group, *numbers_of(shard.number)) - shard.done)
         return found
 
+    def _asks(self, stack: Row[Any]) -> bool:
+        """Return whether the members of a group in progress have to report before it goes on."""
+        return stack.step_at is not None and bool((self._group(stack).get("rollout") or {}).get("reports"))
+
     def _pauses_s(self, stack: Row[Any]) -> float:
-        """Return the seconds that the remaining pauses between batches take at least."""
+        """Return the seconds that the remaining pauses between batches take at least; reports may take no time."""
         group = self._group(stack)
-        if not group.get("rollout"):
+        if not group.get("rollout") or group["rollout"].get("reports"):
             return 0.0
         pause_s = float(group["rollout"]["pause_time"])
         batches = -(-sum(rolling_update.remaining(group)) // int(group["rollout"]["max_batch_size"]))

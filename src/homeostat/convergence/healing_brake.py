@@ -4,8 +4,9 @@ The planner decides with them (`planner.policies.healing`); here they are collec
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -18,6 +19,7 @@ from homeostat.planner.policies import healing_policy
 from homeostat.planner.policies.healing import is_lost
 from homeostat.resources import groups
 from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.instance_signals import HEALING
 from homeostat.resources.nested import POLICY, NestedStack
 from homeostat.resources.registry import is_outside, kind_of, of_kind, type_of, types
 from homeostat.store.shards import brakes
@@ -45,12 +47,29 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
     if stack.complete_revision is None and stack.status == Status.IN_PROGRESS:
         gone = any(_is_absent(world.seen.get(row.key)) for row in world.rows.values())
         return replace(calm, policy=_policy(tx, stack)) if gone else calm
-    members, elsewhere = None, 0
-    if stack.shards > 1:
+    members, elsewhere, group = None, 0, None
+    batches = _batches(tx, stack)
+    suspends = _is_pending(stack) and HEALING in batches.get("suspended", ())
+    if stack.shards > 1 or suspends:
         group = revisions.group_of(tx, stack.id, stack.revision)
+    if stack.shards > 1:
         members = groups.size_of(group) if group is not None else None
         elsewhere = brakes.elsewhere(tx, stack.id, world.shard)
-    return Brake(share, members, elsewhere, _members_in_service_min(tx, stack), _policy(tx, stack), _blind(tx, world))
+    in_service, policy = int(batches.get("min_in_service") or 0), _policy(tx, stack)
+    moving = _moving(group) if suspends else None
+    return Brake(share, members, elsewhere, in_service, policy, _blind(tx, world), moving)
+
+
+def _is_pending(stack: StackFacts) -> bool:
+    return stack.status == Status.IN_PROGRESS and stack.complete_revision != stack.revision
+
+
+def _moving(group: Mapping[str, Any] | None) -> Sequence[tuple[int, int]] | None:
+    """Return the members that a rolling update is changing which has suspended the healing of the others, else None."""
+    rollout = (group or {}).get("rollout") or {}
+    if HEALING not in rollout.get("suspended", ()):
+        return None
+    return [(low, high) for low, high in rollout["batch"]]
 
 
 def _policy(tx: Connection, stack: StackFacts) -> str | None:
@@ -85,15 +104,18 @@ def _is_absent(seen: Seen | None) -> bool:
     return seen is not None and seen.observation.presence is Presence.ABSENT
 
 
-def _members_in_service_min(tx: Connection, stack: StackFacts) -> int:
-    """Return how many members a group's stack keeps in service, by its update policy; 0 where it says nothing."""
+def _batches(tx: Connection, stack: StackFacts) -> Mapping[str, Any]:
+    """Return how the members of a group's stack are changed in batches, by its update policy; {} where it says nothing.
+
+    See `planner.policies.rolling_update`.
+    """
     row = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
     kind = type_of(row.type) if row is not None else None
     if row is None or not isinstance(kind, NestedStack) or not isinstance(row.properties, Mapping):
-        return 0
+        return {}
     values = kind.complete(row.properties)
     policy = kind.batches(values) if isinstance(kind, ScalingGroup) else values.get(POLICY) or {}
-    return int((policy.get("rolling_update") or {}).get("min_in_service") or 0)
+    return policy.get("rolling_update") or {}
 
 
 def _blind(tx: Connection, world: World) -> frozenset[str]:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row
 from homeostat.builtin.signals import SIGNAL, Body, SignalOutcome
 from homeostat.clock import Clock
 from homeostat.convergence.nested_stacks import tree_size
-from homeostat.convergence.nested_stacks.group_revisions import failed_members
+from homeostat.convergence.nested_stacks.group_revisions import failed_members, is_pending
 from homeostat.desired.members import group_desired, touched_shards
 from homeostat.model.errors import Rejected
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
@@ -25,6 +25,7 @@ from homeostat.planner.policies import rolling_update
 from homeostat.resources import groups
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.families.scaling_policies import POLICY_KIND, ScalingPolicy
+from homeostat.resources.instance_signals import ALARMS
 from homeostat.resources.registry import type_of
 from homeostat.resources.scaling_adjustments import Adjustment, adjusted
 from homeostat.store import events, schema
@@ -59,6 +60,7 @@ class ScalingPlan:
         cooldown: Until when the group cools down afterwards.
         resize: What becomes of its size.
         defer: Whether the signal has to wait for the end of an action.
+        ignored: Why the signal changes nothing, where users are to know; "" elsewhere.
     """
 
     owner: Owner
@@ -71,6 +73,7 @@ class ScalingPlan:
     cooldown: Cooldown | None = None
     resize: Resize | None = None
     defer: bool = False
+    ignored: str = ""
 
     @property
     def state(self) -> tuple[Any, ...]:
@@ -177,6 +180,8 @@ class Scaling:
             raise Rejected("NotSupported", message)
         values = kind.complete(row.properties)
         before = revisions.desired_of(tx, nested.id, nested.revision)
+        if is_pending(nested) and ALARMS in (before.template.get("rollout") or {}).get("suspended", ()):
+            return replace(plan, ignored="a rolling update has suspended AlarmNotification")
         failed = failed_members(tx, nested)
         standing = groups.size_of(before.template)
         healthy = standing - sum(groups.is_member(name, before.template) for name in failed)
@@ -185,7 +190,11 @@ class Scaling:
             return plan
         wanted = groups.resized(before.template, before.template["resource_def"], size, failed)
         new = nested.complete_revision is None
-        group = rolling_update.begin(before.template, wanted, kind.batches(values), failed, new)
+        if _is_refused(nested, before.template):
+            group = rolling_update.resized(before.template, wanted)
+        else:
+            pending, batches = is_pending(nested), kind.batches(values)
+            group = rolling_update.begin(before.template, wanted, batches, failed, new, pending=pending, now=now)
         # The act of the parent that the group's stack is about goes on: it is about a larger or smaller group now.
         desired = replace(group_desired(group), intent=before.intent, copied_from=nested.revision)
         cooldown_s = kind.cooldown_s(values) if adjustment.cooldown_s is None else float(adjustment.cooldown_s)
@@ -217,8 +226,9 @@ class Scaling:
             return outcome
         if deferred is not None and not scaling.remove_deferred(tx, deferred):
             return outcome  # another worker was faster
-        if owner.lock is not None:
-            reason = f"Signal ignored: the stack is locked{locks.describe(owner.lock)}"
+        ignored = plan.ignored if owner.lock is None else f"the stack is locked{locks.describe(owner.lock)}"
+        if ignored:
+            reason = f"Signal ignored: {ignored}"
             events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
         if plan.desired is None or plan.cooldown is None or plan.resize is None:
             return outcome
@@ -244,6 +254,12 @@ def _owner_of(tx: Connection, policy_id: str) -> Owner | None:
     record = records.get(tx, policy_id, POLICY_KIND)
     key = records.key_of(record.token) if record is not None else ""
     return records.owners(tx, [key]).get(key) if key else None
+
+
+def _is_refused(nested: Row[Any], group: groups.Group) -> bool:
+    """Return whether a rolling update has stopped for what its members reported: an alarm must not carry it on."""
+    stopped = nested.status == Status.FAILED and nested.complete_revision != nested.revision
+    return stopped and "reports" in (group.get("rollout") or {})
 
 
 def _action(nested: Row[Any]) -> str:

@@ -16,7 +16,7 @@ from homeostat.resources.families.balanced import NAMES, balancer_names
 from homeostat.resources.families.lbaas_v1 import POOLS
 from homeostat.resources.families.scaling import InstanceGroup
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import BALANCERS, CONTENT, FACADE, FILES, POLICY, FromTemplate, NestedStack
+from homeostat.resources.nested import BALANCERS, CONTENT, CREATION, FACADE, FILES, POLICY, FromTemplate, NestedStack
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
@@ -72,16 +72,21 @@ def files_named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict
 
 
 def with_policies(definitions: Definitions) -> Definitions:
-    """Add the update policies of groups to their properties, so that a change of one is a change of the group."""
-    policies = {name: with_policy(each) for name, each in definitions.items() if each.update_policy}
+    """Add the policies of groups to their properties, so that a change of one is a change of the group."""
+    policies = {
+        name: with_policy(each) for name, each in definitions.items() if each.update_policy or each.creation_policy
+    }
     return {**definitions, **policies} if policies else definitions
 
 
 def with_policy(each: Definition) -> Definition:
-    """Return the definition of a group with its update policy as a property, that of another resource as it is."""
-    if not each.update_policy or not type_of(each.type).update_policy:
-        return each
-    return replace(each, properties=_with(each.properties, POLICY, each.update_policy))
+    """Return the definition of a group with its policies as properties, that of another resource as it is."""
+    kind, properties = type_of(each.type), each.properties
+    if each.update_policy and kind.update_policy:
+        properties = _with(properties, POLICY, each.update_policy)
+    if each.creation_policy and isinstance(kind, InstanceGroup):
+        properties = _with(properties, CREATION, each.creation_policy)
+    return each if properties is each.properties else replace(each, properties=properties)
 
 
 def with_balancers(definitions: Definitions) -> Definitions:

@@ -11,6 +11,7 @@ from homeostat.resources import groups
 from homeostat.resources.families.balanced import SCALED, SERVER, BalancedServer
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.families.scaling import ZONE
+from homeostat.resources.instance_signals import HEALING
 from homeostat.resources.nested import CONTENT
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks.revisions import Desired
@@ -31,6 +32,11 @@ def shard_of(name: str, shards: int) -> int:
 def numbers_of(shard: int) -> tuple[int, int]:
     """Return the range of members that one shard of a group has: from the first number on, below the second."""
     return shard * MEMBERS_PER_SHARD, (shard + 1) * MEMBERS_PER_SHARD
+
+
+def shards_between(low: int, high: int) -> range:
+    """Return the shards of the members numbered from `low` up to below `high`."""
+    return range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD))
 
 
 def group_desired(group: groups.Group) -> Desired:
@@ -109,14 +115,22 @@ def chain_members(template: Mapping[str, Any], registry: Registry) -> Definition
     return found
 
 
+def leaves_alone(group: groups.Group) -> bool:
+    """Return whether a rolling update keeps members from being healed."""
+    return HEALING in (group.get("rollout") or {}).get("suspended", ())
+
+
 def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | None:
     """Return the shards of a group that differ between two revisions, by number.
 
-    None where any shard may differ: when more has changed than the members.
+    None where any shard may differ: when more has changed than the members, or members were left alone that are to be
+    healed now.
     """
     if before.kind != "group" or after.kind != "group" or before.environment != after.environment:
         return None
     old, new = before.template, after.template
+    if leaves_alone(old) and not leaves_alone(new):
+        return None
     if old["index_var"] != new["index_var"]:
         return None
     skipped = set(old["skip"]) ^ set(new["skip"])

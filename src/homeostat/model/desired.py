@@ -37,6 +37,7 @@ class Definition:
     requires: tuple[str, ...] = ()
     deletion_policy: str = "Delete"
     update_policy: Mapping[str, Any] = field(default_factory=dict)
+    creation_policy: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
     external_id: Any = None
     static: bool = False

@@ -31,6 +31,7 @@ class Why(StrEnum):
     BLIND = "blind"
     NEEDS_CONSENT = "asks"
     ROLLOUT = "rollout"
+    REPORTS = "reports"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,10 @@ REASONS: Mapping[Why, Reason] = {
     Why.ROLLOUT: Reason(
         "its members get the new metadata step by step",
         "the reports of its members, the end of their time, or a user who steers the rollout (homeostat rollout)",
+    ),
+    Why.REPORTS: Reason(
+        "its members have to signal how they are",
+        "the signals of its members (SignalResource, openstack stack resource signal), or the end of their time",
     ),
 }
 """The API shows `released_by`, the `homeostat` command shows both, and a page of the documentation lists all."""

@@ -1,7 +1,7 @@
 """Input of the planner for one shard, as plain values: rows, observations, desired graph, facts of the stack."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -173,6 +173,8 @@ class Brake:
         policy: Healing policy of the stack for things that would have to be replaced; None for the default.
         blind: Kinds of the cloud port of which every thing in the project is absent: the look is doubted rather than
             the things.
+        moving: While a rolling update has suspended the healing of members, the ranges of numbers of those that it is
+            changing, which are brought about all the same; None where healing goes on.
     """
 
     share: float = HEAL_SHARE
@@ -181,6 +183,13 @@ class Brake:
     in_service_min: int = 0
     policy: str | None = None
     blind: frozenset[str] = frozenset()
+    moving: Sequence[tuple[int, int]] | None = None
+
+    def leaves_alone(self, name: str) -> bool:
+        """Return whether a rolling update keeps the member of this name from being healed."""
+        if self.moving is None or not name.isdigit():
+            return False
+        return not any(low <= int(name) < high for low, high in self.moving)
 
     def allowed(self, things: int) -> int:
         """Return how many of so many things may be healed at a time: at least one."""

@@ -21,13 +21,15 @@ CONTENT = "(content)"
 The parentheses keep the internal names apart from parameters, which cannot have such names."""
 POLICY = "(update policy)"
 """Internal property with the section `update_policy` of a group: a changed policy is a change of the group."""
+CREATION = "(creation policy)"
+"""Internal property with the section `CreationPolicy` of a group of servers."""
 BALANCERS = "(balancers)"
 """Internal property of a group of servers with the pools of the load balancers that it is behind, by their names."""
 FILES = "(files)"
 """Internal property with the files that the template of a remote stack names."""
 FACADE = "(facade)"
 """Internal property with the sections of the resource that the implementing template may read (`resource_facade`)."""
-INTERNAL = frozenset({CONTENT, POLICY, BALANCERS, FILES, FACADE})
+INTERNAL = frozenset({CONTENT, POLICY, CREATION, BALANCERS, FILES, FACADE})
 """Internal properties: no schema and no template has them."""
 
 

@@ -95,6 +95,7 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dial
         requires=tuple(sorted(needed)),
         deletion_policy=deletion_policy,
         update_policy=_map(tree("update_policy"), (*path, "update_policy")),
+        creation_policy=_map(tree("creation_policy"), (*path, "creation_policy")),
         description=_text(entry.get("description")),
         external_id=external_id,
         static=not is_dynamic(properties),

@@ -243,6 +243,7 @@ HEAT_CFN = Dialect(
         "DependsOn": "depends_on",
         "DeletionPolicy": "deletion_policy",
         "UpdatePolicy": "update_policy",
+        "CreationPolicy": "creation_policy",
         "Description": "description",
     },
     {"Value": "value", "Description": "description"},

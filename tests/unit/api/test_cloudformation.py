@@ -85,7 +85,10 @@ def test_users_of_an_identity_service_read_what_they_were_made_for(both: Neighbo
     assert (
         act(both, stranger, "DescribeStackResource", StackName="web", LogicalResourceId="handle")[1] == "AccessDenied"
     )
-    for action in sorted(set(ACTIONS) - {"DescribeStackResource"}):
+    signal = {"StackName": "web", "UniqueId": "m", "Status": "SUCCESS"}
+    assert act(both, me, "SignalResource", **signal, LogicalResourceId="handle")[1] == "AccessDenied"
+    assert act(both, me, "SignalResource", **signal, LogicalResourceId="text")[1] == "AccessDenied"
+    for action in sorted(set(ACTIONS) - {"DescribeStackResource", "SignalResource"}):
         assert act(both, me, action, StackName="web") == (403, "AccessDenied"), action
 
 

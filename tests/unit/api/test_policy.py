@@ -57,6 +57,7 @@ def test_every_rule_lists_the_requests_that_it_guards() -> None:
         ("service:index", True, False, False, False, False),
         ("stacks:global_index", False, False, False, False, False),
         ("cloudformation:DescribeStackResource", True, True, True, True, False),
+        ("cloudformation:SignalResource", True, True, True, True, False),
     ],
 )
 def test_defaults(rule: str, admin: bool, member: bool, reader: bool, stack_user: bool, visitor: bool) -> None:

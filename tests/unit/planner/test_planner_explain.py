@@ -271,12 +271,15 @@ def test_what_a_stack_itself_waits_for(facts: dict[str, Any], busy: bool, expect
 
 
 def test_every_reason_can_be_met_and_has_a_release() -> None:
-    """Those of resources above; the pause of a group's stack passes on to the group."""
+    """Those of resources above; the pause of a group's stack, and its wait for reports, pass on to the group."""
     [group] = explain(world([wanted("a")], [deepcopy(BUILDING)], {"a1": seen("building")}), DUE, NOW)
     pausing = with_pause(group, world(step_at=NOW + 5).stack)
     assert (pausing.next, pausing.next_at) == ("update", NOW + 5)
     assert with_pause(group, world().stack) == group
-    assert {expected[1] for _, _, expected in CASES.values()} | {pausing.why} == set(Why)
+    asking = with_pause(group, world(step_at=NOW + 5).stack, asks=True)
+    assert (asking.why, asking.due_at, asking.next_at) == (Why.REPORTS, NOW + 5, NOW + 5)
+    assert with_pause(group, world().stack, asks=True) == group
+    assert {expected[1] for _, _, expected in CASES.values()} | {pausing.why, asking.why} == set(Why)
     assert set(REASONS) == set(Why)
 
 

@@ -256,6 +256,7 @@ SINGLE = (
     ),
     Rule("software_deployments:metadata", READER_OR_STACK_USER, "List the configs that a server is to apply.", None),
     Rule("cloudformation:DescribeStackResource", READER_OR_STACK_USER, "Show a resource with its metadata.", ANYBODY),
+    Rule("cloudformation:SignalResource", READER_OR_STACK_USER, "Report how a member of a group is.", ANYBODY),
     Rule("service:index", PROJECT_ADMIN, "List the workers.", "rule:context_is_admin"),
 )
 RULES = tuple(rule for family in FAMILIES for rule in family.rules()) + SINGLE

@@ -11,7 +11,8 @@ from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of
 from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.api.orchestration.views import event_detail, event_seq
-from homeostat.builtin import access_keys
+from homeostat.builtin import access_keys, member_reports
+from homeostat.builtin.access_keys import KeyHolder
 from homeostat.builtin.group_metadata import instance_metadata
 from homeostat.builtin.signals import metadata_of
 from homeostat.model.errors import Rejected
@@ -43,16 +44,17 @@ def describe_resource(action: ActionContext) -> Any:
     return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 
 
-def _check_stack_user(action: ActionContext, tx: Connection, stack: Row[Any], name: str) -> None:
-    """Check that a server or user that a template created may read this resource.
+def _check_stack_user(action: ActionContext, tx: Connection, stack: Row[Any], name: str) -> KeyHolder | None:
+    """Check that a server or user that a template created may read this resource; return it, None for another caller.
 
     Raises:
         Rejected: Forbidden.
     """
     if action.holder is None:
-        action.context.check_stack_user(tx, stack, name)
-    elif not access_keys.may_read(tx, action.holder, stack.id, name):
+        return action.context.check_stack_user(tx, stack, name)
+    if not access_keys.may_read(tx, action.holder, stack.id, name):
         raise Rejected("Forbidden", f"The key of {action.holder.name} does not reach {name} of {stack.name}.")
+    return action.holder
 
 
 def _metadata(action: ActionContext, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
@@ -175,9 +177,29 @@ def _event(
     }
 
 
+def signal_resource(action: ActionContext) -> Any:
+    """Take the report of a member to the group that it is in: before its next batch, the group may wait for that."""
+    parameters = action.parameters
+    name, member = parameters.needed("LogicalResourceId"), parameters.needed("UniqueId")
+    said = member_reports.report(member, parameters.needed("Status"))
+    with action.context.db.read() as tx:
+        stack = action.live_stack(tx)
+        holder = _check_stack_user(action, tx, stack, name)
+        at = access_keys.location_of(tx, action.holder, stack.id, name)
+        group = name if at is None else at.group
+        row = _inventory(action, tx, stack, [group]).entry(group).row
+        if holder is not None:
+            said = member_reports.own_report(tx, holder, stack.id, name, said)
+    if row is None:
+        raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it is not begun yet.")
+    action.context.service.reports.take(row.key, said)
+    return ""
+
+
 ACTIONS: Mapping[str, Action] = {
     "DescribeStackEvents": describe_events,
     "DescribeStackResource": describe_resource,
     "DescribeStackResources": describe_resources,
     "ListStackResources": list_resources,
+    "SignalResource": signal_resource,
 }

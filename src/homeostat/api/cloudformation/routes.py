@@ -23,8 +23,8 @@ from homeostat.model.errors import Rejected, Transient
 LOG = logging.getLogger(__name__)
 ROUTER = APIRouter(tags=["cloudformation"])
 ACTIONS: Mapping[str, Action] = {**stacks.ACTIONS, **resources.ACTIONS}
-CHANGES = frozenset({"CancelUpdateStack", "CreateStack", "DeleteStack", "UpdateStack"})
-FOR_STACK_USERS = frozenset({"DescribeStackResource"})
+CHANGES = frozenset({"CancelUpdateStack", "CreateStack", "DeleteStack", "SignalResource", "UpdateStack"})
+FOR_STACK_USERS = frozenset({"DescribeStackResource", "SignalResource"})
 """Actions that are open to servers and users that a template created."""
 HEAVY = frozenset({"CreateStack", "EstimateTemplateCost", "UpdateStack", "ValidateTemplate"})
 """Actions that check templates, which need a place."""
@@ -113,7 +113,8 @@ def _admitted(request: Request, sent: SignedRequest, parameters: Parameters) -> 
     if name not in ACTIONS:
         raise Refused("InvalidAction", f"Action is one of {', '.join(sorted(ACTIONS))}, not {name!r}.")
     if admitted.holder is not None and name not in FOR_STACK_USERS:
-        raise Refused("AccessDenied", f"The key of {admitted.holder.name} is for {', '.join(FOR_STACK_USERS)} only.")
+        allowed = ", ".join(sorted(FOR_STACK_USERS))
+        raise Refused("AccessDenied", f"The key of {admitted.holder.name} is for {allowed} only.")
     if admitted.by_link and name in CHANGES:
         raise Refused("AccessDenied", f"{name} needs POST, or a signature in the header Authorization.")
     service: Service = request.app.state.service

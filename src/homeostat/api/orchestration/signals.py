@@ -1,17 +1,21 @@
 """Route for signals to resources, from users of the project and from holders of a handle's token."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
 from homeostat.api.access.policy import UNSET_HOOK, may_signal
-from homeostat.api.context import Context, ResourceName, StackId, StackName
+from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.inputs import SignalBody
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.builtin.access_keys import KeyHolder
+from homeostat.builtin.member_reports import own_report, report_of, takes_reports
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
+from homeostat.model.world import Resource
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.resources.registry import kind_of
 
@@ -31,12 +35,14 @@ def signal(
 ) -> Response:
     """Send a signal to a resource. Its type determines what the body may have.
 
+    A group of instances that waits for its members takes `{"id": …, "status": "SUCCESS" | "FAILURE", "reason": …}`.
+
     `{"unset_hook": hook}` lets any resource continue that waits at this hook; that is authorized by a rule of its own
     (`resource:clear_hook`).
     """
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
-        context.check_stack_user(tx, stack, resource_name)
+        holder = context.check_stack_user(tx, stack, resource_name)
         entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
     if body is not None and UNSET_HOOK in body:
         context.service.actions.clear_hook(stack.id, resource_name, body[UNSET_HOOK])
@@ -48,5 +54,19 @@ def signal(
     during = Action.SUSPEND if stack.suspended else row.action
     if during in (Action.SUSPEND, Action.DELETE) and kind != DEPLOYMENT:
         raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
-    context.service.signals.native(stack.project, kind, row.handle, body)
+    if takes_reports(row.type):
+        _report(context, stack.id, row, holder, body)
+    else:
+        context.service.signals.native(stack.project, kind, row.handle, body)
     return Json(None)
+
+
+def _report(
+    context: RequestContext, stack_id: str, row: Resource, holder: KeyHolder | None, body: Mapping[str, Any] | None
+) -> None:
+    """Take the report of a member to the group that it is in. Raise Rejected."""
+    said = report_of(body)
+    if holder is not None:
+        with context.db.read() as tx:
+            said = own_report(tx, holder, stack_id, row.name, said)
+    context.service.reports.take(row.key, said)

@@ -158,7 +158,7 @@ class NestedStacks:
             else:
                 nested_id, before = nested.id, revisions.desired_of(tx, nested.id, nested.revision)
             desired = self._revisions.next_revision(
-                tx, world, step, nested, nested_id, before, self._time_left(world, step, now)
+                tx, world, step, nested, nested_id, before, self._time_left(world, step, now), now
             )
         rows: Sequence[Resource] = ()
         if nested is None and step.arguments.get("document") is not None:

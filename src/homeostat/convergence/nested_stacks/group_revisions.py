@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
 from homeostat.model.errors import Terminal
+from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.scope import thing_of
@@ -33,7 +34,10 @@ def group_revision(
     nested: Row[Any] | None,
     nested_id: str,
     before: revisions.Desired,
+    now: float,
     model: Mapping[str, Any] | None = None,
+    *,
+    adopts: bool = False,
 ) -> groups.Group:
     """Return the next revision of a group's stack: the wanted one, or the first batch on the way to it.
 
@@ -44,7 +48,9 @@ def group_revision(
         nested: Row of its stack, None while it is yet to be made.
         nested_id: Id of its stack.
         before: Newest revision of its stack.
+        now: The agreed time.
         model: What a new group takes over from the server that its members are to be like.
+        adopts: Whether its members are adopted, and so are not asked to report.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
@@ -55,8 +61,16 @@ def group_revision(
     launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
     wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id)
     policy = kind.batches(values) if isinstance(kind, ScalingGroup) else values[POLICY]
-    new = nested is None or nested.complete_revision is None
-    return rolling_update.begin(before.template, wanted, policy, failed, new)
+    if adopts:
+        policy = {name: each for name, each in policy.items() if name != "creation"}
+    new, pending = nested is None or nested.complete_revision is None, is_pending(nested)
+    return rolling_update.begin(before.template, wanted, policy, failed, new, pending=pending, now=now)
+
+
+def is_pending(nested: Row[Any] | None) -> bool:
+    """Return whether the stack of a group is still on the way to its newest revision."""
+    under_way = nested is not None and nested.status == Status.IN_PROGRESS
+    return nested is not None and under_way and nested.complete_revision != nested.revision
 
 
 def failed_members(tx: Connection, nested: Row[Any] | None) -> Collection[str]:

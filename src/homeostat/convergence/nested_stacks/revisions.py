@@ -39,6 +39,7 @@ class NestedRevisions:
         nested_id: str,
         before: revisions.Desired,
         time_left_s: float,
+        now: float,
     ) -> revisions.Desired:
         """Return the next revision of the nested stack.
 
@@ -50,6 +51,7 @@ class NestedRevisions:
             nested_id: Its id, or that of the new one.
             before: Its newest revision, `revisions.EMPTY` where there is none.
             time_left_s: Seconds that an action of the nested stack may take.
+            now: The agreed time.
 
         Raises:
             Rejected, Terminal: The nested stack cannot be as its resource describes it.
@@ -73,7 +75,8 @@ class NestedRevisions:
         if isinstance(kind, SoftwareDeploymentGroup):
             named = named_desired(kind, kind.complete(row.properties), new=nested is None)
             return replace(named, environment=inside, files=parent.files, intent=intent)
-        group = group_revision(tx, world, row, nested, nested_id, before, step.arguments.get(MODEL))
+        adopts, model = step.arguments.get("document") is not None, step.arguments.get(MODEL)
+        group = group_revision(tx, world, row, nested, nested_id, before, now, model, adopts=adopts)
         check_weight(row, group["resource_def"], min(groups.size_of(group), MEMBERS_PER_SHARD))
         # Only when the series of batches begins: carried out again, less time is left for the rest of it.
         if before.intent != intent:

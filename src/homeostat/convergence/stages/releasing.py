@@ -1,6 +1,6 @@
 """The last stage: the end of the stack's action where it is due, and the shard is given back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -35,7 +35,7 @@ class _Ending:
         now: The time.
         encoded: What is left to be stored.
         failure_events: Events to store if the stack fails with them.
-        batch: The next batch of a rolling update.
+        batch: What follows a batch of a rolling update.
         snapshot: Description of a stack of which a snapshot was taken.
         failures: Number of failed resources.
         merely_marked: Whether all these are merely marked unhealthy.
@@ -171,7 +171,9 @@ def _next_batch(current: Pass) -> Batch | None:
     if not ends or stack.parent_id is None:
         return None
     with current.db.read() as tx:
-        return rolling_update.next_batch(current.db, tx, stack)
+        batch = rolling_update.next_batch(current.db, tx, stack, current.ownership.lease.number)
+    # Redacted here, since that may read, which the last transaction of the pass must not wait for.
+    return replace(batch, refusal=current.redactor.text(batch.refusal)) if batch is not None else None
 
 
 def _snapshot(current: Pass) -> Cell | None:

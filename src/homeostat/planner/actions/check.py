@@ -48,6 +48,8 @@ def heals(world: World, row: Resource) -> bool:
     """
     if world.stack.held or (world.stack.adopting and row.asked_at is None):
         return False
+    if world.brake.leaves_alone(row.name):
+        return row.asked_at is not None
     # A revision in progress is brought about, even where continuous convergence is switched off.
     rolled_out = unsettled(world) and not world.stack.halted
     return world.stack.converges(row.name) or row.asked_at is not None or rolled_out

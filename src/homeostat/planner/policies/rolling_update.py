@@ -6,14 +6,18 @@ gives the next. Nothing but the newest revision is needed to go on, so a crash o
 moment (ADR 0014).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from homeostat.resources import groups
 from homeostat.resources.groups import Group, Run
 
 Policy = Mapping[str, Any]
-"""`{max_batch_size, pause_time[, min_in_service]}`; the pause is in seconds."""
+"""`{max_batch_size, pause_time[, min_in_service, reports, suspended]}`; the pause is in seconds.
+
+- `reports`: `{timeout, percent}`, where members have to report (see `policies.member_reports`)
+- `suspended`: names of what stands still meanwhile, see `resources.instance_signals`
+"""
 
 
 def next_batch(target: int, current: int, updated: int, size: int, in_service: int) -> tuple[int, int]:
@@ -46,24 +50,52 @@ def batches(target: int, current: int, updated: int, size: int, in_service: int)
 
 
 def begin(
-    before: Group, wanted: Group, policy: Mapping[str, Policy | None], failed: Collection[str], new: bool
+    before: Group,
+    wanted: Group,
+    policy: Mapping[str, Policy | None],
+    failed: Collection[str],
+    new: bool,
+    *,
+    pending: bool = False,
+    now: float = 0.0,
 ) -> Group:
     """Return the first revision on the way from the last definition of a group's stack to the desired one.
 
     Args:
         before: The group as last requested of its stack; `{}` for a new one.
         wanted: The desired group: `{resource_def, index_var, count, skip}`.
-        policy: Section `update_policy` of the group.
+        policy: Section `update_policy` of the group; as `creation`, `{count, timeout, percent}` of the reports of its
+            members when it is made.
         failed: Names of its FAILED members. They take the new definition at once, since they are out of service anyway.
         new: Whether the group was never complete.
+        pending: Whether its stack is still on the way to `before`: then members of its batch may have to report.
+        now: The time.
     """
     runs = _earlier_runs(before, wanted, failed)
-    chosen = policy.get("rolling_update") if runs else None
+    asked = _asked(before) if pending else None
+    creation = policy.get("creation") if not before or (asked is not None and asked["count"] is not None) else None
+    unreported = _unreported(before, wanted, policy, asked)
+    chosen = policy.get("rolling_update") if runs or unreported else None
     if chosen is None:
         runs = []
         chosen = policy.get("batch_create") if new else None
+    if creation is not None:
+        chosen = {**(chosen or _at_once(wanted)), "creation": creation}
     if chosen is None:
         return dict(wanted)
+    first = _first(before, wanted, chosen, failed, runs, unreported)
+    return _tracked(before, first, chosen, asked if unreported else None, now, [*map(int, _digits(failed))])
+
+
+def resized(before: Group, wanted: Group) -> Group:
+    """Return a group of another size whose members keep the definitions that they have; `wanted` is without batches."""
+    return groups.with_earlier(wanted, groups.earlier_runs(before))
+
+
+def _first(
+    before: Group, wanted: Group, chosen: Policy, failed: Collection[str], runs: list[Run], unreported: list[Run]
+) -> Group:
+    """Return the first revision of a series; the arguments are those of `begin`, and what it has found out."""
     present = _present(before, wanted)
     failed_numbers = [int(name) for name in failed if _is_kept(name, before, wanted)]
     rollout = {
@@ -71,17 +103,130 @@ def begin(
         "max_batch_size": chosen["max_batch_size"],
         "min_in_service": chosen.get("min_in_service", 0),
         "pause_time": chosen["pause_time"],
+        **({"suspended": list(chosen["suspended"])} if chosen.get("suspended") else {}),
     }
     # Failed members are repaired in a revision of their own before the first batch, in which no other member changes.
-    # Likewise members that have the new definition already come to rest before others are added.
-    repairs = bool(present) and (bool(failed_numbers) or not runs)
+    # Likewise members that have the new definition already come to rest before others are added, and those of a batch
+    # under way report before another one begins.
+    repairs = bool(present) and (bool(failed_numbers) or not runs or bool(unreported))
     count = _present_during_repair(wanted, present, failed_numbers) if repairs else present
     first = groups.with_earlier({**wanted, "count": count, "rollout": rollout}, runs)
-    return first if repairs else next_revision(first) or dict(wanted)
+    nothing = first if "creation" in chosen else dict(wanted)
+    return first if repairs else next_revision(first) or nothing
 
 
-def next_revision(group: Group) -> Group | None:
-    """Return the next revision of a series; None at its end."""
+def _at_once(wanted: Group) -> Policy:
+    """Return the policy that makes all members in one batch."""
+    return {"max_batch_size": max(wanted["count"], 1), "pause_time": 0.0}
+
+
+def _asked(before: Group) -> Mapping[str, Any] | None:
+    """Return what is asked of the members of the batch under way."""
+    found: Mapping[str, Any] | None = (before.get("rollout") or {}).get("reports")
+    return found
+
+
+def _unreported(
+    before: Group, wanted: Group, policy: Mapping[str, Policy | None], asked: Mapping[str, Any] | None
+) -> list[Run]:
+    """Return the batch under way whose members have to report still, as they do where their definition stays."""
+    waits = (policy.get("rolling_update") or {}).get("reports")
+    if asked is None or asked["count"] is not None or not waits or before["resource_def"] != wanted["resource_def"]:
+        return []
+    end = _end_of(wanted)
+    runs = [(low, min(high, end), wanted["resource_def"]) for low, high in before["rollout"]["batch"] if low < end]
+    return runs if groups.members_in(runs, wanted["skip"]) else []
+
+
+def _end_of(group: Group) -> int:
+    """Return one more than the highest number of a member."""
+    return groups.names_end(group["count"], group["skip"])
+
+
+def _tracked(
+    before: Group,
+    first: Group,
+    chosen: Policy,
+    under_way: Mapping[str, Any] | None,
+    now: float,
+    failed: Sequence[int],
+) -> Group:
+    """Return the first revision with what its batch is, and what is asked of its members.
+
+    Args:
+        before: The group before it.
+        first: The revision.
+        chosen: How it is changed.
+        under_way: What is asked of the members of a batch that this one continues.
+        now: The time.
+        failed: Numbers of FAILED members, which are repaired.
+    """
+    waits, rollout = chosen.get("reports"), first.get("rollout")
+    creation = chosen.get("creation")
+    if rollout is None or not (waits or creation or rollout.get("suspended")):
+        return first
+    batch = moved(before, first, failed)
+    if under_way is not None:
+        batch = _united([*batch, *((low, min(high, _end_of(first))) for low, high in before["rollout"]["batch"])])
+    tracked = {**rollout, "batch": [list(each) for each in batch]}
+    if creation:
+        first_at = (_asked(before) or {}).get("since") if before else None
+        same = bool(before) and before["resource_def"] == first["resource_def"]
+        since = first_at if same and first_at is not None else now
+        asked = {**creation, "total": creation["count"], "succeeded": 0, "lost": 0, "number": 1, "since": since}
+        return {**first, "rollout": {**tracked, "reports": asked}}
+    if not waits:
+        return {**first, "rollout": tracked}
+    done = {name: under_way[name] for name in ("succeeded", "lost", "number", "since")} if under_way else {}
+    asked = {"succeeded": 0, "lost": 0, "number": 1, "since": now, **done, **waits, "count": None}
+    here = groups.members_in([(low, high, {}) for low, high in batch], first["skip"])
+    asked["total"] = asked["succeeded"] + asked["lost"] + here + _asked_later(first)
+    return {**first, "rollout": {**tracked, "reports": asked}}
+
+
+def _asked_later(group: Group) -> int:
+    """Return how many members the later batches change and make, the extra ones of a larger group included."""
+    rollout = group["rollout"]
+    target, current = rollout["target"], group["count"]
+    updated = min(current, target) - changed_later(group)
+    size, in_service = rollout["max_batch_size"], rollout["min_in_service"]
+    return sum(batch for _, batch in batches(target, current, updated, size, in_service))
+
+
+def moved(before: Group, after: Group, failed: Collection[int] = ()) -> list[tuple[int, int]]:
+    """Return the ranges of numbers of the members that a revision makes or changes.
+
+    Args:
+        before: The group before it; `{}` for none.
+        after: The revision.
+        failed: Numbers of members that it repairs.
+    """
+    end = _end_of(after)
+    if not before:
+        return [(0, end)] if end else []
+    found = [(low, min(high, end)) for low, high in groups.differences(before, after) if low < end]
+    back = [int(name) for name in _digits(before["skip"]) if groups.is_member(name, after)]
+    repaired = [number for number in failed if groups.is_member(str(number), after)]
+    return _united([*found, *((number, number + 1) for number in (*back, *repaired))])
+
+
+def _united(ranges: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the same ranges in order, those that touch as one."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(each for each in ranges if each[0] < each[1]):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+def _digits(names: Collection[str]) -> list[str]:
+    return [name for name in names if name.isdigit()]
+
+
+def next_revision(group: Group, now: float = 0.0) -> Group | None:
+    """Return the next revision of a series, which begins at the time `now`; None at its end."""
     rollout = group.get("rollout")
     if rollout is None:
         return None
@@ -92,9 +237,21 @@ def next_revision(group: Group) -> Group | None:
         return None
     total, batch = next_batch(target, current, updated, rollout["max_batch_size"], rollout["min_in_service"])
     # Members that are new in this batch are made with the new definition and leave no run of an earlier one.
-    moved = batch - max(total - current, 0)
-    runs = _without_highest(group, moved)
-    return groups.with_earlier({**group, "count": total}, runs)
+    changed = batch - max(total - current, 0)
+    following = groups.with_earlier({**group, "count": total}, _without_highest(group, changed))
+    return _continued(group, following, now)
+
+
+def _continued(group: Group, following: Group, now: float) -> Group:
+    """Return the next revision of a series with its batch, where that is kept track of."""
+    rollout = group["rollout"]
+    if "batch" not in rollout:
+        return following
+    rollout = {**rollout, "batch": [list(each) for each in moved(group, following)]}
+    asked = rollout.get("reports")
+    if asked is not None and asked["count"] is None:
+        rollout["reports"] = {**asked, "number": asked["number"] + 1, "since": now}
+    return {**following, "rollout": rollout}
 
 
 def remaining(group: Group) -> tuple[int, int]:

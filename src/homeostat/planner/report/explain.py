@@ -146,22 +146,27 @@ def explain(world: World, shard: ShardStatus, now: float) -> list[Explanation]:
     return _Explainer(world, shard, now).explanations()
 
 
-def explain_stack(stack: StackFacts, busy: bool) -> Waiting | None:
+def explain_stack(stack: StackFacts, busy: bool, *, asks: bool = False) -> Waiting | None:
     """Return what a stack itself waits for; None if nothing.
 
     Args:
+        stack: The stack.
         busy: Whether some of its resources are not at rest: then it waits for them.
+        asks: Whether it is a group whose members have to report once they are at rest.
     """
     if stack.status != Status.IN_PROGRESS:
         return None
+    if stack.step_at is not None and asks:
+        reason = "a batch of its members is done, and they have to report"
+        return Waiting(stack.name, Why.REPORTS, (), reason, due_at=stack.step_at)
     if stack.step_at is not None:
         return Waiting(stack.name, Why.PAUSE, (), "a batch of its members is done", due_at=stack.step_at)
     return None if busy else Waiting(stack.name, Why.TURN, (), "its resources are at rest")
 
 
-def with_pause(each: Explanation, child: StackFacts) -> Explanation:
-    """Explain a resource whose nested stack pauses between two batches by that pause."""
-    found = explain_stack(child, busy=True)
+def with_pause(each: Explanation, child: StackFacts, *, asks: bool = False) -> Explanation:
+    """Explain a resource whose nested stack pauses between two batches, or waits for reports, by that."""
+    found = explain_stack(child, busy=True, asks=asks)
     if found is None:
         return each
     following = Verb.UPDATE.value
@@ -313,6 +318,8 @@ class _Explainer:
         off = "" if self._world.stack.converges(name) else "; convergence is switched off"
         if not off and self._world.definitions[name].restricted:
             off = "; its environment restricts what would bring it back"
+        if not off and self._world.brake.leaves_alone(name):
+            off = "; a rolling update has suspended healing until its end"
         return Waiting(name, Why.LEFT_ALONE, (), f"{verdict.reason}{off}", seen_at, key=row.key)
 
     # -- who waits for whom ------------------------------------------------------------------------------------------

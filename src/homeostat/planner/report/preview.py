@@ -18,7 +18,7 @@ from homeostat.planner.lifecycle import external, in_progress, update
 from homeostat.planner.lifecycle.delete import RETAINED
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
-from homeostat.resources.nested import POLICY, NestedStack, public_properties
+from homeostat.resources.nested import CREATION, POLICY, NestedStack, public_properties
 from homeostat.resources.registry import type_of
 from homeostat.templates import UNKNOWN
 from homeostat.templates.graph import ordered
@@ -121,6 +121,8 @@ class ShardPreviewer:
             note.sections = _sections(was, (_metadata(row), row.deletion_policy))
             if POLICY in note.changed:
                 note.sections += (("update_policy", note.before.get(POLICY), note.after.get(POLICY)),)
+            if CREATION in note.changed:
+                note.sections += (("creation_policy", note.before.get(CREATION), note.after.get(CREATION)),)
             if note.sections:
                 note.fate = Fate.UPDATED
         if isinstance(type_of(definition.type), NestedStack):

@@ -1,6 +1,6 @@
 """Types whose members are resources of a child stack: groups of alike resources, and chains in sequence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from homeostat.model.errors import invalid
@@ -30,6 +30,25 @@ Launched = Callable[[str], Props | None]
 """Reference of a launch configuration, or a server to be like -> the properties of members; None where none is."""
 
 
+def section_of(provided: Props, internal: str, section: str, path: tuple[str | int, ...]) -> Props:
+    """Return a section of the definition of a group, which is among its properties under an internal name.
+
+    Args:
+        provided: The properties.
+        internal: The internal name.
+        section: Name of the section.
+        path: Path of the properties.
+
+    Raises:
+        Rejected: It is no map: a template names the internal property itself.
+    """
+    found: Any = provided[internal]
+    if not isinstance(found, Mapping):
+        message = f"Unknown Property {internal}: give the group a section {section} beside its properties"
+        raise invalid(message, *path, error="Property error")
+    return found
+
+
 class Membership(NestedStack):
     """Base of the types with members in a child stack: their attributes, and the internal property `POLICY`.
 
@@ -55,7 +74,7 @@ class Membership(NestedStack):
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         values = super().check({name: value for name, value in provided.items() if name != POLICY}, path)
         if POLICY in provided:
-            values[POLICY] = self.check_policy(provided[POLICY], path)
+            values[POLICY] = self.check_policy(section_of(provided, POLICY, "update_policy", path), path)
         return values
 
     def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:

@@ -4,7 +4,6 @@ Members are resources of a child stack, like those of a resource group. FAILED m
 oldest ones; a new member gets the next number as its name, so names are never used again.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -20,9 +19,17 @@ from homeostat.resources.families.balanced import (
     places_of,
 )
 from homeostat.resources.families.launch_configurations import LikeServer
-from homeostat.resources.families.resource_groups import Launched, Membership
+from homeostat.resources.families.resource_groups import Launched, Membership, section_of
 from homeostat.resources.graph import Graph
-from homeostat.resources.nested import BALANCERS, CONTENT, POLICY, of_member
+from homeostat.resources.instance_signals import (
+    CREATION_FIELDS,
+    SIGNAL_FIELDS,
+    batches_of,
+    check_creation,
+    check_rolling,
+    creation_of,
+)
+from homeostat.resources.nested import BALANCERS, CONTENT, CREATION, POLICY, of_member
 from homeostat.resources.rollout_policy import pattern_property, rollout_section
 from homeostat.resources.rules import exactly_one, require
 from homeostat.resources.schema import (
@@ -31,6 +38,7 @@ from homeostat.resources.schema import (
     Property,
     ValueType,
     between,
+    coerce,
     custom,
     integer,
     listing,
@@ -44,8 +52,6 @@ from homeostat.templates.tree import traverse
 ZONE = "AvailabilityZone"
 """Property of the members that a template which implements them need not have."""
 METERED = "metering."
-PAUSE = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?")
-PAUSE_MAX_S = 3600
 TAGS = listing(
     "Tags of the members.",
     items=mapping(
@@ -237,25 +243,12 @@ def _rolling_section() -> Property:
         fields={
             "MinInstancesInService": integer("Members to keep in service meanwhile.", default=0),
             "MaxBatchSize": integer("Members changed at once.", default=1),
-            "PauseTime": text("Time between batches, such as PT1M30S.", default="PT0S"),
+            "PauseTime": text(
+                "Time between batches, such as PT1M30S; with WaitOnResourceSignals that for signals, by default PT5M."
+            ),
+            **SIGNAL_FIELDS,
         },
     )
-
-
-def pause_s(value: str) -> int:
-    """Return the seconds of an ISO 8601 duration of at most an hour.
-
-    Raises:
-        Rejected: It is not such a duration, or longer.
-    """
-    found = PAUSE.fullmatch(value)
-    if found is None or not any(found.groups()):
-        raise invalid(f"{value!r} is no time such as PT1M30S", "PauseTime", error="Property error")
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    total_s = hours * 3600 + minutes * 60 + seconds
-    if total_s > PAUSE_MAX_S:
-        raise invalid(f"{value} is more than an hour: choose less", "PauseTime", error="Property error")
-    return total_s
 
 
 class InstanceGroup(ScalingGroup):
@@ -281,7 +274,7 @@ class InstanceGroup(ScalingGroup):
         **pattern_property("MetadataUpdatePattern"),
     }
     pattern = "MetadataUpdatePattern"
-    internal = (CONTENT, BALANCERS)
+    internal = (CONTENT, CREATION, BALANCERS)
     update_policy = {"RollingUpdate": _rolling_section(), **rollout_section()}
     attributes = {"InstanceList": Attribute("Addresses of the members, with commas.")}
 
@@ -292,13 +285,28 @@ class InstanceGroup(ScalingGroup):
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
         check_balancers(properties, graph, path)
 
+    def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        values = super().check(provided, path)
+        if values.get(CREATION) is not None:
+            values[CREATION] = self.check_creation(section_of(values, CREATION, "CreationPolicy", path), path)
+        return values
+
     def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         found = super().check_policy(provided, path)
-        section = found.get(self.section)
         try:
-            pause_s((section or {}).get("PauseTime", "PT0S"))
+            check_rolling(found.get(self.section) or {})
         except Rejected as error:
             raise error.at(*path, self.section) from error
+        return found
+
+    def check_creation(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
+        """Check the section `CreationPolicy`, and convert its values.
+
+        Raises:
+            Rejected: A value is wrong; the error has its path.
+        """
+        found = coerce(CREATION_FIELDS, {name: value for name, value in provided.items() if value is not None}, path)
+        check_creation(found, path)
         return found
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
@@ -336,16 +344,20 @@ class InstanceGroup(ScalingGroup):
         return [*provided, *({"Key": METERED + word, "Value": group_id} for word in self.metered)]
 
     def batches(self, values: Props) -> Mapping[str, Any]:
-        policy = values[POLICY].get(self.section)
+        policy, creation = values[POLICY].get(self.section), creation_of(values[CREATION])
+        found: dict[str, Any] = {} if creation is None else {"creation": creation}
         if policy is None:
-            return {}
-        return {
-            "rolling_update": {
-                "min_in_service": max(policy["MinInstancesInService"], 0),
-                "max_batch_size": max(policy["MaxBatchSize"], 1),
-                "pause_time": pause_s(policy["PauseTime"]),
-            }
+            return found
+        rolling = {
+            "min_in_service": max(policy["MinInstancesInService"], 0),
+            "max_batch_size": max(policy["MaxBatchSize"], 1),
         }
+        return {**found, "rolling_update": {**rolling, **batches_of(policy)}}
+
+    def takes_reports(self, values: Props) -> bool:
+        """Return whether its members are to report before it goes on; `values` are with defaults."""
+        found = self.batches(values)
+        return "creation" in found or "reports" in (found.get("rolling_update") or {})
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
         if name != "InstanceList":

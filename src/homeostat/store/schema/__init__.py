@@ -26,7 +26,7 @@ from homeostat.store.schema.resources import (
     retained,
     shard,
 )
-from homeostat.store.schema.rollouts import active_metadata_updates, rollout, rollout_gate
+from homeostat.store.schema.rollouts import active_metadata_updates, member_report, rollout, rollout_gate
 from homeostat.store.schema.stacks import file, revision, snapshot, snapshot_part, stack
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "event",
     "event_sink",
     "file",
+    "member_report",
     "message_bus",
     "metadata",
     "orphan",

@@ -1,4 +1,4 @@
-"""Tables of rollouts: the metadata of groups that their members get step by step."""
+"""Tables of rollouts: metadata that the members of groups get step by step, and what members report of batches."""
 
 from sqlalchemy import Column, Double, ForeignKey, Index, Integer, Table, Text, text
 
@@ -86,4 +86,23 @@ rollout_gate = Table(
 Columns:
     bit: Number of the wait condition among those of the rollout; -1 for a handle that takes alarms.
     gates: How many wait conditions the rollout has.
+"""
+
+member_report = Table(
+    "member_report",
+    metadata,
+    Column("key", Text, ForeignKey("resource.key", ondelete="CASCADE"), primary_key=True),
+    Column("member", Text, primary_key=True),
+    Column("succeeded_at", Double),
+    Column("failed_at", Double),
+    Column("said", SafeText, nullable=False, default=""),
+)
+"""What members have reported to groups that wait for it before their next batch (`planner.policies.member_reports`).
+
+Columns:
+    key: Key of the row of the group.
+    member: Handle of the member, or of a server in it; whatever was sent as such.
+    succeeded_at: When it last reported success; NULL for never.
+    failed_at: When it last reported a failure.
+    said: The reason of that failure.
 """

@@ -41,6 +41,14 @@ def is_settled(tx: Connection, stack: Row[Any], number: int) -> bool:
     return not _unfinished(tx, stack.id, number, stack.shards, changing=changing).scalar_one()
 
 
+def others_unsettled(tx: Connection, stack: Any, number: int) -> bool:
+    """Return whether shards of a stack other than this one are not at rest at its newest revision."""
+    shard = schema.shard
+    others = (shard.c.stack_id == stack.id, shard.c.number < stack.shards, shard.c.number != number)
+    behind = exists().where(*others, shard.c.settled_revision < stack.revision)
+    return bool(tx.execute(select(behind)).scalar_one())
+
+
 @prepared
 def _unfinished(stack_id: str, number: int, count: int, *, changing: bool) -> Select[Any]:
     shard = schema.shard

@@ -20,7 +20,7 @@ from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.remote import RemoteStack
 from homeostat.resources.families.resource_groups import Membership, ResourceGroup
-from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.families.scaling import InstanceGroup, ScalingGroup
 from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
@@ -214,6 +214,9 @@ def _check_external(definition: Definition, kind: ResourceType, path: tuple[str 
 def _check_policies(kind: ResourceType, definition: Definition, path: tuple[str | int, ...]) -> None:
     """Check the update policy and the deletion policy of a resource. Raise Rejected naming the place."""
     check_policy(kind, definition.update_policy, (*path, "update_policy"))
+    if definition.creation_policy and isinstance(kind, InstanceGroup):
+        _check_known(definition.creation_policy, (*path, "creation_policy"))
+        kind.check_creation(definition.creation_policy, (*path, "creation_policy"))
     if definition.deletion_policy == "Snapshot" and not kind.can_snapshot:
         message = '"Snapshot" deletion policy not supported'
         raise Rejected("StackValidationFailed", message, path=(*path, "deletion_policy"))
@@ -223,12 +226,16 @@ def check_policy(kind: ResourceType, policy: Mapping[str, Any], path: tuple[str 
     """Check the section `update_policy` of a resource. Raise Rejected naming the place."""
     if not policy:
         return
-    if requires(policy):
-        raise invalid("it has to be known before any resource exists: use parameters, not other resources", *path)
+    _check_known(policy, path)
     if isinstance(kind, Membership):
         kind.check_policy(policy, path)
     elif not isinstance(kind, TemplateResource):  # its template may define and read any keys
         coerce(kind.update_policy, policy, path)
+
+
+def _check_known(policy: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+    if requires(policy):
+        raise invalid("it has to be known before any resource exists: use parameters, not other resources", *path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,176 @@
+"""Reports of members to a group that waits for them before its next batch: who may send them, and what they wake.
+
+A report locks nothing but its own row. Once it is stored, the process asks whether the batch may be decided about by
+now, and wakes the group only then. Of several members that report last at once, one sees that all have.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.builtin.access_keys import KeyHolder, virtual_location
+from homeostat.builtin.signals import ID_LENGTH_MAX, SIGNAL, Body, one_line
+from homeostat.model.errors import Rejected
+from homeostat.model.plan import Priority
+from homeostat.model.status import Action, Status
+from homeostat.resources import signals
+from homeostat.resources.families.scaling import InstanceGroup
+from homeostat.resources.registry import type_of
+from homeostat.resources.signals import FAILURE, SUCCESS
+from homeostat.store import events
+from homeostat.store.builtin import records
+from homeostat.store.database import Database
+from homeostat.store.shards import shards
+from homeostat.store.stacks import member_reports, revisions
+
+REPORTS_MAX = 10_000
+"""Members whose reports a group keeps, besides two for each member that it should have."""
+FULL = "Request limit exceeded: a group of {size} members keeps the reports of at most {most}; send the ids of members"
+NO_REPORTS = (
+    "Signal resource is not supported for this resource: give a group of instances an UpdatePolicy with "
+    "WaitOnResourceSignals, or a CreationPolicy with ResourceSignal"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberReport:
+    """What a member of a group says.
+
+    Attributes:
+        member: Its id in the cloud.
+        failed: Whether it says that it failed.
+        said: Its reason, as one line.
+    """
+
+    member: str
+    failed: bool
+    said: str = ""
+
+
+def report_of(body: Body) -> MemberReport:
+    """Return the report that the body of a native signal stands for: `{id, status[, reason, data]}`.
+
+    Raises:
+        Rejected: It is none.
+    """
+    signal = signals.normal("native", body, 0) or {}
+    named = (body or {}).get("id", (body or {}).get("data"))
+    member = "" if isinstance(named, Mapping | list) else str(named or "")
+    return MemberReport(member, signal["status"] == FAILURE, one_line(str((body or {}).get("reason") or "")))
+
+
+def report(member: str, status: str) -> MemberReport:
+    """Return the report of a member.
+
+    Raises:
+        Rejected: The status is none.
+    """
+    if status not in (SUCCESS, FAILURE):
+        raise Rejected("ValueError", f"the status is {SUCCESS} or {FAILURE}, not {status[:40]!r}")
+    return MemberReport(member, status == FAILURE)
+
+
+def own_report(tx: Connection, holder: KeyHolder, stack_id: str, group: str, said: MemberReport) -> MemberReport:
+    """Return the report of a server that uses its own key, which may speak for itself alone.
+
+    Raises:
+        Rejected: Forbidden.
+    """
+    if not holder.is_server:
+        return said
+    at = virtual_location(tx, holder, stack_id, group)
+    if at is None or said.member not in ("", at.instance, holder.owner.handle):
+        raise Rejected("Forbidden", f"The key of {holder.name} is for its own reports, not for those of others.")
+    return MemberReport(at.instance, said.failed, said.said)
+
+
+def takes_reports(type_name: str) -> bool:
+    """Return whether members may report to resources of this type."""
+    return isinstance(type_of(type_name), InstanceGroup)
+
+
+class MemberReports:
+    """Receiver of the reports of members to the groups of all projects."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def take(self, key: str, said: MemberReport) -> None:
+        """Store a report, and wake the group where it may be decided about now.
+
+        Args:
+            key: Key of the row of the group, to which the caller may send signals.
+            said: The report.
+
+        Raises:
+            Rejected: The id is none; ResourceActionNotSupported for a resource that waits for no reports;
+                RequestLimitExceeded.
+        """
+        _check_id(said.member)
+        with self._db.write() as tx:
+            failed_before = self._store(tx, key, said)
+        with self._db.read() as tx:
+            waiting = member_reports.waiting(tx, key)
+            if waiting is None or not _may_decide(tx, key, waiting, said, failed_before):
+                return
+        with self._db.write() as tx:
+            # Any shard decides for all. A lost wake-up costs time alone: the end of the members' time comes anyway.
+            shards.wake(tx, waiting.id, self._db.now_of(tx), Priority.ROLLOUT, [0])
+
+    def _store(self, tx: Connection, key: str, said: MemberReport) -> float | None:
+        """Store a report; return when the member reported a failure before, where this is one."""
+        now = self._db.now_of(tx)
+        group = member_reports.group(tx, key)
+        if group is None or not _waits(group):
+            raise Rejected("ResourceActionNotSupported", NO_REPORTS)
+        if group.suspended or Action.DELETE in (group.action, group.stack_action):
+            during = Action.SUSPEND if group.suspended else Action.DELETE
+            raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
+        before = member_reports.of_member(tx, key, said.member) if said.failed else None
+        failed_before: float | None = None if before is None else before.failed_at
+        if not member_reports.repeat(tx, key, said.member, now, failed=said.failed, said=said.said):
+            self._make_room(tx, key, int(group.size or 0))
+            member_reports.add(self._db, tx, key, said.member, now, failed=said.failed, said=said.said)
+        if said.failed and failed_before is None:
+            self._note(tx, key, said, now)
+        return failed_before
+
+    def _make_room(self, tx: Connection, key: str, size: int) -> None:
+        most = REPORTS_MAX + 2 * size
+        if member_reports.count(tx, key, most) >= most:
+            raise Rejected("RequestLimitExceeded", FULL.format(size=size, most=most))
+
+    def _note(self, tx: Connection, key: str, said: MemberReport, now: float) -> None:
+        """Record an event of the first failure of a member; to repeat it is no news."""
+        owner = records.owners(tx, [key]).get(key)
+        if owner is not None:
+            reason = f"Signal: status:{FAILURE} reason:{said.said} from {said.member}"
+            events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
+
+
+def _waits(group: Row[Any]) -> bool:
+    kind = type_of(group.type)
+    return isinstance(kind, InstanceGroup) and kind.takes_reports(kind.complete(group.properties))
+
+
+def _may_decide(tx: Connection, key: str, waiting: Row[Any], said: MemberReport, failed_before: float | None) -> bool:
+    """Return whether a batch at rest may be decided about by now.
+
+    That is so after the first failure of a member, and once as many members have reported as the batch has.
+    """
+    group: Mapping[str, Any] = revisions.group_of(tx, waiting.id, waiting.revision) or {}
+    asked = (group.get("rollout") or {}).get("reports")
+    if waiting.status != Status.IN_PROGRESS or asked is None:
+        return False
+    if said.failed:
+        return failed_before is None or failed_before < asked["since"]
+    expected = member_reports.expected(group)
+    return member_reports.count(tx, key, expected, asked["since"]) >= expected
+
+
+def _check_id(member: str) -> None:
+    if not member or len(member) > ID_LENGTH_MAX or not member.isprintable():
+        message = f"give the id of the member in the cloud, of at most {ID_LENGTH_MAX} printable characters"
+        raise Rejected("ValueError", message)

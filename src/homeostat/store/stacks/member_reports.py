@@ -1,0 +1,177 @@
+"""What members report to groups that wait for it before their next batch, and what it amounts to.
+
+A report locks nothing but its own row, so that many may come at once.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Executable, Row, Select, delete, func, or_, select, update
+
+from homeostat.model.status import Action
+from homeostat.planner.policies.member_reports import Tally
+from homeostat.resources import groups
+from homeostat.resources.nested import STACK
+from homeostat.resources.registry import kind_of
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.sql.prepared import prepared
+from homeostat.store.stacks import stacks
+
+_report = schema.member_report
+_resource = schema.resource
+_stack = schema.stack
+
+
+def group(tx: Connection, key: str) -> Row[Any] | None:
+    """Return what is to be known of a group to take a report: its type, properties and action, and of its stack.
+
+    Returns:
+        A row with the columns of the resource, `stack_action` and `suspended` of its stack, and the `size` of the stack
+        with its members (None while that is not made); None where the group is gone.
+    """
+    return _group(tx, key).first()
+
+
+@prepared
+def _group(key: str) -> Select[Any]:
+    around, inside = _stack.alias("around"), _stack.alias("inside")
+    columns = (_resource.c.key, _resource.c.type, _resource.c.properties, _resource.c.action)
+    of_stacks = (around.c.action.label("stack_action"), around.c.suspended, inside.c.size)
+    nested = (inside.c.parent_key == _resource.c.key) & inside.c.deleted_at.is_(None)
+    joined = _resource.join(around, around.c.id == _resource.c.stack_id).outerjoin(inside, nested)
+    return select(*columns, *of_stacks).select_from(joined).where(_resource.c.key == key)
+
+
+def waiting(tx: Connection, key: str) -> Row[Any] | None:
+    """Return the row of the stack of a group whose members are at rest and may be waited for; None where none is."""
+    return _waiting(tx, key).first()
+
+
+@prepared
+def _waiting(key: str) -> Select[Any]:
+    columns = (_stack.c.id, _stack.c.status, _stack.c.revision)
+    mine = (_stack.c.parent_key == key, _stack.c.deleted_at.is_(None), _stack.c.step_at.is_not(None))
+    return select(*columns).where(*mine)
+
+
+def expected(group: Mapping[str, Any]) -> int:
+    """Return how many reports the members of the batch under way are to send."""
+    asked, batch = group["rollout"]["reports"], group["rollout"]["batch"]
+    if asked["count"] is not None:
+        return int(asked["count"])
+    return groups.members_in([(low, high, {}) for low, high in batch], group["skip"])
+
+
+def repeat(tx: Connection, key: str, member: str, now: float, *, failed: bool, said: str = "") -> bool:
+    """Store another report of a member; return whether there was one before."""
+    if failed:
+        return _fail_again(tx, key, member, said, now).rowcount > 0
+    return _succeed_again(tx, key, member, now).rowcount > 0
+
+
+@prepared
+def _succeed_again(key: str, member: str, now: float) -> Executable:
+    return update(_report).where(_report.c.key == key, _report.c.member == member).values(succeeded_at=now)
+
+
+@prepared
+def _fail_again(key: str, member: str, said: str, now: float) -> Executable:
+    mine = (_report.c.key == key, _report.c.member == member)
+    return update(_report).where(*mine).values(failed_at=now, said=said)
+
+
+def add(db: Database, tx: Connection, key: str, member: str, now: float, *, failed: bool, said: str = "") -> None:
+    """Store the first report of a member; one that came at the same time is completed."""
+    values = {"failed_at": now, "said": said} if failed else {"succeeded_at": now}
+    new = db.insert(_report).values(key=key, member=member, **{"said": "", **values})
+    tx.execute(new.on_conflict_do_update(index_elements=["key", "member"], set_=values))
+
+
+def of_member(tx: Connection, key: str, member: str) -> Row[Any] | None:
+    mine = (_report.c.key == key, _report.c.member == member)
+    return tx.execute(select(_report).where(*mine)).first()
+
+
+def count(tx: Connection, key: str, most: int, since: float = 0.0) -> int:
+    """Return how many members have reported since a time, `most` at the most."""
+    return int(_count(tx, key, since, most).scalar_one())
+
+
+@prepared
+def _count(key: str, since: float, most: int) -> Select[Any]:
+    some = select(_report.c.member).where(_report.c.key == key, *_reported_since(since)).limit(most).subquery()
+    return select(func.count()).select_from(some)
+
+
+def _reported_since(since: Any) -> tuple[Any, ...]:
+    return (or_(_report.c.succeeded_at >= since, _report.c.failed_at >= since),)
+
+
+def drop(tx: Connection, key: str, before: float | None = None) -> None:
+    """Forget reports to a group: those that were repeated before a time only, or all of them."""
+    late = () if before is None else (_report.c.succeeded_at >= before, _report.c.failed_at >= before)
+    tx.execute(delete(_report).where(_report.c.key == key, *(each.is_not(True) for each in late)))
+
+
+# -- what they amount to -----------------------------------------------------------------------------------------------
+
+
+def tally(tx: Connection, stack: Any, group: Mapping[str, Any], shards: Collection[int]) -> Tally:
+    """Return what the members of the batch under way have reported since it began.
+
+    Args:
+        tx: The transaction.
+        stack: Row or facts of the stack of the group.
+        group: The revision of the group that is under way.
+        shards: Shards in which members of the batch are.
+    """
+    asked, batch = group["rollout"]["reports"], group["rollout"]["batch"]
+    members = _members(tx, stack.id, batch if asked["count"] is None else None, sorted(shards))
+    reports = {each.member: each for each in _reports(tx, stack.parent_key, asked["since"])}
+    inside = _inside(tx, members) if reports.keys() - {each.handle for each in members} else {}
+    succeeded, failed, silent = 0, {}, []
+    for each in members:
+        mine = [reports[handle] for handle in (each.handle, *inside.get(each.handle, ())) if handle in reports]
+        failures = [one for one in mine if (one.failed_at or 0.0) >= asked["since"]]
+        if failures:
+            failed[each.name] = failures[0].said
+        elif mine:
+            succeeded += 1
+        else:
+            silent.append(each.name)
+    return Tally(succeeded, failed, tuple(silent))
+
+
+def _members(
+    tx: Connection, stack_id: str, batch: Sequence[Sequence[int]] | None, shards: Sequence[int]
+) -> list[Row[Any]]:
+    """Return the members of a batch that exist, in the order of their numbers; None stands for all members."""
+    found = [each for each in _present(tx, stack_id, shards).all() if each.name.isdigit()]
+    if batch is not None:
+        found = [each for each in found if any(low <= int(each.name) < high for low, high in batch)]
+    return sorted(found, key=lambda each: int(each.name))
+
+
+@prepared
+def _present(stack_id: str, shards: Sequence[int]) -> Select[Any]:
+    there = (_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE)
+    columns = (_resource.c.name, _resource.c.type, _resource.c.handle)
+    return select(*columns).where(_resource.c.stack_id == stack_id, _resource.c.shard.in_(shards), *there)
+
+
+@prepared
+def _reports(key: str, since: float) -> Select[Any]:
+    return select(_report).where(_report.c.key == key, *_reported_since(since))
+
+
+def _inside(tx: Connection, members: Sequence[Row[Any]]) -> dict[str, list[str]]:
+    """Return the handles of what is in members that are stacks themselves: a server in one reports with its own id."""
+    nested = [each.handle for each in members if each.handle and kind_of(each.type) == STACK]
+    found: dict[str, list[str]] = {}
+    for start in range(0, len(nested), stacks.STACKS_PER_QUERY):
+        some = nested[start : start + stacks.STACKS_PER_QUERY]
+        chosen = select(_resource.c.stack_id, _resource.c.handle).where(_resource.c.stack_id.in_(some))
+        for row in tx.execute(chosen):
+            found.setdefault(row.stack_id, []).append(row.handle)
+    return found

@@ -1,0 +1,229 @@
+"""What the reports of members decide about a batch, and what a series asks of which members."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from homeostat.model.errors import Rejected
+from homeostat.planner.policies import member_reports, rolling_update
+from homeostat.planner.policies.member_reports import GoOn, Refuse, Rest, Tally
+from homeostat.resources import groups
+from homeostat.resources.instance_signals import SIGNAL_FIELDS, batches_of, creation_of, duration_s
+from homeostat.resources.schema import with_defaults
+
+DUE = 100.0
+OLD, NEW = {"type": "T::Old"}, {"type": "T::New"}
+
+
+def asked(total: int = 4, percent: float = 100, **more: Any) -> dict[str, Any]:
+    usual = {"timeout": 60.0, "count": None, "succeeded": 0, "lost": 0, "number": 2, "since": 0.0}
+    return {**usual, "total": total, "percent": percent, **more}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "tally", "now", "kind"),
+    [
+        (asked(), Tally(1, {}, ("1",)), 99.0, Rest),
+        (asked(), Tally(2), 0.0, GoOn),
+        (asked(), Tally(1, {}, ("1",)), DUE, Refuse),
+        (asked(), Tally(1, {"1": ""}, ()), 0.0, Refuse),
+        (asked(percent=75), Tally(1, {"1": ""}, ()), 0.0, GoOn),
+        (asked(percent=75), Tally(0, {"1": ""}, ("2",)), 0.0, Rest),
+        (asked(percent=75), Tally(0, {"1": ""}, ("2",)), DUE, Refuse),
+        (asked(percent=75, lost=1), Tally(1, {"1": ""}), 0.0, Refuse),
+        (asked(percent=75, lost=1), Tally(2), 0.0, GoOn),
+        (asked(percent=0), Tally(0, {"1": ""}, ("2",)), 0.0, Rest),
+        (asked(percent=0), Tally(0, {"1": ""}, ("2",)), DUE, GoOn),
+        (asked(), Tally(), 0.0, GoOn),
+        (asked(total=2, count=2), Tally(1, {}, ("1", "2", "3")), 0.0, Rest),
+        (asked(total=2, count=2), Tally(2, {}, ("3", "4")), 0.0, GoOn),
+        (asked(total=2, count=2), Tally(1), DUE, Refuse),
+        (asked(total=9, count=9), Tally(2), 0.0, Rest),
+        (asked(total=2, count=2, percent=50), Tally(0, {"1": ""}, ("2",)), 0.0, Rest),
+        (asked(total=2, count=2, percent=50), Tally(1, {"1": ""}, ("2",)), 0.0, GoOn),
+        (asked(total=2, count=2, percent=50), Tally(1, {}, ("2",)), DUE, GoOn),
+    ],
+)
+def test_verdicts(wanted: dict[str, Any], tally: Tally, now: float, kind: type) -> None:
+    assert isinstance(member_reports.verdict(wanted, tally, DUE, now), kind)
+
+
+def refusal(wanted: Mapping[str, Any], tally: Tally) -> str:
+    assert isinstance(member_reports.verdict(wanted, tally, DUE, DUE), Refuse)
+    return member_reports.refusal(wanted, tally).partition("requirement, which ")[2]
+
+
+def test_reasons_say_what_is_missing() -> None:
+    assert refusal(asked(), Tally(1, {"3": "disk is full"}, ("1", "2"))) == (
+        "needs 4: batch 2: 3 failed: disk is full; 1, 2 did not report within 60 s"
+    )
+    assert refusal(asked(10, 80, lost=2), Tally(0, {"3": ""})) == (
+        "needs 8: batch 2: 3 failed; 2 of earlier batches did not report success"
+    )
+    assert refusal(asked(3, count=3), Tally(1, {}, ("4", "5", "6", "7"))) == (
+        "needs 3: 2 of 4 (4, 5, 6, 7) did not report within 60 s"
+    )
+    assert refusal(asked(9, count=9), Tally(1)) == "needs 9: 8 did not report within 60 s"
+
+
+def test_reasons_of_large_batches_stay_short() -> None:
+    many = [str(number) for number in range(10_000)]
+    reason = refusal(asked(20_000), Tally(0, dict.fromkeys(many, "x" * 1000), tuple(many)))
+    assert "and 9995 more failed" in reason
+    assert len(reason) < 6000
+
+
+def test_batches_before_count() -> None:
+    after = member_reports.after(asked(lost=1, succeeded=2), Tally(1, {"1": ""}, ("2",)))
+    assert (after["succeeded"], after["lost"]) == (3, 3)
+
+
+# -- the series --------------------------------------------------------------------------------------------------------
+
+
+def group(count: int, one: dict[str, Any] = OLD, skip: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    return {"resource_def": one, "index_var": None, "count": count, "skip": list(skip), **more}
+
+
+def policy(size: int, in_service: int = 0, **more: Any) -> dict[str, Any]:
+    chosen = {"max_batch_size": size, "min_in_service": in_service, "pause_time": 0.0}
+    return {"rolling_update": {**chosen, "reports": {"timeout": 60.0, "percent": 100.0}, **more}}
+
+
+def begun(before: groups.Group, wanted: groups.Group, chosen: dict[str, Any], *failed: str, **more: Any) -> Any:
+    return rolling_update.begin(before, wanted, chosen, failed, more.pop("new", False), now=5.0, **more)
+
+
+def series(first: groups.Group) -> list[groups.Group]:
+    found = [first]
+    while (after := rolling_update.next_revision(found[-1], 10.0 * len(found))) is not None:
+        found.append(after)
+        assert len(found) < 100, "a series without an end"
+    return found
+
+
+def batches(first: groups.Group) -> list[list[list[int]]]:
+    return [each["rollout"]["batch"] for each in series(first)]
+
+
+def test_each_revision_says_whom_it_moves_and_since_when() -> None:
+    first = begun(group(5), group(5, NEW), policy(2))
+    assert batches(first) == [[[3, 5]], [[1, 3]], [[0, 1]]]
+    found = [each["rollout"]["reports"] for each in series(first)]
+    assert [(each["number"], each["since"]) for each in found] == [(1, 5.0), (2, 10.0), (3, 20.0)]
+    assert {each["total"] for each in found} == {5}
+
+
+def test_extra_members_report_too() -> None:
+    first = begun(group(3), group(3, NEW), policy(1, 3))
+    assert batches(first) == [[[3, 4]], [[2, 3]], [[1, 2]], [[0, 1]], []]
+    assert first["rollout"]["reports"]["total"] == 4
+
+
+def test_failed_members_come_first_and_report() -> None:
+    first = begun(group(4), group(4, NEW), policy(2), "1")
+    assert batches(first) == [[[1, 2]], [[2, 4]], [[0, 1]]]
+    assert first["rollout"]["reports"]["total"] == 4
+
+
+def test_members_that_are_made_report_too() -> None:
+    first = begun(group(2), group(4, NEW), policy(2))
+    assert batches(first) == [[[2, 4]], [[0, 2]]]
+    assert first["rollout"]["reports"]["total"] == 4
+
+
+def test_a_batch_under_way_goes_on_where_the_definition_stays() -> None:
+    second = series(begun(group(4), group(4, NEW), policy(1)))[1]
+    again = begun(second, group(6, NEW), policy(3), pending=True)
+    asked_again, before = again["rollout"]["reports"], second["rollout"]["reports"]
+    assert again["rollout"]["batch"] == second["rollout"]["batch"] == [[2, 3]]
+    assert (asked_again["since"], asked_again["number"]) == (before["since"], before["number"])
+    assert again["count"] == 4, "others come once it has reported"
+    assert sum(high - low for batch in batches(again)[1:] for low, high in batch) == 4, "two others, and two new ones"
+
+
+def test_a_last_batch_under_way_goes_on_too() -> None:
+    last = series(begun(group(2), group(2, NEW), policy(1)))[-1]
+    again = begun(last, group(2, NEW), policy(1), pending=True)
+    assert (again["rollout"]["batch"], again["count"]) == ([[0, 1]], 2)
+    assert rolling_update.next_revision(again) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen", "pending"),
+    [
+        (group(2, NEW), policy(1, reports=None), True),
+        (group(2, NEW), policy(1), False),
+        (group(0, NEW), policy(1), True),
+    ],
+    ids=["no reports wanted any more", "nothing under way", "no member left"],
+)
+def test_a_batch_is_forgotten(wanted: Any, chosen: Any, pending: bool) -> None:
+    last = series(begun(group(2), group(2, NEW), policy(1)))[-1]
+    assert "rollout" not in begun(last, wanted, chosen, pending=pending)
+
+
+def test_members_keep_what_they_have_where_only_the_size_changes() -> None:
+    second = series(begun(group(4), group(4, NEW), policy(1)))[1]
+    kept = rolling_update.resized(second, group(5, NEW))
+    assert groups.earlier_runs(kept) == [(0, 2, OLD)]
+    assert rolling_update.next_revision(kept) is None
+    assert groups.earlier_runs(rolling_update.resized(second, group(1, NEW))) == [(0, 1, OLD)]
+
+
+def test_a_new_definition_begins_anew() -> None:
+    second = series(begun(group(3), group(3, NEW), policy(1)))[1]
+    third = {"type": "T::Third"}
+    first = begun(second, group(3, third), policy(1), pending=True)
+    assert batches(first) == [[[2, 3]], [[1, 2]], [[0, 1]]]
+    assert first["rollout"]["reports"]["number"] == 1
+
+
+def test_nothing_is_kept_track_of_where_no_one_asks() -> None:
+    chosen = {"rolling_update": {"max_batch_size": 1, "min_in_service": 0, "pause_time": 3.0}}
+    assert "batch" not in begun(group(3), group(3, NEW), chosen)["rollout"]
+    still = {"rolling_update": {**chosen["rolling_update"], "suspended": ["healing"]}}
+    first = begun(group(3), group(3, NEW), still)
+    assert batches(first) == [[[2, 3]], [[1, 2]], [[0, 1]]]
+    assert "reports" not in first["rollout"]
+
+
+def test_a_creation_asks_all_members_at_once() -> None:
+    creation = {"count": 2, "timeout": 300.0, "percent": 50.0}
+    first = begun({}, group(3, NEW), {**policy(1), "creation": creation}, new=True)
+    assert (first["count"], batches(first)) == (3, [[[0, 3]]])
+    reports = first["rollout"]["reports"]
+    assert (reports["count"], reports["total"], reports["since"]) == (2, 2, 5.0)
+    assert "rollout" not in begun(first, group(3, NEW), {**policy(1), "creation": creation}, new=True)
+    grown = begun(first, group(4, NEW), {**policy(1), "creation": creation}, new=True, pending=True)
+    assert (series(grown)[-1]["count"], grown["rollout"]["reports"]["since"]) == (4, 5.0)
+
+
+def test_ranges_that_move() -> None:
+    assert rolling_update.moved({}, group(3)) == [(0, 3)]
+    assert rolling_update.moved({}, group(0)) == []
+    assert rolling_update.moved(group(5), group(3)) == []
+    assert rolling_update.moved(group(3), group(5)) == [(3, 5)]
+    assert rolling_update.moved(group(3, skip=["1"]), group(3)) == [(1, 2)]
+    assert rolling_update.moved(group(3), group(3), [0, 1, 7]) == [(0, 2)]
+
+
+# -- what templates say ------------------------------------------------------------------------------------------------
+
+
+def test_sections_of_templates() -> None:
+    waits = with_defaults(SIGNAL_FIELDS, {"WaitOnResourceSignals": True})
+    assert batches_of(waits) == {"pause_time": 0.0, "reports": {"timeout": 300.0, "percent": 100.0}}
+    still = with_defaults(SIGNAL_FIELDS, {"SuspendProcesses": ["HealthCheck", "ReplaceUnhealthy", "Launch"]})
+    assert batches_of({**still, "PauseTime": "PT10S"}) == {"pause_time": 10.0, "suspended": ["healing"]}
+    assert creation_of(None) is None
+    assert creation_of({"AutoScalingCreationPolicy": {"MinSuccessfulInstancesPercent": 50}}) is None
+    assert creation_of({"ResourceSignal": {}}) == {"count": 1, "timeout": 300.0, "percent": 100.0}
+    assert duration_s("PT1H1M1S", "Timeout", 7200) == 3661
+
+
+@pytest.mark.parametrize("text", ["PT" + "9" * 12 + "S", "PT\u0663S", "PT", "1", ""])
+def test_times_that_are_none(text: str) -> None:
+    with pytest.raises(Rejected, match=r"is no time|is more than"):
+        duration_s(text, "PauseTime")
