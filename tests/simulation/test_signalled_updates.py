@@ -1,0 +1,298 @@
+"""The ring with groups of instances that wait for the signals of their members before the next batch.
+
+Members report late, twice, out of turn, a failure, or never, while workers and APIs are killed. `HOMEOSTAT_SEEDS=1000`
+plays more.
+"""
+
+import copy
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+
+from homeostat.api.services.stacks import StackService
+from homeostat.builtin.member_reports import MemberReport
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Status
+from homeostat.resources import groups
+from tests.simulation.templates import DesiredStack, Gardener, Resources
+from tests.simulation.trouble import TroubledWorld
+
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
+FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
+ROUNDS, STEPS = 3, 200
+"""How often each stack gets another image in the end, and the steps before each time."""
+IMAGES = "abcdef"
+INSTANCES, LAUNCH = "OS::Heat::InstanceGroup", "AWS::AutoScaling::LaunchConfiguration"
+PENDING = """SELECT s.id, s.parent_key, s.revision, s.status, s.step_at, r.template FROM stack s
+    JOIN revision r ON r.stack_id = s.id AND r.number = s.revision AND r.kind = 'group'
+    WHERE s.deleted_at IS NULL AND s.parent_key IS NOT NULL"""
+MEMBERS = """SELECT name, handle FROM resource WHERE stack_id = ? AND replaced_by IS NULL AND action <> 'DELETE'"""
+REPORTS = "SELECT member, succeeded_at, failed_at FROM member_report WHERE key = ?"
+
+
+class Grouper(Gardener):
+    """Each stack that it grows has a group of instances, which mostly waits for signals."""
+
+    def grow(self) -> DesiredStack:
+        desired = super().grow()
+        desired.resources |= {"r0": self.launch(), "r1": self.instances()}
+        return desired
+
+    def mutate(self, desired: DesiredStack) -> DesiredStack:
+        changed, rng = super().mutate(desired), self._rng
+        group, launch = (changed.resources.get(name, {}) for name in ("r1", "r0"))
+        if group.get("type") == INSTANCES and launch.get("type") == LAUNCH:
+            if rng.random() < 0.6:
+                changed.resources["r0"] = self.launch()
+            if rng.random() < 0.2:
+                changed.resources["r1"] = self.instances()
+        return changed
+
+    def launch(self) -> dict[str, Any]:
+        return {"type": LAUNCH, "properties": {"ImageId": self._rng.choice(IMAGES), "InstanceType": "f"}}
+
+    def instances(self) -> dict[str, Any]:
+        rng = self._rng
+        policy: dict[str, Any] = {
+            "MaxBatchSize": rng.randint(1, 2),
+            "MinInstancesInService": rng.randint(0, 2),
+            "MinSuccessfulInstancesPercent": rng.choice((100, 100, 75, 50)),
+            "WaitOnResourceSignals": rng.random() < 0.8,
+            "PauseTime": rng.choice(("PT5S", "PT1M")),
+        }
+        if rng.random() < 0.3:
+            policy["SuspendProcesses"] = [rng.choice(("HealthCheck", "AlarmNotification", "Launch"))]
+        properties = {
+            "AvailabilityZones": ["nova"],
+            "LaunchConfigurationName": {"get_resource": "r0"},
+            "Size": rng.randint(1, 4),
+        }
+        return {"type": INSTANCES, "properties": properties, "update_policy": {"RollingUpdate": policy}}
+
+    def _change(self, resources: Resources, name: str) -> None:
+        kind = resources[name]["type"]
+        if kind == INSTANCES:
+            resources[name]["properties"]["Size"] = self._rng.randint(0, 4)
+        elif kind == LAUNCH:
+            resources[name] = self.launch()
+        else:
+            super()._change(resources, name)
+
+
+class Waiting(NamedTuple):
+    """A group as one commit left it: its revision, its members and what they have reported."""
+
+    revision: int
+    step_at: float | None
+    group: Mapping[str, Any]
+    members: Mapping[str, str]
+    reports: Mapping[str, tuple[float | None, float | None]]
+
+
+class SignalledWorld(TroubledWorld):
+    """reported — signals that were answered; followed — batches that followed one whose members had to report; heard —
+    those of them that did so because all had reported."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._gardener = self._grouper = Grouper(self.rng, nested=True)
+        self._acts.append((25.0, self._report))
+        self.reported = 0
+        self.followed = 0
+        self.heard = 0
+        self._known: dict[str, Waiting] = {}
+        self._judged_at = -1
+
+    # -- laws --------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        super().check()
+        if self._judged_at == self.watcher.commits:
+            return
+        self._judged_at = self.watcher.commits
+        now_known = self._asking()
+        for stack_id, before in self._known.items():
+            after = now_known.get(stack_id)
+            if after is not None and after.revision != before.revision:
+                self._judge(before, after)
+        self._known = now_known
+
+    def _asking(self) -> dict[str, Waiting]:
+        """All groups whose members may have to report."""
+        found = {}
+        for stack_id, key, revision, _, step_at, template in self._groups():
+            group = json.loads(template)
+            if not (group.get("rollout") or {}).get("reports"):
+                continue
+            members = dict(self.db.raw.execute(MEMBERS, (stack_id,)).fetchall())
+            reports = {member: at for member, *at in self.db.raw.execute(REPORTS, (key,)).fetchall()}
+            found[stack_id] = Waiting(revision, step_at, group, members, reports)
+        return found
+
+    def _groups(self) -> list[Any]:
+        """Id, key, revision, status and due time of the stacks of all groups, and the groups."""
+        return self.db.raw.execute(PENDING).fetchall()
+
+    def _judge(self, before: Waiting, after: Waiting) -> None:
+        """Where one batch has followed another, enough members of the first one had reported."""
+        asked, following = (each.group["rollout"]["reports"] for each in (before, after))
+        same = before.group["resource_def"] == after.group["resource_def"]
+        if not same or following["number"] != asked["number"] + 1:
+            return
+        self.followed += 1
+        numbers = [number for low, high in before.group["rollout"]["batch"] for number in range(low, high)]
+        members = [before.members[name] for name in map(str, numbers) if name in before.members]
+        said = [self._said(before.reports.get(handle), asked["since"]) for handle in members]
+        allowed = asked["total"] - -(-asked["total"] * asked["percent"] // 100)
+        late = before.step_at is not None and before.step_at <= self.clock.time
+        assert None not in said or late, f"a batch follows before {said} have reported: {before} {after}"
+        self.heard += bool(said) and None not in said and not late
+        assert asked["lost"] + len(said) - said.count(True) <= allowed, f"too many failed: {said}: {before} {after}"
+        size = groups.members_in(
+            [(low, high, {}) for low, high in after.group["rollout"]["batch"]], after.group["skip"]
+        )
+        assert size <= after.group["rollout"]["max_batch_size"], f"{size} members move at once: {after}"
+
+    def _said(self, report: tuple[float | None, float | None] | None, since: float) -> bool | None:
+        """What a member says: that it is well, that it is not, or nothing."""
+        succeeded_at, failed_at = report or (None, None)
+        if (failed_at or 0.0) >= since:
+            return False
+        return True if (succeeded_at or 0.0) >= since else None
+
+    # -- users -------------------------------------------------------------------------------------------------------
+
+    def happen(self) -> None:
+        """After the trouble of all rings users change the images of stacks which are not held back by anything."""
+        super().happen()
+        self.replace_dead()
+        for _ in range(2):
+            self._create()
+        for _ in range(ROUNDS):
+            for _ in range(STEPS):
+                self._go_on()
+            self.replace_dead()
+            self._free()
+            for stack in self.all_stacks():
+                if stack.deleted_at is None and stack.id in self._desired:
+                    self._relaunch(stack.id)
+
+    def _go_on(self) -> None:
+        rng = self.rng
+        self._end_outages()
+        if rng.random() < 0.01:
+            rng.choice((self._kill, self._die_inside, self._freeze, self._report))()
+        if rng.random() < 0.1:
+            self.replace_dead()
+        if not self.step():
+            self._pass_time()
+        self.clock.time += rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
+
+    def _relaunch(self, stack_id: str) -> None:
+        """A user wants nothing but a group with another image: its members change in batches."""
+        desired = copy.deepcopy(self._desired[stack_id])
+        launch, group = self._grouper.launch(), desired.resources.get("r1", {})
+        if group.get("type") != INSTANCES or self.rng.random() < 0.2:
+            group = self._grouper.instances()
+        group["update_policy"]["RollingUpdate"]["WaitOnResourceSignals"] = True
+        group["properties"]["LaunchConfigurationName"] = {"get_resource": "r0"}
+        group.pop("depends_on", None)
+        desired.held = {}
+        desired.resources = {"r0": launch, "r1": group}
+
+        def update(stack_service: StackService) -> None:
+            stack_service.update(stack_id, desired.request())
+            self._desired[stack_id] = desired
+
+        self._request(update, f"relaunch {stack_id[:6]} {desired}")
+
+    # -- members -----------------------------------------------------------------------------------------------------
+
+    def _pass_time(self) -> None:
+        """Before time passes members mostly report: few batches wait until the end of their time."""
+        waited_for = [each for each in self._asked() if each[0] in self._waited_for()]
+        if waited_for and self.rng.random() < 0.9:
+            self._report(waited_for)
+        else:
+            super()._pass_time()
+
+    def _waited_for(self) -> set[str]:
+        """Keys of the groups whose batch waits for reports."""
+        return {key for _, key, _, status, at, _ in self._groups() if status == Status.IN_PROGRESS and at is not None}
+
+    def _asked(self) -> list[tuple[str, str]]:
+        """Key of the group, and handle of each member that may have to report."""
+        groups_made = {row.key: row for row in self.rows() if row.type == INSTANCES}
+        keys = {each.id: each.parent_key for each in self.all_stacks() if each.parent_key in groups_made}
+        mine = [(keys[row.stack_id], row.handle) for row in self.rows() if row.stack_id in keys and row.handle]
+        return sorted(mine)
+
+    def _report(self, members: list[tuple[str, str]] | None = None) -> None:
+        """A member reports, one of these or of all, perhaps twice, or as one that does not exist."""
+        rng = self.rng
+        asked, alive = members or self._asked(), [api for api in self.apis if api.alive]
+        if not asked or not alive:
+            return
+        key, member = rng.choice(asked)
+        said = MemberReport(rng.choice((member,) * 9 + ("no such member",)), rng.random() < 0.05, "said so")
+        api = rng.choice(alive)
+        for _ in range(rng.choice((1, 1, 2))):
+            api.requests.append(self._sender(api, key, said))
+        self.note(f"report {'failure' if said.failed else 'success'} of {said.member} to {key}")
+
+    def _sender(self, api: Any, key: str, said: MemberReport) -> Callable[[Any], None]:
+        def send(_: Any) -> None:
+            api.reports.take(key, said)
+            self.reported += 1
+
+        return send
+
+    def _jump(self, rested_at: float | None) -> None:
+        """After the calm every member reports."""
+        for key, member in self._asked():
+            if any(row.status == Status.IN_PROGRESS and row.key == key for row in self.rows()):
+                try:
+                    self.apis[0].reports.take(key, MemberReport(member, failed=False))
+                except Rejected as error:
+                    self.note(f"refused: {error}")
+        super()._jump(rested_at)
+
+
+class Signalled(NamedTuple):
+    """What one seed gave: the story, how many reports were answered, and how many batches followed one with reports,
+    and how many of these because all had reported."""
+
+    lines: list[str]
+    reported: int
+    followed: int
+    heard: int
+
+
+def play(seed: int) -> Signalled:
+    with closing(SignalledWorld(seed)) as world:
+        try:
+            world.run()
+        except Exception as error:
+            story = "\n".join(world.story.lines)
+            raise AssertionError(f"seed {seed}: {error!r}\n{story}") from error
+    return Signalled(world.story.lines, world.reported, world.followed, world.heard)
+
+
+played = cache(play)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_groups_that_wait_for_signals_converge_and_no_law_is_broken(seed: int) -> None:
+    played(seed)
+
+
+def test_batches_follow_one_another_in_these_worlds() -> None:
+    worlds = [played(seed) for seed in range(SEEDS)]
+    assert sum(world.reported for world in worlds) > 20
+    assert sum(world.followed for world in worlds) > 10
+    assert sum(world.heard for world in worlds) > 10
