@@ -133,7 +133,27 @@ def _server_cpu_s(db: Database) -> float:
         return sum(map(cpu_s_of, pids))
 
 
+def whole_server_cpu_s(db: Database) -> float:
+    """CPU time of the database server so far, also of sessions that have ended; 0 for SQLite."""
+    if db.is_sqlite:
+        return 0.0
+    with db.read() as tx:
+        mine = tx.execute(text("SELECT pg_backend_pid()")).scalar_one()
+        pids = list(tx.execute(text("SELECT pid FROM pg_stat_activity")).scalars())
+        server = _stat(mine)[1]
+        live_s = 0.0
+        for pid in pids:
+            with contextlib.suppress(FileNotFoundError):  # it has ended just now
+                live_s += cpu_s_of(pid)
+    ended = _stat(server)[13:15]
+    return live_s + sum(map(int, ended)) / TICKS
+
+
 def cpu_s_of(pid: int | None) -> float:
     """CPU time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return sum(map(int, _stat(pid)[11:13])) / TICKS
+
+
+def _stat(pid: object) -> list[str]:
+    """Fields of /proc/PID/stat after the name: state, parent and so on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

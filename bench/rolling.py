@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 
 from bench.databases import Statements, database_url, opened
 from bench.figures import Figure, quantiles
+from bench.processes import whole_server_cpu_s
 from bench.shapes import VERSION, Template
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
@@ -129,10 +130,13 @@ class Rolling:
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """What one process measured: each — seconds of each; seconds — the whole of it."""
+    """What one process measured: each — seconds of each; seconds — the whole of it; cpu_s — its CPU time; statements —
+    sent to the database."""
 
     each: list[float]
     seconds: float
+    cpu_s: float
+    statements: int
 
 
 def reports(url: str, handle: str, members: Sequence[str]) -> Took:
@@ -145,59 +149,74 @@ def reports(url: str, handle: str, members: Sequence[str]) -> Took:
         signals.native(PROJECT, "signal_handle", handle, {"status": "SUCCESS", "data": member})
         return time.perf_counter() - before
 
-    began = time.perf_counter()
+    sent = Statements(db)
+    began, cpu = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(THREADS) as pool:
         took = list(pool.map(report, members))
-    seconds = time.perf_counter() - began
+    spent = Took(took, time.perf_counter() - began, time.process_time() - cpu, sent.count)
     db.close()
-    return Took(took, seconds)
+    return spent
 
 
-def reads(db: Database, stack_id: str, members: Sequence[str]) -> tuple[Took, int]:
-    """Read the metadata of members, one after the other; return how long each took, and the statements of one read."""
+def reads(db: Database, stack_id: str, members: Sequence[str]) -> Took:
+    """Read the metadata of members, one after the other."""
     sent, took = Statements(db), []
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     for number in range(READS):
         before = time.perf_counter()
         with db.single_read() as tx:
             if instance_metadata(tx, stack_id, VirtualLocation("group", members[number % len(members)])) is None:
                 raise RuntimeError("a member has no metadata")
         took.append(time.perf_counter() - before)
-    return Took(took, time.perf_counter() - began), round(sent.count / READS)
+    return Took(took, time.perf_counter() - began, time.process_time() - cpu, sent.count)
 
 
 def rolling(n: int, database: str) -> Iterator[Figure]:
     """A canary over n members, all of whom report success."""
     with database_url(database) as url, _reporters() as pool:
         run = Rolling(url, n)
-        rates: list[float] = []
-        latencies: list[float] = []
+        took: list[Took] = []
+        server_s = 0.0
         for step in STEPS:
             began, cpu = time.perf_counter(), time.process_time()
             members = run.go_on()
             spent, cpu_s = time.perf_counter() - began, time.process_time() - cpu
             about = f"{members} members, {cpu_s / max(members, 1) * 1000:.3g} CPU ms each"
             yield Figure(f"rollout.step_{step}.seconds", spent, "s", n, database, about)
-            waiting = run.waiting()
+            waiting, before_s = run.waiting(), whole_server_cpu_s(run.db)
             parts: list[Future[Took]] = [
                 pool.submit(reports, url, run.handle, waiting[place::REPORTERS]) for place in range(REPORTERS)
             ]
             if step == STEPS[-1]:
                 yield from _reading(run, n, database, waiting)
-            took = [part.result() for part in parts]
-            latencies += [each for part in took for each in part.each]
-            rates.append(len(waiting) / max(part.seconds for part in took))
+            took += [part.result() for part in parts]
+            server_s += whole_server_cpu_s(run.db) - before_s
             if run.waiting():
                 raise RuntimeError(f"{len(run.waiting())} reports were lost")
+        yield from _reported(took, server_s, n, database)
         run.conclude()
-        yield Figure("rollout.reports.rate", rates[-1], "reports/s", n, database, f"in {REPORTERS} processes")
-        yield from quantiles("rollout.reports", latencies, n, database)
         run.close()
 
 
+def _reported(took: Sequence[Took], server_s: float, n: int, database: str) -> Iterator[Figure]:
+    """What the reports took: the rate is that of the last step, in all of whose time members report."""
+    name, last = "rollout.reports", took[-REPORTERS:]
+    latencies = [each for part in took for each in part.each]
+    rate = sum(len(part.each) for part in last) / max(part.seconds for part in last)
+    cpu_s = sum(part.cpu_s for part in took)
+    statements = sum(part.statements for part in took) / len(latencies)
+    yield Figure(f"{name}.rate", rate, "reports/s", n, database, f"in {REPORTERS} processes of {THREADS} threads each")
+    yield from quantiles(name, latencies, n, database)
+    yield Figure(f"{name}.cpu", cpu_s / len(latencies) * 1000, "CPU ms/report", n, database)
+    yield Figure(f"{name}.server_cpu", server_s / len(latencies) * 1000, "CPU ms/report", n, database, "with the reads")
+    by_cpu = 2 * len(latencies) / (cpu_s + server_s)
+    yield Figure(f"{name}.by_cpu", by_cpu, "reports/s", n, database, "what two cores could do by these CPU times")
+    yield Figure(f"{name}.statements", statements, "statements/report", n, database)
+
+
 def _reading(run: Rolling, n: int, database: str, members: Sequence[str]) -> Iterator[Figure]:
-    took, statements = reads(run.db, run.id, members)
-    about = f"while members report; {statements} statement each"
+    took = reads(run.db, run.id, members)
+    about = f"while members report; {took.statements / READS:.3g} statements each"
     yield from quantiles("rollout.read", took.each, n, database, about)
 
 

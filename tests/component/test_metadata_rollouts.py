@@ -67,7 +67,7 @@ class Group(Service):
         """What a member reads at its own address."""
         with self.db.read() as tx:
             (owner,) = records.owners_of(tx, [self.members[number]])
-            return metadata_of(tx, PROJECT, owner)
+            return metadata_of(tx, PROJECT, owner, owner.parent_key)
 
     def values(self) -> str:
         return "".join(self.metadata(each)["v"] for each in self.members)
@@ -406,7 +406,7 @@ def test_a_member_of_a_group_without_a_pattern_has_its_own_metadata_alone_as_in_
     service.rest()
     with service.db.read() as tx:
         (owner,) = records.owners_of(tx, [service.rows(service.child().id)[0].handle])
-        assert metadata_of(tx, PROJECT, owner) == {}
+        assert metadata_of(tx, PROJECT, owner, owner.parent_key) == {}
     assert service.state(stack_id) == "CREATE_COMPLETE"
 
 
@@ -422,6 +422,19 @@ def test_a_member_is_reached_in_one_statement() -> None:
     assert len([each for each in statements if each.startswith("SELECT")]) == 2
     with service.db.read() as tx:
         assert instance_metadata(tx, service.id, VirtualLocation("wait", "x")) is None
+
+
+def test_what_a_member_inherits_is_one_statement_more_and_in_a_root_stack_none() -> None:
+    service = Group(2)
+    service.change("2")
+    statements: list[str] = []
+    with service.db.read() as tx:
+        (owner,) = records.owners_of(tx, [service.members[0]])
+        event.listen(tx, "before_cursor_execute", lambda *said: statements.append(said[2]))
+        assert metadata_of(tx, PROJECT, owner, owner.parent_key) == {"v": "2"}
+        inside = len(statements)
+        assert metadata_of(tx, PROJECT, owner, None) == {}
+    assert inside - (len(statements) - inside) == 1
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_what_the_template_says_of_the_size_starts_the_groups_cooldown() -> None
 def test_the_metadata_of_a_group_say_until_when_it_cools_down() -> None:
     service, stack_id = scaled(1, group={"cooldown": 100})
     with service.db.read() as tx:
-        metadata = metadata_of(tx, "p", service.row(stack_id, "group"))
+        metadata = metadata_of(tx, "p", service.row(stack_id, "group"), None)
     ((end, reason),) = metadata["cooldown_end"].items()
     assert datetime.fromisoformat(f"{end}+00:00").timestamp() == pytest.approx(service.clock.time + 100, abs=5)
     assert reason == "exact_capacity : 1"

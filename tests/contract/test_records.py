@@ -8,7 +8,8 @@ from sqlalchemy import update
 from tests.contract.store_cases import NOW, add_stack, resource
 
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.signals import Body, SignalOutcome, Signals
+from homeostat.builtin.reports import Body
+from homeostat.builtin.signals import SignalOutcome, Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import Terminal

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from sqlalchemy import insert, update
 from tests.contract.store_cases import NOW, add_stack, resource, stack_row
 
 from homeostat.model.rollout import Rollout, RolloutBegin, RolloutSettings, RolloutState
+from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import rollouts
@@ -38,6 +40,28 @@ def test_the_rollouts_of_a_stack_and_of_those_in_it_are_found_in_pages(database:
     assert found(database, top, 2, "k2", 2) == ["k3", "k8"]
     assert found(database, inner, 5) == ["k1", "k2"]
     assert found(database, other, 5, "k0") == []
+
+
+def test_all_that_a_resource_is_inside_of_is_found_in_one_query(database: Database) -> None:
+    top = add_stack(database)
+    add_group(database, top, "outer")
+    inside: dict[str, Any] = {"parent_shard": 0, "root_id": top}
+    middle = add_stack(database, "middle", parent_id=top, parent_name="outer", parent_key="outer", depth=1, **inside)
+    add_group(database, middle, "inner")
+    bottom = add_stack(database, "bottom", parent_id=middle, parent_name="inner", parent_key="inner", depth=2, **inside)
+    table = schema.resource
+    with database.write() as tx:
+        both = {"metadata": {"v": 1}, "new_metadata": {"v": 2}}
+        tx.execute(update(table).where(table.c.key.in_(["outer", "inner"])).values(**both))
+        tx.execute(insert(schema.active_metadata_updates).values(resource_id="outer", instance_id="h-inner", step=1))
+    with database.read() as tx:
+        around = rollouts.groups_around(tx, bottom, "server")
+        assert [(group.name, group.stack_id, member, group.member_metadata) for group, member in around] == [
+            ("inner", middle, "server", {"v": 1}),
+            ("outer", top, "h-inner", {"v": 2}),
+        ]
+        assert [group.name for group, _ in rollouts.groups_around(tx, middle, "h-inner")] == ["outer"]
+        assert rollouts.groups_around(tx, top, "h-outer") == []
 
 
 def test_names_of_the_things_of_a_stack(database: Database) -> None:

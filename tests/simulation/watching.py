@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import greenlet
 from sqlalchemy import Connection
 
-from homeostat.builtin.signals import SIGNAL
+from homeostat.builtin.reports import SIGNAL
 from homeostat.convergence.jobs.conductor import DEADLY
 from homeostat.convergence.metadata_rollouts import ROLLOUT
 from homeostat.desired.compiling import Definitions

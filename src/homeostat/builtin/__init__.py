@@ -4,7 +4,8 @@
 - `kinds`: software configs, deployments, wait conditions and the other kinds of records
 - `sessions`: transactions on records, their ids, keys and signed addresses
 - `addresses`: access keys and ARNs
-- `signals`: signals from servers and users; `group_metadata`: metadata of groups as their members have them
+- `signals`: signals from servers and users; `reports`: those that rollouts wait for
+- `group_metadata`: metadata of groups as their members have them
 - `server_agents`: what a server needs to fetch its metadata and to signal
 - `access_keys`: access keys that the service issues
 """

@@ -73,7 +73,7 @@ def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
 
 def virtual_location(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> VirtualLocation | None:
     """Return the virtual location of a server in the group `resource`, or that `resource` names; None for another."""
-    for group, instance in groups_around(tx, holder.owner):
+    for group, instance in groups_around(tx, holder.owner, holder.owner.parent_key):
         # A server behind load balancers is inside of the member, and knows its own id alone.
         places = {f"{group.name}{INSTANCES}{each}" for each in (instance, holder.owner.handle)}
         if group.stack_id == stack_id and resource in {group.name, *places}:

@@ -1,6 +1,5 @@
 """Metadata of groups as their members have them: at the virtual location of a member, and with its own (RU2, RU5)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,25 +46,28 @@ def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dic
     return dict((row.metadata if row.instance_id is None else row.new_metadata) or {})
 
 
-def groups_around(tx: Connection, row: Resource | Owner) -> Iterator[tuple[Group, str]]:
-    """Yield the groups that a resource is a member of, from the inside out, each with the instance id of the member."""
-    stack_id, instance = row.stack_id, row.handle
-    while True:
-        found = rollouts.group_around(tx, stack_id, instance)
-        if found is None:
-            return
-        if isinstance(type_of(found.type), Membership):
-            yield found, instance
-        stack_id, instance = found.stack_id, found.handle
+def groups_around(tx: Connection, row: Resource | Owner, parent_key: str | None) -> list[tuple[Group, str]]:
+    """Return the groups that a resource is a member of, from the inside out, each with the instance id of the member.
+
+    Args:
+        tx: The transaction.
+        row: The resource.
+        parent_key: `parent_key` of its stack; None for a root stack, where nothing is asked.
+    """
+    if parent_key is None:
+        return []
+    around = rollouts.groups_around(tx, row.stack_id, row.handle)
+    return [(group, member) for group, member in around if isinstance(type_of(group.type), Membership)]
 
 
-def inherited_metadata(tx: Connection, row: Resource | Owner) -> dict[str, Any]:
+def inherited_metadata(tx: Connection, row: Resource | Owner, parent_key: str | None) -> dict[str, Any]:
     """Return the metadata that a resource has from the groups around it; those of inner groups come first.
 
-    Only groups whose template says how members get new metadata pass theirs on: others behave as in Heat.
+    Only groups whose template says how members get new metadata pass theirs on: others behave as in Heat. For the
+    arguments see `groups_around`.
     """
     metadata: dict[str, Any] = {}
-    for group, _ in groups_around(tx, row):
+    for group, _ in groups_around(tx, row, parent_key):
         kind = type_of(group.type)
         if isinstance(kind, Membership) and group.properties.get(kind.pattern) is not None:
             metadata = {**(group.member_metadata or {}), **metadata}

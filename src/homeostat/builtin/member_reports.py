@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.builtin.access_keys import KeyHolder, virtual_location
-from homeostat.builtin.signals import ID_LENGTH_MAX, SIGNAL, Body, one_line
+from homeostat.builtin.reports import ID_LENGTH_MAX, SIGNAL, Body, one_line
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from homeostat.builtin.group_metadata import inherited_metadata
 from homeostat.builtin.kinds.deployments import deployed, end_deployment
 from homeostat.builtin.kinds.registry import observed
+from homeostat.builtin.reports import SIGNAL, Advance, Body, Check, Reports
 from homeostat.builtin.server_agents import SERVER, agents_of
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
@@ -34,22 +35,12 @@ from homeostat.store.builtin import plugin_records, records
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, observations, shards
-from homeostat.store.stacks import locks, rollout_reports, scaling
-from homeostat.store.stacks.rollout_reports import Reported
+from homeostat.store.stacks import locks, scaling
 
 SIGNALS_MAX = 10_000
 """Signals that one handle keeps."""
-SAID_LENGTH_MAX = 1000
-"""Letters of what a member says that are kept."""
-ID_LENGTH_MAX = 1000
-"""Letters of the id of a member; a longer text is none."""
-SIGNAL = "SIGNAL"
-"""Action of the event about a signal."""
-Body = Mapping[str, Any] | None
 Scale = Callable[[str, Body], "SignalOutcome"]
 """Scales a group by a signal to the policy whose record has this id; raises Rejected where it cannot."""
-Advance = Callable[[str], None]
-"""Makes the rollout of a group go on whose members, or alarms, have reported; the argument is the key of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,7 @@ class Signals:
     def __init__(self, db: Database, scale: Scale, advance: Advance) -> None:
         self._db = db
         self._scale = scale
-        self._advance = advance
+        self._reports = Reports(db, advance)
 
     def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> SignalOutcome:
         """Take a signal at a signed address.
@@ -86,10 +77,11 @@ class Signals:
             Rejected: Forbidden, unless the address is signed with the key of a record.
         """
         id = signing.id_of(query.get(signing.ACCESS_KEY, ""))
-        with self._db.write() as tx:
-            record = _checked(records.get(tx, id) if id else None, method, path, query)
-            taken = self._take(tx, record, body, query.get(signing.PART, ""))
-        return self._conclude(record, body, taken)
+
+        def check(record: Record | None) -> Record:
+            return _checked(record, method, path, query)
+
+        return self._take(id, body, check, query.get(signing.PART, ""))
 
     def native(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Take a signal from an authorised user.
@@ -108,70 +100,28 @@ class Signals:
             return self._for_handler(project, kind, handle, body)
         if kind not in (HANDLE, DEPLOYMENT, POLICY_KIND):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
-        with self._db.write() as tx:
-            record = records.get(tx, handle, kind, project) if handle else None
-            if record is None:
+
+        def check(record: Record | None) -> Record:
+            if record is None or (record.kind, record.project) != (kind, project):
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
-            taken = self._take(tx, record, body)
-        return self._conclude(record, body, taken)
+            return record
 
-    def _take(self, tx: Connection, record: Record, body: Body, part: str = "") -> "SignalOutcome | list[Reported]":
-        """Take a signal for a record, which is not locked yet: what members of a rollout report locks nothing else."""
-        reports = self._report(tx, record, body) if record.kind == HANDLE else None
-        if record.kind == POLICY_KIND or reports is not None:
-            return reports or []
-        locked = records.for_update(self._db, tx, record.id)
-        if locked is None:
-            raise Rejected("ResourceNotAvailable", "The resource is not available: it is not there any more.")
-        return self._apply(tx, locked, body, part)
+        return self._take(handle, body, check)
 
-    def _conclude(self, record: Record, body: Body, taken: "SignalOutcome | list[Reported]") -> SignalOutcome:
-        """Do what follows a signal once it is stored."""
-        if isinstance(taken, SignalOutcome):
-            return taken
+    def _take(self, id: str, body: Body, check: Check, part: str = "") -> SignalOutcome:
+        """Take a signal for the record of this id, which is locked only where the signal is no report to a rollout."""
+        if not id:
+            check(None)
+        record, is_report = self._reports.take(id, body, check)
+        if is_report:
+            return SignalOutcome("", {})
         if record.kind == POLICY_KIND:
             return self._scale(record.id, body)
-        for each in taken:
-            if each.failed or (each.ends_step and self._is_over(each)):
-                self._advance(each.key)
-        return SignalOutcome("", {})
-
-    def _report(self, tx: Connection, record: Record, body: Body) -> list[Reported] | None:
-        """Store what a member, or an alarm, reports to rollouts that wait for this handle (RU6).
-
-        Returns:
-            What is new to them; None where it is no such signal.
-        """
-        gates = rollout_reports.gates_of(tx, record.id)
-        if not gates:
-            return None
-        now, alarm = self._db.now_of(tx), signals.alarm_of(body)
-        if alarm is not None:
-            said = one_line(alarm)
-            reports = rollout_reports.report_alarm(tx, gates, said, now) if said else []
-            self._note_failures(tx, reports, said, now)
-            return reports
-        signal = signals.normal(record.object["form"], body, 0)
-        if signal is None:
-            return None
-        found = signals.named(record.object["form"], body or {})
-        members = [each for each in dict.fromkeys(found) if _may_be_member(each)]
-        said = one_line(str(signal["reason"]))
-        reports = rollout_reports.report(tx, gates, members, signal["status"], said, now)
-        self._note_failures(tx, reports, f"status:{signal['status']} reason:{said} from {', '.join(members)}", now)
-        return reports or None
-
-    def _note_failures(self, tx: Connection, reports: Sequence[Reported], said: str, now: float) -> None:
-        """Record events of the groups to whose rollouts a member or an alarm said no."""
-        for each in reports:
-            owner = records.owners(tx, [each.key]).get(each.key) if each.failed else None
-            if owner is not None:
-                events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {said}")], now)
-
-    def _is_over(self, report: Reported) -> bool:
-        # Asked after the commit: of several members that report last at once, one sees that all have.
-        with self._db.single_read() as tx:
-            return rollout_reports.step_is_over(tx, report)
+        with self._db.write() as tx:
+            locked = records.for_update(self._db, tx, record.id)
+            if locked is None:
+                raise Rejected("ResourceNotAvailable", "The resource is not available: it is not there any more.")
+            return self._apply(tx, locked, body, part)
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""
@@ -225,7 +175,7 @@ class Signals:
             owner = records.owners(tx, [key]).get(key)
             if owner is None:
                 raise Rejected("EntityNotFound", "The server of this address is not there any more.")
-            return metadata_of(tx, record.project, owner)
+            return metadata_of(tx, record.project, owner, owner.parent_key)
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
@@ -298,16 +248,6 @@ class Signals:
             observations.record(tx, observations.encode(self._db, [(thing, looks[0]) for thing in watched]))
 
 
-def one_line(text: str) -> str:
-    """Return what a server says as one short line, without what would control a terminal."""
-    return "".join(each if each.isprintable() else " " for each in text[:SAID_LENGTH_MAX])
-
-
-def _may_be_member(name: str) -> bool:
-    """Return whether a part of a signal may be the id of a member: databases can look for no other text."""
-    return len(name) <= ID_LENGTH_MAX and "\0" not in name
-
-
 def _check_awake(owner: Owner) -> None:
     """Refuse signals in a suspended stack; not asked for deployments, which signal how their suspension went.
 
@@ -345,13 +285,19 @@ def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
     return signals.as_metadata(record.object["form"], [each.object for each in received])
 
 
-def metadata_of(tx: Connection, project: str, row: Resource | Owner) -> dict[str, Any]:
+def metadata_of(tx: Connection, project: str, row: Resource | Owner, parent_key: str | None) -> dict[str, Any]:
     """Return the metadata of a resource: what the template says, and what the service adds.
 
     A handle has its signals; a group that scales has its cooldown; a server that reads configs has those that it has to
     apply, and the settings of its agent; a member of a group that says how its members get new metadata has those, too.
+
+    Args:
+        tx: The transaction.
+        project: Project of the stack.
+        row: The resource.
+        parent_key: `parent_key` of its stack; None for a root stack, where nothing can be inherited.
     """
-    metadata = {**inherited_metadata(tx, row), **(row.metadata or {})}
+    metadata = {**inherited_metadata(tx, row, parent_key), **(row.metadata or {})}
     kind = kind_of(row.type)
     if kind == HANDLE:
         record = records.get(tx, row.handle, HANDLE, project)

@@ -12,7 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.builtin.signals import SIGNAL, Body, SignalOutcome
+from homeostat.builtin.reports import SIGNAL, Body
+from homeostat.builtin.signals import SignalOutcome
 from homeostat.clock import Clock
 from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.group_revisions import failed_members, is_pending

@@ -4,6 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, create_engine, event, make_url, text
@@ -19,6 +20,8 @@ from homeostat.store.sql.notices import Channel, Notices, Notifications, Pipes
 from homeostat.store.sql.write_queue import WriteQueue
 
 APPLICATION = "homeostat"
+RECENT_S = 10.0
+"""How long a time that a server's clock has shown is counted on by this machine's own."""
 # Ends only sessions that hold locks: a session gets a transaction id (backend_xid) with its first write, and
 # `ClientRead` means that the server is waiting for the client's next statement.
 END_FROZEN = text(
@@ -29,6 +32,19 @@ END_FROZEN = text(
     """
 )
 RUNNING = text("SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text FROM pg_current_snapshot() AS now")
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """Where single statements are run.
+
+    Attributes:
+        read: Opens a transaction of one statement that changes nothing.
+        write: Opens a transaction of one statement that may change rows.
+    """
+
+    read: Callable[[], contextlib.AbstractContextManager[Connection]]
+    write: Callable[[], contextlib.AbstractContextManager[Connection]]
 
 
 class Database:
@@ -152,6 +168,25 @@ class Database:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     @contextlib.contextmanager
+    def statements(self) -> Iterator["Statements"]:
+        """Open a connection for a few statements, each of which is a transaction of its own.
+
+        On PostgreSQL this saves the messages that begin and end transactions, and those that fetch connections.
+
+        Raises:
+            Transient: The database does not answer.
+        """
+        if self.is_sqlite:
+            yield Statements(self.single_read, self.write)
+            return
+        with self.single_read() as connection:
+
+            def same() -> contextlib.AbstractContextManager[Connection]:
+                return contextlib.nullcontext(connection)
+
+            yield Statements(same, same)
+
+    @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """Open a write transaction, and commit it at the end of the block.
 
@@ -181,6 +216,12 @@ class Database:
         agreed = float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
         self._agreed = agreed, time.monotonic()
         return agreed
+
+    def recent_now(self, connection: Connection) -> float:
+        """Return the same time without a query, where it was asked for within `RECENT_S`."""
+        if self._agreed is not None and time.monotonic() - self._agreed[1] < RECENT_S:
+            return self.agreed_now()
+        return self.now_of(connection)
 
     def agreed_now(self) -> float:
         """Return the agreed time without a query: the last result of `now_of` plus the time since then.

@@ -60,7 +60,8 @@ def _check_stack_user(action: ActionContext, tx: Connection, stack: Row[Any], na
 def _metadata(action: ActionContext, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
     """Return the resource's metadata; a server that is being replaced still gets its own."""
     holder = action.holder
-    return metadata_of(tx, stack.project, holder.owner if holder is not None and holder.is_server else row)
+    mine = holder.owner if holder is not None and holder.is_server else row
+    return metadata_of(tx, stack.project, mine, stack.parent_key)
 
 
 def describe_resources(action: ActionContext) -> Any:

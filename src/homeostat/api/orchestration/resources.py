@@ -122,7 +122,7 @@ def show_metadata(context: Context, stack_name: StackName, stack_id: StackId, re
         stack = context.stack(tx, stack_name, stack_id)
         context.check_stack_user(tx, stack, resource_name)
         entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
-        shown = metadata_of(tx, stack.project, entry.row) if entry.row is not None else {}
+        shown = metadata_of(tx, stack.project, entry.row, stack.parent_key) if entry.row is not None else {}
     return Json({"metadata": shown})
 
 

@@ -60,6 +60,7 @@ class Owner:
         lock: The lock of the stack, see `schema.stack`.
         suspended: Whether the stack is suspended, see `schema.stack`.
         called: The type in the template where an environment maps it to `type`; None otherwise.
+        parent_key: Key of the row whose child its stack is; None for a root stack.
     """
 
     key: str
@@ -78,13 +79,15 @@ class Owner:
     lock: Any = None
     suspended: bool = False
     called: str | None = None
+    parent_key: str | None = None
 
     def event(self, action: str, reason: str) -> Event:
         """Return an event of the resource that leaves its status as it is."""
         return Event(self.name, action, self.status, reason, self.called or self.type, self.key, self.handle)
 
 
-_FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
+FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
+"""The columns of a record."""
 
 
 def key_of(token: str) -> str:
@@ -102,20 +105,20 @@ def add(db: Database, tx: Connection, made: Sequence[Record]) -> None:
 def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | None:
     """Return the record of this id, if it is of this kind and project; "" allows any."""
     row = _by_id(tx, id).first()
-    found = _of(row) if row is not None else None
+    found = of_row(row) if row is not None else None
     fits = found is not None and (not kind or found.kind == kind) and (not project or found.project == project)
     return found if fits else None
 
 
 @prepared
 def _by_id(id: str) -> Select[Any]:
-    return select(*_FIELDS).where(_record.c.id == id)
+    return select(*FIELDS).where(_record.c.id == id)
 
 
 def for_update(db: Database, tx: Connection, id: str) -> Record | None:
     """Return the record, locked until the transaction ends; None if there is none."""
-    row = tx.execute(row_lock(select(*_FIELDS).where(_record.c.id == id))).first()
-    return _of(row) if row is not None else None
+    row = tx.execute(row_lock(select(*FIELDS).where(_record.c.id == id))).first()
+    return of_row(row) if row is not None else None
 
 
 def of_ids(tx: Connection, kind: str, ids: Collection[str]) -> dict[str, Record]:
@@ -128,18 +131,21 @@ def of_tokens(tx: Connection, kind: str, tokens: Collection[str]) -> dict[str, R
 
 def linked(tx: Connection, links: Collection[str], *kinds: str) -> list[Record]:
     """Return the records that belong to these things, the oldest first."""
-    chosen = select(*_FIELDS).where(_record.c.link.in_(sorted(links)), _record.c.kind.in_(kinds))
-    return [_of(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id))]
+    chosen = select(*FIELDS).where(_record.c.link.in_(sorted(links)), _record.c.kind.in_(kinds))
+    return [of_row(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id))]
 
 
 def _some(tx: Connection, kind: str, column: Any, values: Collection[str]) -> list[Record]:
     if not values:
         return []
-    return [_of(row) for row in tx.execute(select(*_FIELDS).where(_record.c.kind == kind, column.in_(sorted(values))))]
+    return [
+        of_row(row) for row in tx.execute(select(*FIELDS).where(_record.c.kind == kind, column.in_(sorted(values))))
+    ]
 
 
-def _of(row: Row[Any]) -> Record:
-    return Record(**row._mapping)
+def of_row(row: Row[Any]) -> Record:
+    """Return the record of a row that has the columns `FIELDS`, and possibly others."""
+    return Record(*(getattr(row, name) for name in Record.__dataclass_fields__))
 
 
 def listed(
@@ -161,7 +167,7 @@ def listed(
         after: The id of the record after which the page begins; an id that is not among them is ignored.
         limit: How many at most; None for all.
     """
-    chosen = select(*_FIELDS).where(_record.c.kind == kind)
+    chosen = select(*FIELDS).where(_record.c.kind == kind)
     if project is not None:
         chosen = chosen.where(_record.c.project == project)
     if link is not None:
@@ -169,7 +175,7 @@ def listed(
     last = get(tx, after, kind, project or "") if after else None
     if last is not None:
         chosen = chosen.where(tuple_(_record.c.created_at, _record.c.id) > tuple_(last.created_at, last.id))
-    return [_of(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id).limit(limit))]
+    return [of_row(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id).limit(limit))]
 
 
 def count(tx: Connection, kind: str, project: str) -> int:
@@ -253,4 +259,6 @@ def _owner_columns() -> Select[Any]:
     names = ("key", "name", "type", "token", "handle", "action", "status", "reason", "metadata", "shard")
     columns = (_resource.c[name] for name in names)
     of_stack = (_stack.c.id, _stack.c.name, _stack.c.project, _stack.c.lock, _stack.c.suspended)
-    return select(*columns, *of_stack, _resource.c.called).join(_stack, _stack.c.id == _resource.c.stack_id)
+    return select(*columns, *of_stack, _resource.c.called, _stack.c.parent_key).join(
+        _stack, _stack.c.id == _resource.c.stack_id
+    )

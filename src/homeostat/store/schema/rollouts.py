@@ -6,6 +6,9 @@ from homeostat.model import rollout as model
 from homeostat.store.schema.base import metadata
 from homeostat.store.schema.cells import Codec, Json, SafeText
 
+ALARM = -1
+"""In place of the bit of a wait condition: the handle takes alarms."""
+
 rollout = Table(
     "rollout",
     metadata,
@@ -84,7 +87,7 @@ rollout_gate = Table(
 """Handles of wait conditions whose signals rollouts wait for.
 
 Columns:
-    bit: Number of the wait condition among those of the rollout; -1 for a handle that takes alarms.
+    bit: Number of the wait condition among those of the rollout; `ALARM` for a handle that takes alarms.
     gates: How many wait conditions the rollout has.
 """
 

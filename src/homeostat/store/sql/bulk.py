@@ -108,12 +108,12 @@ class Change:
     Attributes:
         compared: Columns of the rows that are only compared with, not set.
         where: Which rows `t` are updated, with the values as `{column}`.
-        also: An assignment of something that follows from `t`.
+        also: An assignment of something that follows from `t`; "" for none.
     """
 
     compared: tuple[str, ...]
     where: str
-    also: str
+    also: str = ""
 
 
 UNMOVED = Change(("version", "key"), "t.key = {key} AND t.version = {version}", "version = t.version + 1")
@@ -253,10 +253,10 @@ def _upsert(
 def _update(is_sqlite: bool, table: Table, columns: tuple[str, ...], change: Change) -> str:
     value_of = dict(zip(columns, _places(is_sqlite, table, columns), strict=True))
     assigned = [f"{name} = {value}" for name, value in value_of.items() if name not in change.compared]
-    where, also = change.where.format(**value_of), change.also
+    where, also = change.where.format(**value_of), [change.also] if change.also else []
     if is_sqlite:
-        return f"UPDATE {table.name} AS t SET {', '.join([*assigned, also])} WHERE {where}"
-    head = f"UPDATE {table.name} AS t SET {', '.join([*assigned, _escaped(also)])}"
+        return f"UPDATE {table.name} AS t SET {', '.join([*assigned, *also])} WHERE {where}"
+    head = f"UPDATE {table.name} AS t SET {', '.join([*assigned, *map(_escaped, also)])}"
     return f"{head} FROM {_side_by_side(columns)} WHERE {_escaped(where)}"
 
 

@@ -1,23 +1,26 @@
-"""What members, and alarms, report to rollouts of metadata (RU6, RU8).
+"""What members of a group report to its rollout, and alarms say of it (RU6, RU7).
 
-A report locks nothing but the row of the member, so that many of them may come at once.
+Many reports are stored by one transaction (ADR 0066). It locks nothing but the rows of the members, and waits for none
+of them while it holds others: so it deadlocks with nothing, in whatever order others lock them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, Select, case, func, literal, select, update
-from sqlalchemy.sql.dml import ReturningUpdate
+from sqlalchemy import Connection, Executable, Select, case, func, literal, select, update
 
 from homeostat.model.rollout import GOING_ON, Rollout, RolloutState, StepReport
 from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records
+from homeostat.store.builtin.records import Record
+from homeostat.store.schema.rollouts import ALARM
+from homeostat.store.sql import bulk
+from homeostat.store.sql.bulk import Change
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import rollouts
-from homeostat.store.stacks.rollouts import ALARM
 
 _rollout = schema.rollout
 _active = schema.active_metadata_updates
@@ -27,8 +30,34 @@ HANDED_ON_MAX = 10_000
 """Reports that are kept as signals of one handle."""
 SAID_MAX = 10
 """Reasons of failed members that are read."""
-MANY = 100
-"""Members that are waited for, from which on a report cannot be the last of its step."""
+WITNESSES = 1000
+"""Members that are waited for among which a witness is chosen."""
+_COLUMNS = ("status", "reported", "said", "reported_at", "resource_id", "instance_id")
+_MEMBER = Change(_COLUMNS[-2:], "t.resource_id = {resource_id} AND t.instance_id = {instance_id}")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A rollout that waits for signals to a handle; for the fields see `schema.rollout_gate`."""
+
+    key: str
+    bit: int
+    gates: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a member reports.
+
+    Attributes:
+        names: What may be the instance id of the member, or the id of a server in it; the first that is one counts.
+        status: `SUCCESS` or `FAILURE`.
+        said: The reason in the signal.
+    """
+
+    names: Sequence[str]
+    status: str
+    said: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,69 +68,155 @@ class Reported:
         key: Key of the row of the group.
         step: Step of the member; 0 for an alarm.
         failed: Whether it said no.
-        ends_step: Whether it may be the last of the step.
+        is_news: Whether it had not said so before.
+        is_done: Whether nothing more is waited for from it.
     """
 
     key: str
     step: int
     failed: bool
-    ends_step: bool = False
+    is_news: bool = True
+    is_done: bool = True
 
 
-def gates_of(tx: Connection, handle: str) -> Sequence[Row[Any]]:
-    """Return the rollouts that wait for signals to a handle: rows of `rollout_gate`."""
-    return _gates_of(tx, handle).all()
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A row of `active_metadata_updates`, which is locked."""
+
+    step: int
+    status: str
+    reported: int
+    said: str
+
+    def after(self, report: Report, bits: int, full: int) -> "_Member":
+        """Return the row after a report: a failure stays one, and counts after a success, too."""
+        if report.status == FAILURE:
+            return replace(self, status=FAILURE, said=report.said)
+        reported = self.reported | bits
+        done = SUCCESS if reported == full else ""
+        return replace(self, status=FAILURE if self.status == FAILURE else done, reported=reported)
+
+
+def addressed(tx: Connection, id: str) -> tuple[Record | None, list[Gate]]:
+    """Return the record of this id, and the rollouts that wait for signals to it, in one query."""
+    rows = _addressed(tx, id).all()
+    gates = [Gate(row.gate_key, row.gate_bit, row.gate_gates) for row in rows if row.gate_key is not None]
+    return records.of_row(rows[0]) if rows else None, gates
 
 
 @prepared
-def _gates_of(handle: str) -> Select[Any]:
-    return select(_gate).where(_gate.c.handle == handle)
+def _addressed(id: str) -> Select[Any]:
+    gate = (_gate.c[name].label(f"gate_{name}") for name in ("key", "bit", "gates"))
+    record = schema.record
+    return select(*records.FIELDS, *gate).outerjoin(_gate, _gate.c.handle == record.c.id).where(record.c.id == id)
 
 
-def report(
-    tx: Connection, gates: Sequence[Row[Any]], names: Sequence[str], status: str, said: str, now: float
-) -> list[Reported]:
-    """Store what a member reports to the rollouts in which it has the new metadata.
+def only_rollout(gates: Sequence[Gate]) -> tuple[str, int, int] | None:
+    """Return the one rollout that waits for members at a handle, with the bits of it and of all; None for several."""
+    found = _rollouts(gates)
+    return found[0] if len(found) == 1 else None
+
+
+def succeed(tx: Connection, rollout: tuple[str, int, int], names: Collection[str], now: float) -> dict[str, Reported]:
+    """Store with one statement that these members report success to a rollout.
 
     Args:
         tx: The transaction.
-        gates: From `gates_of`.
-        names: What may be the instance id of the member, or the id of a server in it; the first that is one counts. So
-            a signal is the report of one member, and locks one row of a rollout: two of them cannot deadlock.
-        status: `SUCCESS` or `FAILURE`.
-        said: The reason in the signal.
+        rollout: From `only_rollout`.
+        names: Instance ids of the members.
         now: The time.
 
     Returns:
-        The reports; none where the member has no new metadata. A second report changes nothing but to a failure.
+        What it is to the rollout, by instance id; none for names that are no members with new metadata, and for members
+        whose rows another transaction holds.
     """
-    found = []
-    for key in dict.fromkeys(gate.key for gate in gates):
-        mine = [gate for gate in gates if gate.key == key and gate.bit != ALARM]
-        if not mine:
-            continue
-        bits, full = sum(1 << gate.bit for gate in mine), (1 << mine[0].gates) - 1
-        for name in _possible(tx, key, names):
-            if status == SUCCESS:
-                row = _succeed(tx, key, name, bits, full, now).first()
-            else:
-                row = _fail(tx, key, name, said, now).first()
-            if row is not None:
-                # So many others that are waited for cannot all be reporting just now.
-                ends_step = bool(row.status) and len(_waiting(tx, key, row.step, MANY).all()) < MANY
-                found.append(Reported(key, row.step, row.status == FAILURE, ends_step))
-                break
+    key, bits, full = rollout
+    return {
+        row.instance_id: Reported(key, row.step, row.status == FAILURE, is_news=False, is_done=bool(row.status))
+        for row in _succeed(tx, key, list(names), bits, full, now)
+    }
+
+
+@prepared
+def _succeed(key: str, names: Sequence[str], bits: int, full: int, now: float) -> Executable:
+    mine = (_active.c.resource_id == key, _active.c.instance_id.in_(names))
+    free = select(_active.c.instance_id).where(*mine).with_for_update(key_share=True, skip_locked=True).cte("free")
+    reported = _active.c.reported.op("|")(bits)
+    status = case((_active.c.status == FAILURE, FAILURE), (reported == full, SUCCESS), else_="")
+    stored = update(_active).where(_active.c.resource_id == key, _active.c.instance_id.in_(select(free.c.instance_id)))
+    columns = (_active.c[name] for name in ("instance_id", "step", "status"))
+    return stored.values(reported=reported, status=status, reported_at=now).returning(*columns)
+
+
+def store(tx: Connection, gates: Sequence[Gate], reports: Sequence[Report], now: float) -> list[list[Reported] | None]:
+    """Store what members report to the rollouts in which they have the new metadata.
+
+    Args:
+        tx: The transaction.
+        gates: From `addressed`.
+        reports: What they report, in the order in which it came.
+        now: The time.
+
+    Returns:
+        For each report what it is to the rollouts; empty where the member has no new metadata. None where several
+        reports are stored and another transaction holds the row of the member: that report has to be stored alone,
+        which waits for the row.
+    """
+    found: list[list[Reported] | None] = [[] for _ in reports]
+    changed: list[tuple[Any, ...]] = []
+    for key, bits, full in _rollouts(gates):
+        members = _lock(tx, key, reports)
+        # A server behind load balancers is inside of its member, and knows its own id alone.
+        named = [each if members.keys() & each.names else _inside(tx, key, each) for each in reports]
+        if named != list(reports):
+            members = {**members, **_lock(tx, key, named)}
+        touched: dict[str, _Member] = {}
+        for place, report in enumerate(reports):
+            name = next((each for each in named[place].names if each in members), None)
+            mine, before = found[place], touched.get(name or "") or members.get(name or "")
+            if name is None or mine is None:
+                continue
+            if before is None:
+                found[place] = None
+                continue
+            after = touched[name] = before.after(report, bits, full)
+            news = after.status != before.status or after.reported != before.reported
+            mine.append(Reported(key, after.step, after.status == FAILURE, news, bool(after.status)))
+        changed += [(each.status, each.reported, each.said, now, key, name) for name, each in touched.items()]
+    bulk.update(tx, _active, _COLUMNS, changed, _MEMBER)
     return found
 
 
-def _possible(tx: Connection, key: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield what may be the instance id of a member: the names, and then the members in which a thing of a name is."""
-    yield from names
+def _rollouts(gates: Sequence[Gate]) -> list[tuple[str, int, int]]:
+    """Return the rollouts whose members report, each with the bits of the handle, and those of all handles."""
+    bits: dict[str, int] = {}
+    full = {}
+    for gate in gates:
+        if gate.bit != ALARM:
+            bits[gate.key] = bits.get(gate.key, 0) | 1 << gate.bit
+            full[gate.key] = (1 << gate.gates) - 1
+    # Sorted: a report that is stored alone may wait for its member's row in one rollout while it holds that in another.
+    return [(key, bits[key], full[key]) for key in sorted(bits)]
+
+
+def _lock(tx: Connection, key: str, reports: Sequence[Report]) -> Mapping[str, _Member | None]:
+    """Return the members that may be meant, with their rows locked; None for one that another transaction holds."""
+    if len(reports) > 1:
+        names = list(dict.fromkeys(name for each in reports for name in each.names))
+        rows = _free(tx, key, names).all()
+        return {row.instance_id: None if row.step is None else _member(row) for row in rows}
+    for name in reports[0].names if reports else ():
+        row = _one(tx, key, name).first()
+        if row is not None:
+            return {name: _member(row)}
+    return {}
+
+
+def _inside(tx: Connection, key: str, report: Report) -> Report:
+    """Return the report as that of the members in which the things are that it names."""
     members = _members(tx, key).scalar()
-    for name in names:
-        member = None if members is None else rollouts.member_with(tx, members, name)
-        if member is not None:
-            yield member
+    found = [] if members is None else [rollouts.member_with(tx, members, name) for name in report.names]
+    return replace(report, names=[each for each in found if each is not None])
 
 
 @prepared
@@ -109,14 +224,37 @@ def _members(key: str) -> Select[Any]:
     return select(_rollout.c.members).where(_rollout.c.key == key)
 
 
-def report_alarm(tx: Connection, gates: Sequence[Row[Any]], said: str, now: float) -> list[Reported]:
+def _member(row: Any) -> _Member:
+    return _Member(row.step, row.status, row.reported, row.said)
+
+
+def _state(key: str) -> Select[Any]:
+    columns = (_active.c[name] for name in ("instance_id", "step", "status", "reported", "said"))
+    return select(*columns).where(_active.c.resource_id == key)
+
+
+@prepared
+def _one(key: str, name: str) -> Select[Any]:
+    return _state(key).where(_active.c.instance_id == name).with_for_update(key_share=True)
+
+
+@prepared
+def _free(key: str, names: Sequence[str]) -> Select[Any]:
+    mine = _active.c.instance_id.in_(names)
+    free = _state(key).where(mine).with_for_update(key_share=True, skip_locked=True).cte("free")
+    columns = (free.c[name] for name in ("step", "status", "reported", "said"))
+    there = select(_active.c.instance_id, *columns).outerjoin(free, free.c.instance_id == _active.c.instance_id)
+    return there.where(_active.c.resource_id == key, mine)
+
+
+def report_alarm(tx: Connection, gates: Sequence[Gate], said: str, now: float) -> list[Reported]:
     """Store what an alarm says for the rollouts that listen to it; return those for which it is news.
 
     So it is not lost with this process, and counts once the rollout may go on: it may be paused, or its stack locked.
 
     Args:
         tx: The transaction.
-        gates: From `gates_of`.
+        gates: From `addressed`.
         said: What the alarm says.
         now: The time.
     """
@@ -127,32 +265,29 @@ def report_alarm(tx: Connection, gates: Sequence[Row[Any]], said: str, now: floa
     return [Reported(key, 0, failed=True) for key in tx.execute(stored).scalars()]
 
 
-@prepared
-def _succeed(key: str, member: str, bits: int, full: int, now: float) -> Executable:
-    reported = _active.c.reported.op("|")(bits)
-    status = case((_active.c.status == FAILURE, FAILURE), (reported == full, SUCCESS), else_="")
-    return _changed(key, member).values(reported=reported, status=status, reported_at=now)
+def witness(tx: Connection, key: str, step: int, known: str = "") -> str | None:
+    """Return a member of a step that is waited for; None where the step is over.
+
+    Asked after the commit: of several members that report last at once, one sees that all have.
+
+    Args:
+        tx: A connection.
+        key: Key of the row of the group.
+        step: The step.
+        known: A former witness, which is asked for first: to look for another one takes the longer the more members
+            have reported since the database was cleaned up.
+    """
+    found: str | None = _witness(tx, key, step, known).scalar_one()
+    return found
 
 
 @prepared
-def _fail(key: str, member: str, said: str, now: float) -> Executable:
-    return _changed(key, member).values(status=FAILURE, said=said, reported_at=now)
-
-
-def _changed(key: str, member: str) -> ReturningUpdate[Any]:
-    mine = (_active.c.resource_id == key, _active.c.instance_id == member)
-    return update(_active).where(*mine).returning(_active.c.step, _active.c.status)
-
-
-@prepared
-def _waiting(key: str, step: int, most: int) -> Executable:
+def _witness(key: str, step: int, known: str) -> Executable:
     mine = (_active.c.resource_id == key, _active.c.step == step, _active.c.status == "")
-    return select(_active.c.instance_id).where(*mine).limit(most)
-
-
-def step_is_over(tx: Connection, report: Reported) -> bool:
-    """Return whether no member of the step is waited for any more."""
-    return _waiting(tx, report.key, report.step, 1).first() is None
+    still = select(_active.c.instance_id).where(_active.c.instance_id == known, *mine).scalar_subquery()
+    # Not the first that is found: that would be the first to report, where they report in order.
+    some = select(_active.c.instance_id).where(*mine).limit(WITNESSES).subquery()
+    return select(func.coalesce(still, select(func.max(some.c.instance_id)).scalar_subquery()))
 
 
 def report_of(tx: Connection, rollout: Rollout) -> StepReport:

@@ -1,19 +1,32 @@
-"""Rollouts of metadata: their rows, the members that have the new metadata, and what these report (RU5 to RU7).
+"""Rollouts of metadata: their rows, and the members that have the new metadata (RU5, RU7).
 
-What makes a rollout go on locks first the shard of the group, then the row of the rollout. Reports of members lock
-nothing but the row of the member, so that many of them may come at once.
+What makes a rollout go on locks first the shard of the group, then the row of the rollout. What members report is
+stored by `rollout_reports`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Row,
+    Select,
+    Text,
+    cast,
+    delete,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from homeostat.model.rollout import GOING_ON, Rollout, RolloutBegin, RolloutChange, RolloutState, having
 from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.schema.rollouts import ALARM
 from homeostat.store.sql import lock_order
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import stacks
@@ -24,8 +37,6 @@ _gate = schema.rollout_gate
 _record = schema.record
 _resource = schema.resource
 _COLUMNS = tuple(each.name for each in fields(Rollout))
-ALARM = -1
-"""In place of the bit of a wait condition: the handle takes alarms."""
 FIRST_MAX = 1000
 """Members that come first because they had other new metadata before."""
 NAMESAKES_MAX = 10
@@ -273,29 +284,49 @@ class Group:
     member_metadata: Any
 
 
-def group_around(tx: Connection, stack_id: str, instance_id: str) -> Group | None:
-    """Return the resource of which a stack is the child, as far as one member is concerned; None for a root stack."""
-    row = _group_around(tx, stack_id, instance_id).first()
-    if row is None:
-        return None
-    metadata = row.metadata if row.instance_id is None else row.new_metadata
-    return Group(row.name, row.type, row.handle, row.stack_id, row.properties, metadata)
+def groups_around(tx: Connection, stack_id: str, instance_id: str) -> list[tuple[Group, str]]:
+    """Return the resources that a resource is inside of, from the inside out, in one query.
+
+    Args:
+        tx: The transaction.
+        stack_id: Stack of the resource.
+        instance_id: Its handle.
+
+    Returns:
+        Each resource whose child stack it is in, with the instance id of the member there; none in a root stack.
+    """
+    return [
+        (Group(row.name, row.type, row.handle, row.stack_id, row.properties, _seen_by(row)), row.member)
+        for row in _groups_around(tx, stack_id, instance_id)
+    ]
+
+
+def _seen_by(row: Row[Any]) -> Any:
+    return row.metadata if row.instance_id is None else row.new_metadata
 
 
 @prepared
-def _group_around(stack_id: str, instance_id: str) -> Select[Any]:
-    chosen = _of_member(instance_id, "handle", "stack_id", "properties")
-    return chosen.join(schema.stack, schema.stack.c.parent_key == _resource.c.key).where(schema.stack.c.id == stack_id)
+def _groups_around(stack_id: str, instance_id: str) -> Select[Any]:
+    stack = schema.stack
+    parent = stack.c.parent_key == _resource.c.key
+    columns = (_resource.c.key, _resource.c.stack_id, _resource.c.handle)
+    # PostgreSQL wants the same type in each round.
+    member = cast(instance_id, Text)
+    first = select(*columns, member.label("member"), literal_column("0", Integer).label("level"))
+    inside = _resource.join(stack, parent)
+    around = first.select_from(inside).where(stack.c.id == stack_id).cte("around", recursive=True)
+    above = select(*columns, around.c.handle, around.c.level + literal_column("1", Integer))
+    around = around.union_all(above.select_from(inside.join(around, around.c.stack_id == stack.c.id)))
+    mine = (_active.c.resource_id == around.c.key) & (_active.c.instance_id == around.c.member)
+    names = ("name", "type", "metadata", "new_metadata", "handle", "stack_id", "properties")
+    chosen = select(*(_resource.c[name] for name in names), around.c.member, _active.c.instance_id)
+    joined = _resource.join(around, around.c.key == _resource.c.key).outerjoin(_active, mine)
+    return chosen.select_from(joined).order_by(around.c.level)
 
 
 @prepared
 def _metadata_of(stack_id: str, name: str, instance_id: str) -> Select[Any]:
     mine = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
-    return _of_member(instance_id, "handle").where(*mine)
-
-
-def _of_member(instance_id: str, *more: str) -> Select[Any]:
-    """Select groups as a member sees them: their old and new metadata, and an `instance_id` where it has the new."""
-    mine = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)
-    columns = (_resource.c[name] for name in ("name", "type", "metadata", "new_metadata", *more))
-    return select(*columns, _active.c.instance_id).outerjoin(_active, mine)
+    active = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)
+    columns = (_resource.c[name] for name in ("name", "type", "metadata", "new_metadata", "handle"))
+    return select(*columns, _active.c.instance_id).outerjoin(_active, active).where(*mine)
