@@ -118,6 +118,7 @@ def create_app(
     service = _service(db, stack_service, clock, limits, policy)
     app.state.service = service
     app.state.admission = Authenticator(db, clock, access, ec2)
+    app.include_router(signed_urls.EARLY)
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(signed_urls.ROUTER)

@@ -5,6 +5,7 @@ It runs in the order in which `app.create_app` adds it, the last one outermost.
 
 import asyncio
 import logging
+import random
 import re
 import time
 import uuid
@@ -60,7 +61,8 @@ class RequestId:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = f"req-{uuid.uuid4()}"
+        # Nobody has to be unable to guess it, and to ask the system for randomness hands other threads the interpreter.
+        request_id = f"req-{uuid.UUID(int=random.getrandbits(128), version=4)}"
         started = time.monotonic()
         code = 500
 

@@ -4,8 +4,8 @@ import pytest
 from starlette.convertors import CONVERTOR_TYPES
 from starlette.routing import Route, compile_path
 
-from homeostat.api.cloudformation.signed_urls import ROUTER
-from homeostat.api.http.path_convertors import ANY_PATH
+from homeostat.api.cloudformation.signed_urls import EARLY, ROUTER
+from homeostat.api.http.path_convertors import ANY_PATH, SIGNED_ARN
 from homeostat.api.orchestration import lookup
 
 
@@ -21,6 +21,33 @@ def test_the_path_of_starlette_stays_what_it_is() -> None:
 @pytest.mark.parametrize("rest", ["", "b", "b/c", "b\nc", "\n"])
 def test_any_path_takes_line_ends_too(rest: str) -> None:
     assert matched(f"/a/{{rest:{ANY_PATH}}}", f"/a/{rest}")
+
+
+@pytest.mark.parametrize(
+    ("address", "is_signed"),
+    [
+        ("arn:openstack:heat::p:stacks/a/b/resources/c", True),
+        ("arn:openstack:heat::\n", True),
+        ("stacks", False),
+        ("stacks/arn:openstack:heat::p", False),
+        ("arn:openstack:nova::p", False),
+    ],
+)
+def test_projects_may_have_the_names_of_signed_paths(address: str, is_signed: bool) -> None:
+    assert matched(f"/v1/signal/{{arn:{SIGNED_ARN}}}", f"/v1/signal/{address}") is is_signed
+
+
+def test_signed_addresses_are_looked_up_first_and_as_before() -> None:
+    early, later = (
+        {
+            (method, route.endpoint)
+            for route in router.routes
+            if isinstance(route, Route)
+            for method in route.methods or ()
+        }
+        for router in (EARLY, ROUTER)
+    )
+    assert early == later
 
 
 def test_all_routes_below_an_arn_match_any_path() -> None:

@@ -11,7 +11,7 @@ from homeostat.api.cloudformation.responses import Xml
 from homeostat.api.context import Service
 from homeostat.api.http.faults import documented
 from homeostat.api.http.inputs import SignalBody
-from homeostat.api.http.path_convertors import ANY_PATH
+from homeostat.api.http.path_convertors import ANY_PATH, SIGNED_ARN
 from homeostat.api.http.responses import Json
 from homeostat.builtin.signals import SignalOutcome
 
@@ -22,6 +22,11 @@ TAKEN = responses.documented("Taken.")
 Those to an address without an ARN (401) and to another method (405) are faults all the same.
 """
 SIGNED = f"{{arn:{ANY_PATH}}}"
+EARLY = APIRouter(prefix="/v1", include_in_schema=False)
+"""The same routes for addresses of the form of signed ones, which no other route serves: they are looked up first.
+
+A fleet that reports sends nothing else, and looking at all other routes before takes longer than to answer.
+"""
 Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]
 
 
@@ -67,6 +72,11 @@ def show_metadata(request: Request, arn: Arn) -> Response:
     """Show what the agent on a server reads: the configs to apply, and the metadata of the template."""
     service: Service = request.app.state.service
     return Json(service.signals.metadata("GET", request.scope["path"], dict(request.query_params)))
+
+
+EARLY.put(f"/waitcondition/{{arn:{SIGNED_ARN}}}")(put_signal)
+EARLY.post(f"/signal/{{arn:{SIGNED_ARN}}}")(post_signal)
+EARLY.api_route(f"/metadata/{{arn:{SIGNED_ARN}}}", methods=["GET", "HEAD"])(show_metadata)
 
 
 def _signaled(request: Request, body: SignalBody) -> SignalOutcome:

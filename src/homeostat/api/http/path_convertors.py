@@ -9,5 +9,13 @@ class AnyPath(PathConvertor):
     regex = r"[\s\S]*"
 
 
+class SignedArn(PathConvertor):
+    """The end of a signed address: no path of a project has this form."""
+
+    regex = r"arn:openstack:heat::[\s\S]*"
+
+
 ANY_PATH = "homeostat_any_path"
+SIGNED_ARN = "homeostat_signed_arn"
 register_url_convertor(ANY_PATH, AnyPath())
+register_url_convertor(SIGNED_ARN, SignedArn())
