@@ -40,7 +40,7 @@ class Fleet(Service):
         """What the servers have as part of their own metadata."""
         with self.db.read() as tx:
             owners = [records.owners_of(tx, [each])[0] for each in self.in_order()]
-            return "".join(metadata_of(tx, PROJECT, each)["v"] for each in owners)
+            return "".join(metadata_of(tx, PROJECT, each, each.parent_key)["v"] for each in owners)
 
     def at_their_places(self) -> str:
         """What they have at their virtual locations."""

@@ -218,7 +218,7 @@ class Groups(Service):
             servers = self.servers_of(number)
             with self.db.read() as tx:
                 owners = records.owners_of(tx, servers)
-                read = [metadata_of(tx, PROJECT, each) for each in owners]
+                read = [metadata_of(tx, PROJECT, each, each.parent_key) for each in owners]
             found.append(" ".join(sorted(f"{each.get('v')}{each.get('outer')}" for each in read)))
         return found
 
