@@ -32,7 +32,7 @@ from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import PluginClouds
 from homeostat.plugins.resource import Resource
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Statements
 from homeostat.store.operation.purge import Rules, purge
 from homeostat.store.shards import leases
 from homeostat.store.shards.leases import Lease
@@ -91,6 +91,23 @@ def pause() -> None:
         current.parent.switch()
 
 
+class Turn:
+    """What a thread of a process waits at for its turn: meanwhile others go on, or die."""
+
+    def __init__(self) -> None:
+        self._taken = False
+
+    def acquire(self) -> None:
+        while self._taken:
+            if greenlet.getcurrent().parent is None:
+                raise RuntimeError("the world itself would wait for one of its threads, for ever")
+            pause()
+        self._taken = True
+
+    def release(self) -> None:
+        self._taken = False
+
+
 class Interruptible:
     """The database as one process sees it: the process may die, or lose its connection, before a transaction begins,
     before its commit, and after it. The database knows the right time, the process only what it has read.
@@ -117,6 +134,13 @@ class Interruptible:
             return self._clock.now()
         agreed_now, at = self._agreed
         return agreed_now + self._clock.monotonic() - at
+
+    def recent_now(self, tx: Connection) -> float:
+        return self.now_of(tx)
+
+    @contextmanager
+    def statements(self) -> Iterator[Statements]:
+        yield Statements(self.read, self.write)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -365,11 +389,15 @@ class Api(Process):
         self.snapshots = Snapshots(self.db, self.stack_service)
         self.marks = Marks(self.db)
         self.moving = StackTransfer(self.db, self.stack_service)
-        scaling = Scaling(self.db, clock, Quotas().resources_max, TIMEOUT_S)
-        self.signals = Signals(self.db, scaling.signal, MetadataRollouts(self.db).advance)
+        self._scaling = Scaling(self.db, clock, Quotas().resources_max, TIMEOUT_S)
+        self.signals = self.receiver()
         self.reports = MemberReports(self.db)
         self._note = note
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
+
+    def receiver(self) -> Signals:
+        """One of signals that come from the world itself, which must not wait for the threads of a process."""
+        return Signals(self.db, self._scaling.signal, MetadataRollouts(self.db).advance)
 
     def wanted(self, *, due: bool) -> bool:
         return bool(self.requests)

@@ -45,7 +45,7 @@ class Roller(Gardener):
     def grow(self) -> DesiredStack:
         desired = super().grow()
         desired.resources["r0"] = self._group()
-        if self._rng.random() < 0.8:
+        if self._rng.random() < 0.6:
             desired.resources["r1"] = {"type": HANDLE}
             desired.resources["r2"] = {"type": CONDITION, "properties": self._properties(CONDITION, desired.resources)}
             desired.resources["r2"]["depends_on"] = ["r0"]
@@ -104,7 +104,7 @@ class Roller(Gardener):
         if kind == HANDLE:
             return {}
         if kind == CONDITION:
-            return {"handle": self._one_of(HANDLE, earlier), "timeout": self._rng.choice((20, 600)), "count": 1}
+            return {"handle": self._one_of(HANDLE, earlier), "timeout": self._rng.choice((60, 600)), "count": 1}
         return super()._properties(kind, earlier)
 
 
@@ -218,7 +218,7 @@ class RollingWorld(TroubledWorld):
         for record in [each for each in self.records() if each.kind == HANDLE_KIND]:
             for member in members:
                 try:
-                    self.apis[0].signals.native(record.project, HANDLE_KIND, record.id, {"data": member})
+                    self.apis[0].receiver().native(record.project, HANDLE_KIND, record.id, {"data": member})
                 except Rejected as error:
                     self.note(f"refused: {error}")
 

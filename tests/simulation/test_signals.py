@@ -101,7 +101,7 @@ class SignallingWorld(TroubledWorld):
         """After the calm every server tells what it has to: nobody waits for ever."""
         for place in self._places(waiting=True):
             try:
-                self.apis[0].signals.native(*place, None)
+                self.apis[0].receiver().native(*place, None)
             except Rejected as error:
                 self.note(f"refused: {error}")
         super()._jump(rested_at)

@@ -16,7 +16,8 @@ from homeostat.plugins.resource import Resource
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.shards import brakes, orphans
-from tests.simulation.actors import Actor, Api, Process, VirtualClock, Worker
+from homeostat.store.sql import group_commit
+from tests.simulation.actors import Actor, Api, Process, Turn, VirtualClock, Worker
 from tests.simulation.invariants import check_rest, reasons
 from tests.simulation.watched import WatchedCloud, WatchedDatabase
 from tests.simulation.watching import Watcher
@@ -222,6 +223,7 @@ class SimulatedWorld:
             patch.object(members, "MEMBERS_PER_SHARD", self.members_per_shard),
             patch.object(orphans, "PATIENCE_S", PATIENCE_S),
             patch.object(brakes, "FEW", self.few),
+            patch.object(group_commit, "Turn", Turn),
         ):
             self.happen()
             self.calm()

@@ -288,7 +288,8 @@ def test_all_rollouts_of_a_stack_and_of_those_in_it_are_listed_in_pages(http: ht
 
 
 def test_a_locked_stack_refuses_and_says_why(http: httpx.Client) -> None:
-    failing = {"bad": {"type": "OS::Heat::TestResource", "properties": {"value": "x", "fail": False}}}
+    # It fails once the rollout goes on: none begins in a stack that has failed.
+    failing = {"bad": {"type": "OS::Heat::TestResource", "properties": {"value": "x", "fail": False, "wait_secs": 5}}}
     stack = Rolling(http, failing)
     failing["bad"]["properties"]["fail"] = True  # type: ignore[index]
     stack.begin()

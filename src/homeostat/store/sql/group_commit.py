@@ -16,6 +16,8 @@ from homeostat.model.errors import Bug, Transient
 
 A = TypeVar("A")
 R = TypeVar("R")
+Turn = threading.Lock
+"""What a thread waits at for its turn."""
 GROUP_MAX = 200
 """Requests that one transaction answers."""
 
@@ -56,7 +58,7 @@ class _Asked(Generic[A, R]):
     def __init__(self, what: A) -> None:
         self.what = what
         self.answer: R | Exception | Alone = ALONE
-        self.turn = threading.Lock()
+        self.turn = Turn()
         self.turn.acquire()
 
 
