@@ -1,9 +1,13 @@
-"""A deletion does not wait for what it is about to end, and one stack of a project does not wait for another."""
+"""A deletion does not wait for what it is about to end, nor one stack of a project for another, and none ends early."""
 
 import pytest
 
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.convergence.jobs.conductor import run_pass
-from tests.component.running import Service, group, volume
+from homeostat.desired import members
+from homeostat.store.shards import shards
+from tests.component.maintained import lock, made, unlock
+from tests.component.running import Service, group, server, template, volume
 
 MEMBER = {"type": "OS::Heat::RandomString"}
 
@@ -40,3 +44,26 @@ def test_a_small_stack_does_not_wait_for_the_large_one_of_its_project() -> None:
     small = service.begin({"v": volume()}, name="small")
     claimed = [service.claim().stack_id for _ in range(2)]
     assert small in claimed
+
+
+def test_a_group_whose_update_was_cancelled_is_not_at_rest_at_it_while_it_is_locked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Found by the simulation (seed 41041012): the next update left alone what it did not touch, and was COMPLETE."""
+    monkeypatch.setattr(members, "MEMBERS_PER_SHARD", 2)
+    service, stack_id = made({"grp": group(4)})
+    service.stack_service.update(stack_id, StackRequest(template({"grp": group(4, server(flavor="large"))})))
+    run_pass(service.reconciler, service.claim())
+    service.stack_service.cancel(stack_id, roll_back=False)
+    lock(service, stack_id, "stacks")
+    service.live(60.0)
+    child = service.child()
+    assert (service.state(stack_id), child.revision) == ("LOCK_COMPLETE", 2)
+    with service.db.read() as tx:
+        assert [each.settled_revision for each in shards.of_stack(tx, child.id)] == [1, 1]
+    unlock(service, stack_id)
+    service.rest()
+    service.update(stack_id, {"grp": group(5, server(flavor="large"))})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert {each["flavor"] for each in service.cloud.things("server").values()} == {"large"}

@@ -68,5 +68,7 @@ REGRESSIONS = {
     41023443: "what was passed over while it was healed, and had to stay, held back the healing of others",
     41026346: "the law of the brake counted fewer members of a group of several shards than the service",
     41023170: "a snapshot leaked that was being deleted when its stack was abandoned",
+    41040836: "what was gone was not made again: its second look had the number of one that was judged and not stored",
+    41041012: "an update was complete too early, whose shards had come to rest while their stack was locked",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

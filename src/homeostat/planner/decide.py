@@ -164,7 +164,7 @@ def _held(context: Context, definition: Definition, row: Resource | None) -> Wai
     None for one at rest: it is judged as usual, and what is wrong with it is only noted.
     """
     if row is None or row.action == Action.INIT:
-        return maintenance.held(context.world.stack, definition.name)
+        return maintenance_state.held(context.world.stack, definition.name)
     mark = unhealthy.mark_of(row)
     if mark is not None:
         return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, key=row.key)

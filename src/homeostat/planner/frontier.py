@@ -16,7 +16,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state
-from homeostat.planner.actions.maintenance import held
+from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.lifecycle import hooks

@@ -291,6 +291,8 @@ def _second_look(world: World, row: Resource, answer: Observation | HomeostatErr
         since = before.observation.seen_at if before is not None and not before.observation.present else answer.seen_at
         answer = replace(answer, properties=known, seen_at=since)
     world.seen[row.key] = Seen(answer, next_own_look(before.number if before is not None else 0))
+    # The row may have judged a look of this number, which was not stored since an observer's was newer.
+    row.judged = UNJUDGED
     world.looked.add(row.key)
     return StepOutcome(row, observation=answer)
 

@@ -4,11 +4,24 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.planner.worlds import LONG_AGO, NOW, TEST, decide, described, keys, row, seen, wanted, world
+from tests.unit.planner.worlds import (
+    LONG_AGO,
+    NOW,
+    TEST,
+    absent,
+    decide,
+    described,
+    keys,
+    row,
+    seen,
+    unanswered,
+    wanted,
+    world,
+)
 
 from homeostat.model.intent import LeftAlone, left_alone_for
 from homeostat.model.marks import Marks, UnhealthyMark
-from homeostat.model.plan import Step, StepOutcome
+from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.planner import Frontier, outcome
 
 GROUP = "OS::Heat::ResourceGroup"
@@ -62,3 +75,27 @@ def test_what_is_passed_over_since_the_old_one_came_back_counts_no_more_as_heale
     of = world([wanted("a")], [old, new], {"a1": seen("active", 2)}, status="COMPLETE", settled_revision=1)
     step = decide(of, wanted("a"))
     assert (described(step), new.replaced_by, new.marks) == ("record CREATE_COMPLETE", "a1", None)
+
+
+@pytest.mark.parametrize(
+    ("facts", "decided"),
+    [({"status": "FAILED"}, "waits: locked"), ({"status": "IN_PROGRESS", "action": "LOCK"}, "settled")],
+    ids=["locked", "being locked"],
+)
+def test_a_creation_that_made_nothing_waits_for_the_end_of_the_lock(facts: dict[str, Any], decided: str) -> None:
+    mine = unanswered("a", token="")
+    of = world([wanted("a")], [mine], **{"revision": 2, "lock": {"level": "all"}, **facts})
+    assert described(decide(of, wanted("a"))) == decided
+
+
+def test_a_second_look_is_judged_although_the_row_has_judged_a_look_of_its_number() -> None:
+    """Found by the simulation (seed 41040836): an observer had missed it before the answer to its update was stored,
+    which was not, so the second look had the number of that answer; what was gone was never made again."""
+    mine = row("a", judged=4)
+    of = world([wanted("a")], [mine], {"a1": absent(3)}, revision=1)
+    frontier = Frontier(of, keys())
+    (look,) = frontier.steps(NOW, 1)
+    assert look.verb is Verb.OBSERVE
+    frontier.apply(look, outcome.conclude(of, look, absent().observation, NOW))
+    of.looked.clear()  # the worker died before it acted on what it saw
+    assert [described(step) for step in Frontier(of, keys()).steps(NOW, 1)] != []

@@ -24,15 +24,6 @@ STACKS = "stacks"
 """Level of a lock that leaves the things themselves alone."""
 
 
-def held(stack: StackFacts, name: str, key: str = "", since: float | None = None) -> Waiting:
-    """Return the reason why nothing is done about a resource of a stack that is held."""
-    if stack.lock is None:
-        return Waiting(name, Why.SUSPENDED, (), "the stack is suspended", since, key=key)
-    owner, reason = stack.lock.get("owner"), stack.lock.get("reason")
-    text = f"the stack is locked{f' by {owner}' if owner else ''}{f': {reason}' if reason else ''}"
-    return Waiting(name, Why.LOCKED, (), text, since, stack.lock_ends_at, key)
-
-
 def required_action(stack: StackFacts, row: Resource) -> str:
     """Return the action that the maintenance of a stack requires of a resource, or "" for none."""
     action = stack.action

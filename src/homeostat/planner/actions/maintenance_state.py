@@ -7,7 +7,8 @@ from homeostat.model.marks import NO_MARKS, Marks
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.model.stack_actions import LOCKED, MAINTENANCE, STACK_ACTIONS, SUSPENDED
 from homeostat.model.status import Action
-from homeostat.model.world import Resource, World
+from homeostat.model.waiting import Waiting, Why
+from homeostat.model.world import Resource, StackFacts, World
 from homeostat.planner.scope import thing_of
 from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
@@ -97,6 +98,15 @@ def sleeps_on(world: World, row: Resource) -> bool:
 def unresumed(world: World, row: Resource) -> bool:
     """Return whether it was suspended with its stack, and not resumed with it."""
     return _marked_in_vain(world, row) or sleeps_on(world, row)
+
+
+def held(stack: StackFacts, name: str, key: str = "", since: float | None = None) -> Waiting:
+    """Return the reason why nothing is done about a resource of a stack that is held."""
+    if stack.lock is None:
+        return Waiting(name, Why.SUSPENDED, (), "the stack is suspended", since, key=key)
+    owner, reason = stack.lock.get("owner"), stack.lock.get("reason")
+    text = f"the stack is locked{f' by {owner}' if owner else ''}{f': {reason}' if reason else ''}"
+    return Waiting(name, Why.LOCKED, (), text, since, stack.lock_ends_at, key)
 
 
 def still_locked(world: World, row: Resource) -> bool:

@@ -9,6 +9,7 @@ from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
+from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import adopt, create, external, heal, intents, metadata_updates, update
 from homeostat.planner.retry import conditions
@@ -51,9 +52,8 @@ def finish(context: Context, definition: Definition, row: Resource, now: float) 
         return adopt.go_on(context, row, now)
     if row.external_id is not None:
         return external.watch(context, row, now)
-    # Without a token the search has already ended with nothing: there is nothing to finish.
     if row.handle == "" and row.action == Action.CREATE:
-        return create.find(context, row, now) if row.token else SETTLED
+        return create.find(context, row, now) if row.token else _nothing_to_finish(context, row)
     if row.acted_at is None and not _is_missed(context, row):
         return _repeat(context, definition, row, now)
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
@@ -68,6 +68,13 @@ def finish(context: Context, definition: Definition, row: Resource, now: float) 
     if verdict.condition is Condition.BROKEN or (verdict.condition is Condition.ABSENT and not late):
         return context.acts.fail(row, verdict.reason, now)
     return _building(row, verdict, visible_at if late else verdict.due_at)
+
+
+def _nothing_to_finish(context: Context, row: Resource) -> Decision:
+    """Decide about a creation whose search has ended with nothing: it would have to begin again."""
+    stack = context.world.stack
+    waits = stack.held and not stack.maintained
+    return held(stack, row.name, row.key, row.updated_at) if waits else SETTLED
 
 
 def redirect(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:

@@ -19,7 +19,7 @@ from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state
-from homeostat.planner.actions.maintenance import held
+from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.frontier import Frontier, Node, leftover_node
 from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.planner.report.rollouts import extent, outlook
