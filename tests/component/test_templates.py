@@ -261,3 +261,38 @@ def test_an_output_that_reads_an_unknown_parameter_refuses_no_nested_template() 
     service, stack_id = created(resources, OUTSIDE)
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert service.row(stack_id, "right").properties["value"] == "a"
+
+
+def test_an_output_with_an_error_is_an_error_to_all_that_read_it() -> None:
+    """They have no null in its place, which would be taken for a value."""
+    reader = double(value={"get_attr": ["inner", "wrong"]})
+    service, stack_id = created({"inner": {"type": "inner.yaml"}, "reader": reader}, OUTSIDE)
+    reason = "resources.inner: outputs.wrong.value.get_param: The Parameter (nobody) was not provided"
+    assert service.state(stack_id) == "CREATE_FAILED"
+    assert service.states(stack_id) == {"inner": "CREATE_COMPLETE", "reader": "CREATE_FAILED"}
+    assert reason in service.row(stack_id, "reader").reason
+
+
+GROUPED = {
+    "of members": ["grp", "wrong"],
+    "of one of them": ["grp", "resource.0.wrong"],
+    "by their names": ["grp", "attributes", "wrong"],
+}
+
+
+@pytest.mark.parametrize("read", GROUPED.values(), ids=GROUPED)
+def test_an_output_with_an_error_in_a_group_hides_no_other_one(read: list[str]) -> None:
+    properties = {"count": 2, "resource_def": {"type": "inner.yaml"}}
+    resources = {
+        "grp": {"type": "OS::Heat::ResourceGroup", "properties": properties},
+        "right": double(value={"get_attr": ["grp", "resource.1.right"]}),
+        "wrong": double(value={"get_attr": read}),
+    }
+    service, stack_id = created(resources, OUTSIDE)
+    assert service.states(stack_id) == {
+        "grp": "CREATE_COMPLETE",
+        "right": "CREATE_COMPLETE",
+        "wrong": "CREATE_FAILED",
+    }
+    assert service.row(stack_id, "right").properties["value"] == "a"
+    assert "resources.0: outputs.wrong.value.get_param: The Parameter (nobody)" in service.row(stack_id, "wrong").reason

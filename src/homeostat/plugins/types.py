@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from homeostat.model.errors import Terminal, invalid
+from homeostat.model.errors import Rejected, Terminal, invalid
 from homeostat.model.observed import READY, Condition, Remedy, Verdict
 from homeostat.plugins import exception
 from homeostat.plugins.attributes import schemata
@@ -178,17 +178,33 @@ class PluginType(ResourceType):
         Raises:
             Rejected: The method of the attribute raised an error, and the attribute never had a value.
         """
-        seen = thing.seen.properties
-        fault = (seen.get("attribute_faults") or {}).get(name)
-        if fault is not None and name not in (seen.get("attributes") or {}):
-            raise invalid(fault, "resources", thing.name, "attributes", name)
+        fault = _faults(thing).get(name)
+        if fault is not None:
+            raise _unreadable(thing, name, fault)
         return super().resolve(thing, name, path)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
         return {name: self.resolve(thing, name) for name in self.attributes if name != "show"}
 
+    def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
+        faults = _faults(thing)
+        names = [name for name in self.attributes if name != "show" and name not in faults]
+        values = {name: self.attribute(thing, name) for name in names}
+        return values, {name: str(_unreadable(thing, name, fault)) for name, fault in faults.items()}
+
     def show(self, thing: Thing) -> Any:
         return self.attribute(thing, "show")
+
+
+def _unreadable(thing: Thing, name: str, fault: str) -> Rejected:
+    return invalid(fault, "resources", thing.name, "attributes", name)
+
+
+def _faults(thing: Thing) -> dict[str, str]:
+    """Return why attributes that never had a value cannot be read."""
+    seen = thing.seen.properties
+    values = seen.get("attributes") or {}
+    return {name: fault for name, fault in (seen.get("attribute_faults") or {}).items() if name not in values}
 
 
 def _known(values: Props) -> dict[str, Any]:

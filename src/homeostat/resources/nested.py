@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from homeostat.kinds.base import Statuses
+from homeostat.model.errors import invalid
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.schema import ValueType, between, integer, mapping, text
@@ -144,10 +145,26 @@ class NestedStack(ResourceType):
 
 
 def of_member(member: Mapping[str, Any] | None, path: Sequence[str | int]) -> Any:
-    """Return the reference of one resource of the child stack, or with a path its attribute; None if it is missing."""
+    """Return the reference of one resource of the child stack, or with a path its attribute; None if it is missing.
+
+    Raises:
+        Rejected: The attribute cannot be read.
+    """
     if member is None:
         return None
-    return traverse(member["attributes"], path) if path else member["reference"]
+    return attribute_of_member(member, path) if path else member["reference"]
+
+
+def attribute_of_member(member: Mapping[str, Any], path: Sequence[str | int]) -> Any:
+    """Return the attribute of one resource of the child stack that a path begins with, or the part that it leads to.
+
+    Raises:
+        Rejected: The attribute cannot be read.
+    """
+    fault = member["faults"].get(path[0])
+    if fault is not None:
+        raise invalid(fault)
+    return traverse(member["attributes"], path)
 
 
 class FromTemplate(NestedStack):
@@ -167,10 +184,28 @@ class FromTemplate(NestedStack):
         """Return "": the child stack is never replaced, only its members, each by its own rules."""
         return ""
 
+    def output(self, thing: Thing, name: str) -> Any:
+        """Return the value of an output of the template; None where it has no such output.
+
+        Raises:
+            Rejected: The output has an error.
+        """
+        fault = _faults(thing).get(name)
+        if fault is not None:
+            raise invalid(fault, "resources", thing.name)
+        return _outputs(thing).get(name)
+
+    def all_outputs(self, thing: Thing) -> dict[str, Any]:
+        """Return the value of each output by its name.
+
+        Raises:
+            Rejected: An output has an error.
+        """
+        return {name: self.output(thing, name) for name in (*_outputs(thing), *_faults(thing))}
+
     def reference(self, thing: Thing) -> Any:
         """Its output `OS::stack_id` if the template has one, else the ARN of the child stack."""
-        outputs = thing.seen.properties.get("outputs") or {}
-        return outputs.get("OS::stack_id") or thing.seen.properties.get("arn") or thing.handle or thing.name
+        return _outputs(thing).get("OS::stack_id") or thing.seen.properties.get("arn") or thing.handle or thing.name
 
 
 class TemplateResource(FromTemplate):
@@ -196,10 +231,26 @@ class TemplateResource(FromTemplate):
         return super().resolve(thing, name, path)
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        return (thing.seen.properties.get("outputs") or {}).get(name)
+        return self.output(thing, name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
-        return dict(thing.seen.properties.get("outputs") or {})
+        return self.all_outputs(thing)
+
+    def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
+        return _outputs(thing), _placed(thing, _faults(thing))
+
+
+def _outputs(thing: Thing) -> dict[str, Any]:
+    return dict(thing.seen.properties.get("outputs") or {})
+
+
+def _faults(thing: Thing) -> dict[str, str]:
+    """Return the errors of outputs, by their names."""
+    return dict(thing.seen.properties.get("output_faults") or {})
+
+
+def _placed(thing: Thing, faults: Mapping[str, str]) -> dict[str, str]:
+    return {name: str(invalid(fault, "resources", thing.name)) for name, fault in faults.items()}
 
 
 class TemplateStack(FromTemplate):
@@ -226,10 +277,14 @@ class TemplateStack(FromTemplate):
         return minutes * 60.0 if minutes else None
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        return (thing.seen.properties.get("outputs") or {}).get(name.removeprefix(OUTPUTS))
+        return self.output(thing, name.removeprefix(OUTPUTS))
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
-        return {f"{OUTPUTS}{name}": value for name, value in (thing.seen.properties.get("outputs") or {}).items()}
+        return {f"{OUTPUTS}{name}": value for name, value in self.all_outputs(thing).items()}
+
+    def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
+        values = {f"{OUTPUTS}{name}": value for name, value in _outputs(thing).items()}
+        return values, {f"{OUTPUTS}{name}": fault for name, fault in _placed(thing, _faults(thing)).items()}
 
 
 OUTPUTS = "Outputs."

@@ -10,8 +10,8 @@ from homeostat.templates.graph import Cycle, ordered
 from homeostat.templates.tree import Context, DynamicList, DynamicMap, Function, Path, Unknown, is_dynamic
 from homeostat.templates.weights import Unacceptable
 
-UNDECLARED = "UserParameterMissing"
-"""Fault of a function that reads a parameter that the template does not declare."""
+UNDECLARED = ("UserParameterMissing", "InvalidTemplateReference")
+"""Faults of a function that reads a parameter that the template does not declare: of HOT, and of `Ref` of CFN."""
 
 
 class Reader:
@@ -173,7 +173,7 @@ class Conditions:
         try:
             value = self._value(definition, ("conditions", name))
         except Rejected as error:
-            if error.fault != UNDECLARED:
+            if error.fault not in UNDECLARED:
                 raise
             self._refusals[name] = error
             return

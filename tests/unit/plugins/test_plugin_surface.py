@@ -288,6 +288,20 @@ def test_who_needs_that_attribute_fails_with_the_place() -> None:
     assert there.row(stack_id, "reader").properties["value"] == "hall/desk"
 
 
+def test_an_attribute_of_a_member_that_cannot_be_read_is_an_error_of_who_reads_it() -> None:
+    OFFICE.broken = ValueError("ink everywhere")
+    there = service()
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": LETTER}}
+    places = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["letters", "place"]}}}
+    stack_id = create(
+        there, {"desk": DESK, "letters": group, "places": places}, smudged={"get_attr": ["letters", "smudged"]}
+    )
+    there.rest()
+    assert there.state(stack_id) == "CREATE_COMPLETE"
+    assert there.row(stack_id, "places").properties["value"] == ["floor", "floor"]
+    assert outputs_of(there, stack_id) == {"smudged": "resources.0.attributes.smudged: ValueError: ink everywhere"}
+
+
 def there_template(resources: dict[str, Any]) -> dict[str, Any]:
     return {"heat_template_version": "wallaby", "resources": resources}
 

@@ -260,7 +260,14 @@ BROKEN = [
     ({"Parameters": {"a": {"Type": "AWS::EC2::KeyPair::KeyName"}}}, "Invalid type", "a type of others"),
     ({"Parameters": {"a": {}}}, "Missing parameter type", "no type"),
     ({"Parameters": {"a": {"Type": "Number", "MinLength": 1}}}, "Length constraint invalid", "a rule of another type"),
-    ({"Conditions": {"a": {"Ref": "nobody"}}}, "nobody", "a condition on nothing"),
+    (
+        {
+            "Conditions": {"a": {"Fn::Equals": [{"Ref": "nobody"}, 1]}},
+            "Resources": {"r": {"Type": TYPE, "Condition": "a"}},
+        },
+        'The specified reference "nobody" (in conditions.a.Fn::Equals[0]) is incorrect',
+        "a condition on nothing",
+    ),
     ({"Conditions": {"a": {"Fn::Not": ["b"]}, "b": {"Fn::Not": ["a"]}}}, "Circular definition", "a circle"),
     ({"Conditions": {"a": {"Fn::Not": True}}}, "must be of the form: [condition]", "a condition outside a list"),
     ({"Conditions": {"a": {"Fn::GetAtt": ["r", "b"]}}}, "is invalid in this context", "an attribute in a condition"),
@@ -275,6 +282,12 @@ def test_broken_templates(sections: dict[str, Any], message: str, reason: str) -
             {**AWS, **sections}, identity=IDENTITY, parameters={"a": "x"} if "Parameters" in sections else {}
         )
     assert message in str(caught.value)
+
+
+def test_a_condition_on_nothing_may_be_there_where_nothing_uses_it() -> None:
+    conditions = {"a": {"Ref": "nobody"}, "b": {"Fn::Not": [{"Fn::Equals": [{"Ref": "nobody"}, 1]}]}}
+    found = compiled({**AWS, "Conditions": conditions, "Resources": {"r": {"Type": TYPE}}})
+    assert (list(found.definitions), found.conditions) == (["r"], {})
 
 
 def test_places_are_in_the_words_of_the_template() -> None:

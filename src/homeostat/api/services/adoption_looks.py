@@ -272,10 +272,10 @@ class AdoptionLooker:
         try:
             members = members_of(stack.world, self._budget)
             scope = LookedScope(stack.world, stack.current)
-            outputs = {} if stack.compiled is None else outputs_of(stack.compiled, scope, self._budget)
+            outputs = {"outputs": {}} if stack.compiled is None else outputs_of(stack.compiled, scope, self._budget)
         except TooHeavy as error:
             return {UNREADABLE: str(error)}
-        return {"members": members, "outputs": outputs}
+        return {"members": members, **outputs}
 
     # -- the whole ---------------------------------------------------------------------------------------------------
 

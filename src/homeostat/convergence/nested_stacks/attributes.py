@@ -18,6 +18,7 @@ from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
 from homeostat.templates import Compiled, evaluate
+from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.weights import TooHeavy, weight
 
 SHOWN_MAX = 64 * 1024 * 1024
@@ -76,9 +77,9 @@ def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) 
     """Return the members and outputs of a nested stack.
 
     Returns:
-        `{"members": {name: {"reference", "attributes", "failed"}}, "outputs": {name: value}}`. Members are those that
-        have been made, whatever happens to them now. Only a stack made from a template has outputs; a value is None
-        where it cannot be resolved.
+        `{"members": {name: {"reference", "attributes", "faults", "failed"}}, "outputs": {name: value},
+        "output_faults": {name: error}}`. Members are those that have been made, whatever happens to them now; `faults`
+        tells why attributes cannot be read. Only a stack made from a template has outputs.
 
     Raises:
         TooHeavy: They weigh more than `budget` has left.
@@ -98,7 +99,7 @@ def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) 
         members |= members_of(world, budget)
         if compiled is not None and number == 0:
             outputs = outputs_of(compiled, scope_of(world), budget)
-    return {"members": members, "outputs": outputs}
+    return {"members": members, "outputs": {}, **outputs}
 
 
 def members_of(world: World, budget: WeightBudget) -> dict[str, Any]:
@@ -109,9 +110,14 @@ def members_of(world: World, budget: WeightBudget) -> dict[str, Any]:
     for row in made:
         kind = type_of(row.type)
         thing = thing_of(world, row, kind)
-        attributes, failed = kind.all_attributes(thing), row.status == Status.FAILED
-        budget.take(attributes)
-        found[row.name] = {"reference": kind.reference(thing), "attributes": attributes, "failed": failed}
+        attributes, faults = kind.readable_attributes(thing)
+        budget.take([attributes, faults])
+        found[row.name] = {
+            "reference": kind.reference(thing),
+            "attributes": attributes,
+            "faults": faults,
+            "failed": row.status == Status.FAILED,
+        }
     return found
 
 
@@ -125,17 +131,23 @@ def scope_of(world: World) -> RowScope:
 
 
 def outputs_of(compiled: Compiled, scope: RowScope, budget: WeightBudget) -> dict[str, Any]:
-    """Return the outputs of a stack that is made from a template, see `members_and_outputs`. Raise TooHeavy."""
-    found = {name: _value(output.value, scope) for name, output in compiled.outputs.items() if output.active}
-    budget.take(found)
-    return found
+    """Return `outputs` and `output_faults` of a stack that is made from a template, see `members_and_outputs`.
 
-
-def _value(tree: Any, scope: RowScope) -> Any:
-    try:
-        return evaluate(tree, scope)
-    except Rejected:
-        return None
+    Raises:
+        TooHeavy: They weigh more than `budget` has left.
+    """
+    values: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+    hidden = HiddenValues.of(compiled.parameters)
+    for name, output in compiled.outputs.items():
+        if output.active:
+            try:
+                with hidden.refusals():
+                    values[name] = evaluate(output.value, scope)
+            except Rejected as error:
+                faults[name] = str(error)
+    budget.take([values, faults])
+    return {"outputs": values, "output_faults": faults}
 
 
 def _order_of_precedence(row: Resource) -> tuple[bool, int]:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from homeostat.model.errors import invalid
 from homeostat.model.rollout import RolloutSettings
 from homeostat.resources.base import Props, Thing
-from homeostat.resources.nested import POLICY, NestedStack, of_member
+from homeostat.resources.nested import POLICY, NestedStack, attribute_of_member, of_member
 from homeostat.resources.rollout_policy import ROLLOUT, check_rollout, pattern_property, rollout_section, settings_of
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -114,11 +114,11 @@ class Membership(NestedStack):
         if name == "refs":
             return traverse([members[each]["reference"] for each in ordered], path)
         if name == "attributes" and path:
-            return {each: traverse(members[each]["attributes"], path) for each in ordered}
+            return {each: attribute_of_member(members[each], path) for each in ordered}
         if name.startswith("resource."):
             member, *deeper = name.removeprefix("resource.").split(".")
             return of_member(members.get(member), (*deeper, *path))
-        return [traverse(members[each]["attributes"], (name, *path)) for each in ordered]
+        return [attribute_of_member(members[each], (name, *path)) for each in ordered]
 
     def attribute(self, thing: Thing, name: str) -> Any:
         return None if name == "attributes" else self.resolve(thing, name)

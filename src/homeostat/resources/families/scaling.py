@@ -29,7 +29,7 @@ from homeostat.resources.instance_signals import (
     check_rolling,
     creation_of,
 )
-from homeostat.resources.nested import BALANCERS, CONTENT, CREATION, POLICY, of_member
+from homeostat.resources.nested import BALANCERS, CONTENT, CREATION, POLICY, attribute_of_member, of_member
 from homeostat.resources.rollout_policy import pattern_property, rollout_section
 from homeostat.resources.rules import exactly_one, require
 from homeostat.resources.schema import (
@@ -204,9 +204,9 @@ class AutoScalingGroup(ScalingGroup):
             case "refs_map":
                 return traverse({key: each["reference"] for key, each in members.items()}, path)
             case "outputs" if path:
-                return {key: traverse(each["attributes"], path) for key, each in members.items()}
+                return {key: attribute_of_member(each, path) for key, each in members.items()}
             case "outputs_list" if path:
-                return [traverse(each["attributes"], path) for each in members.values()]
+                return [attribute_of_member(each, path) for each in members.values()]
         return None
 
 
