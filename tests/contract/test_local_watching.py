@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees
 from homeostat.clouds.local.watcher import Watcher
 from homeostat.clouds.port import Change, ChangeNotice, Creation, Operation
-from homeostat.model.observed import Observation
+from homeostat.model.observed import Observation, Presence
 
 LOOKS = 40
 """Those of ten seconds."""
@@ -89,6 +90,22 @@ def test_what_is_changed_behind_the_back_of_the_cloud_is_found_by_a_whole_look(c
         (root / "volumes" / disk / "thing.json").write_text("torn")
         assert watcher.look() == []
         assert watcher.look(whole=True) == [ChangeNotice("volume", disk)]
+
+
+def test_the_end_of_a_removal_is_seen_as_well_as_its_beginning(cloud: LocalCloud, root: Path) -> None:
+    """A user removes a directory with everything in it. In the middle of that the thing is neither there nor absent."""
+    disk = made(cloud, "volume", "token", name="disk", size=1)
+    with watching(cloud, root) as watcher:
+        directory = trees.Tree(root).directory("volume", disk)
+        (Path(directory) / trees.THING).unlink()
+        assert watcher.look(whole=True) == [ChangeNotice("volume", disk)]
+        (unsure,) = cloud.observe("volume", [disk])
+        assert unsure.presence is Presence.UNKNOWN
+        shutil.rmtree(directory)
+        assert watcher.look() == [ChangeNotice("volume", disk)]
+        assert watcher.look() == []
+        (gone,) = cloud.observe("volume", [disk])
+        assert gone.presence is Presence.ABSENT
 
 
 def test_a_new_life_is_followed_from_its_first_look_on(cloud: LocalCloud, root: Path) -> None:

@@ -37,7 +37,8 @@ class Known:
 
     Attributes:
         directory: Signature of its directory; () where that must be read again.
-        things: Name of a thing's directory -> signature of its record.
+        things: Name of a thing's directory -> signature of its record, () where it has none: it is just being made or
+            removed, and its going altogether is another change.
         reported: Name of a thing's directory -> signature of the state that its process reports.
     """
 
@@ -141,7 +142,7 @@ class Watcher:
             reported = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in names}
         # A directory that was touched just now may be touched again with the same time stamp: read it again next time.
         is_racy = time.time_ns() - directory[1] < RACY_S * 1e9
-        return Known(() if is_racy else directory, {name: each for name, each in things.items() if each}, reported)
+        return Known(() if is_racy else directory, things, reported)
 
     def _parts_of(self, notice: ChangeNotice) -> Iterator[ChangeNotice]:
         """Yield notices for the parts of a load balancer, whose states are reported with it and not with the parts."""
