@@ -36,6 +36,7 @@ CLOCKS_S = 1.0
 DELETED_MAX = 10_000
 EVENTS_MAX = 5_000_000
 _SHOWN = 5
+REMEDY_OF_LOST = "a worker heals them within a minute, unless `homeostat explain STACK` shows what holds it back"
 
 
 class Level(StrEnum):
@@ -350,7 +351,7 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
     kinds = {row.type: type_of(row.type).kind for row in rows}
     lost = [f"{row.name} of stack {row.stack_id}" for row in rows if row.handle not in after[kinds[row.type]]]
     if lost:
-        yield Check("rows without things", Level.WARN, _listed(lost), "a worker heals them within a minute")
+        yield Check("rows without things", Level.WARN, _listed(lost), REMEDY_OF_LOST)
     else:
         yield Check("rows without things", Level.OK, "none")
 

@@ -107,12 +107,12 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "so many of its stack are healed already": (
         world([wanted("a")], [row("a")], {"a1": absent()}, brake=Brake(elsewhere=1), **AT_REST),
         DUE,
-        ("a", Why.BRAKE, (), f"it is gone; 1 {BRAKED}", NOW - LONG_AGO, 2.0, "", None),
+        ("a", Why.BRAKE, (), f"it is gone; 1 {BRAKED}", NOW - LONG_AGO, None, "", None),
     ),
     "everything of its kind is gone at once": (
         world([wanted("a")], [row("a")], {"a1": absent()}, brake=Brake(blind=frozenset({"server"})), **AT_REST),
         DUE,
-        ("a", Why.BLIND, (), f"it is gone; {ALL_GONE}", NOW - LONG_AGO, 5.0, "", None),
+        ("a", Why.BLIND, (), f"it is gone; {ALL_GONE}", NOW - LONG_AGO, None, "look", 1.0),
     ),
     "a user has to agree": (
         world([wanted("a")], [row("a", state="CHECK_FAILED", reason=CONSENT)], {"a1": absent()}, **ASKING),

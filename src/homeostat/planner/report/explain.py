@@ -29,6 +29,8 @@ from homeostat.resources.registry import is_outside, type_of
 LOOK, COMPARE = "look", "compare"
 """Next acts that are no step: a look by an observer, and comparing a resource with its definition."""
 
+EXAMINED_AGAIN = {Why.BRAKE, Why.BLIND}
+"""Reasons that time alone does not end: what they have as the time is when they are examined again."""
 PATIENCE_S = 5.0
 """Seconds that a shard is due before a missing worker is the reason."""
 
@@ -364,6 +366,8 @@ class _Explainer:
             return (Verb.CREATE if row is None or row.action == Action.INIT else COMPARE), None
         if waiting.why is Why.IN_USE:
             return Verb.DELETE, None
+        if waiting.why is Why.BLIND:
+            return LOOK, self._shard.observe_at
         if waiting.why not in {Why.BACKOFF, Why.UNSEEN, *SEEN_TO_END}:
             return "", None
         # This changes the frontier and its rows, so it comes last.
@@ -407,7 +411,7 @@ class _Explainer:
             waiting.on,
             waiting.reason,
             waiting.since,
-            waiting.due_at,
+            None if waiting.why in EXAMINED_AGAIN else waiting.due_at,
             following,
             following_at,
             self._fails_at(waiting),
