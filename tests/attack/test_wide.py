@@ -74,6 +74,7 @@ ATTACKS = [
     Attack("loops in loops", "validate", queries("range(100).select(range(100).select(range(100)))"), "steps"),
     Attack("constants", "validate", queries("range(199).select(range(199).select(range(199).select(1)))"), "steps"),
     Attack("pairs", "validate", queries("range(199).select(range(199).join(range(199), true, 1).len())"), "steps"),
+    Attack("many that are short", "validate", queries("range(47).select(range(190).select(1))", 200), "steps together"),
 ]
 
 
