@@ -161,7 +161,8 @@ def attribute_of_member(member: Mapping[str, Any], path: Sequence[str | int]) ->
     Raises:
         Rejected: The attribute cannot be read.
     """
-    fault = member["faults"].get(path[0])
+    # A look that an older version has stored has none.
+    fault = member.get("faults", {}).get(path[0])
     if fault is not None:
         raise invalid(fault)
     return traverse(member["attributes"], path)
