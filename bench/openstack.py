@@ -26,7 +26,6 @@ from tests.openstack.running import OpenStack as Running
 
 from bench.databases import database_url, opened
 from bench.figures import Figure
-from bench.processes import complete
 from bench.shapes import VERSION, Template
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
@@ -42,6 +41,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.stacks import stacks
 
 CIDR = "10.60.0.0/16"
 LOOK_S = 1.0
@@ -127,8 +127,25 @@ class Service:
         """Create a stack, and return its id once it is COMPLETE."""
         template: Template = {"heat_template_version": VERSION, "resources": resources}
         made = self.stacks.create("bench", None, name, StackRequest(template))
-        complete(self.db, [made])
+        _until(lambda: self._is_complete(made))
         return made
+
+    def _is_complete(self, stack_id: str) -> bool:
+        with self.db.read() as tx:
+            row = stacks.get(tx, stack_id)
+        if row is None or row.status == Status.FAILED:
+            raise RuntimeError(f"stack {stack_id} did not become COMPLETE: {row and row.reason}")
+        return bool(row.status == Status.COMPLETE)
+
+    def unmake(self, stack_id: str) -> None:
+        """Delete a stack, and return once nothing of it is left that would be looked at."""
+        self.stacks.delete(stack_id)
+        _until(lambda: not self._resources_of(stack_id))
+
+    def _resources_of(self, stack_id: str) -> int:
+        counted = select(func.count()).where(schema.resource.c.stack_id == stack_id)
+        with self.db.read() as tx:
+            return int(tx.scalar(counted) or 0)
 
     def is_at_rest(self) -> bool:
         """Return whether nothing is in progress."""
@@ -185,7 +202,7 @@ def _server(where: Place, network: Template) -> Template:
 
 def by_service(where: Place, n: int) -> tuple[float, Calls]:
     with service(where, Limits()) as running:
-        running.make("first", units(where, 1))  # asks for versions and names, once for each process
+        running.unmake(running.make("first", units(where, 1)))  # asks for versions and names, once for each process
         with Calls() as calls:
             started = time.perf_counter()
             running.make("units", units(where, n))
@@ -326,6 +343,7 @@ def healing(times: int) -> Iterator[Figure]:
 
 
 def _until(is_so: Callable[[], object]) -> None:
+    """Wait, without taking much of the cores that the services need: the script that is measured waits as well."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_so():
         if time.monotonic() > deadline:
