@@ -26,6 +26,7 @@ Examples:
   python -m bench                                     everything, at modest sizes
   python -m bench --only group --sizes 10000 100000 1000000 --repeat 1
   python -m bench --only independent rows --database postgresql
+  python -m bench --only openstack-making --sizes 60  with the OpenStack of the tests up, see CONTRIBUTING.md
 
 A name is <operation>.<shape>.<what>: create.group.cpu is CPU time of the measuring process for each resource created.
 `growth` is the exponent between the smallest size of at least 10,000 and the largest: 1 is linear. On a busy machine
@@ -125,12 +126,24 @@ def at_rest(wanted: Wanted) -> Iterator[Figure]:
             yield from encryption(n, wanted.repeat, database)
 
 
-def real(wanted: Wanted) -> Iterator[Figure]:
-    """Sizes are numbers of servers made with a port and a volume each, and of resources at rest."""
+def real_making(wanted: Wanted) -> Iterator[Figure]:
+    """Sizes are numbers of servers, each with a port and a volume."""
     from bench import openstack
 
-    yield from openstack.making(min(wanted.sizes), wanted.repeat)
+    for n in wanted.sizes:
+        yield from openstack.making(n, wanted.repeat)
+
+
+def real_resting(wanted: Wanted) -> Iterator[Figure]:
+    from bench import openstack
+
     yield from openstack.resting(wanted.sizes)
+
+
+def real_healing(wanted: Wanted) -> Iterator[Figure]:
+    """Of as many servers as there shall be runs."""
+    from bench import openstack
+
     yield from openstack.healing(wanted.repeat)
 
 
@@ -149,23 +162,28 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),
     "turns": ("how long others have to wait to write", per_size(turns)),
     "crowd": ("many clients at once, at a service with that many resources already", together),
-    "openstack": ("the real OpenStack of the tests, beside a script; best --sizes 60, or 10 100 1000", real),
+    "openstack-making": (
+        "servers with ports and volumes on the real OpenStack of the tests, beside a script",
+        real_making,
+    ),
+    "openstack-rest": ("requests to it while nothing happens; best --sizes 10 100 1000", real_resting),
+    "openstack-healing": ("servers of it that are deleted by hand", real_healing),
     "rollout": ("a canary of new metadata over the members of a group, who all report", per_size(rolling)),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
 
 
 def main() -> None:
-    usual = [name for name in BENCHES if name not in ("instructions", "openstack")]
+    usual = [name for name in BENCHES if name != "instructions" and not name.startswith("openstack")]
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description=f"{__doc__}\n\nBenchmarks:\n"
-        + "\n".join(f"  {name:12} {what}" for name, (what, _) in BENCHES.items()),
+        + "\n".join(f"  {name:17} {what}" for name, (what, _) in BENCHES.items()),
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--only", nargs="+", choices=BENCHES, default=usual, help="names; default: all but instructions and openstack"
+        "--only", nargs="+", choices=BENCHES, default=usual, help="names; default: all but instructions and openstack-…"
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="numbers of resources")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each size; the fastest counts")
