@@ -4,7 +4,7 @@ python -m bench.report
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,10 @@ class Target:
 
 M = 1_000_000
 PG = "postgresql"
+REAL = "openstack"
+RESTS = (10, 100, 1_000)
+"""Resources at rest on a real OpenStack, and `LOOK_CALLS_MAX` requests of a look at them, however many they are."""
+LOOK_CALLS_MAX = 7
 TARGETS = (
     Target("Create, independent, SQLite", "create.independent.rate", 8_000, 10_000, least=True),
     Target("Create, independent, neighbours left out", "create.independent.rate_unhindered", 8_000, 10_000, least=True),
@@ -95,7 +99,27 @@ TARGETS = (
     Target("API, stack of 300, median", "api.show_stack_of_300.p50", 8, 300),
     Target("API, stack of 300, CPU of client and server", "api.show_stack_of_300.cpu", 8, 300),
     Target("API, resources of a stack of 300, median", "api.list_resources_of_300.p50", 15, 300),
+    Target("60 servers with ports and volumes, time beside a script", "openstack.make.to_script", 1.15, 60, REAL),
+    Target("Requests that change something, meanwhile", "openstack.make.service.mutating", 1, 60, REAL),
+    Target("Requests that only look, meanwhile", "openstack.make.service.reading", 0.2, 60, REAL),
+    *(
+        Target(f"Requests of a look at {n:,} resources at rest", "openstack.rest.reading", LOOK_CALLS_MAX, n, REAL)
+        for n in RESTS
+    ),
+    Target("Server deleted by hand, seen by a notification", "openstack.heal.notified.seen", 1, 3, REAL),
+    Target("Another one requested after that", "openstack.heal.notified.replaced", 1, 3, REAL),
+    Target("Server deleted by hand, seen by a look every 10 s", "openstack.heal.unnotified.seen", 10, 3, REAL),
+    Target("Another one requested after that", "openstack.heal.unnotified.replaced", 1, 3, REAL),
 )
+
+REQUESTS = (
+    ("openstack.make.service.mutating", "made by the service, changes", 4),
+    ("openstack.make.service.reading", "made by the service, looks", 4),
+    ("openstack.make.script.mutating", "made by the script, changes", 4),
+    ("openstack.make.script.reading", "made by the script, looks", 4),
+    ("openstack.rest.reading", "a look of the service at rest", 1),
+)
+"""Figure, what it is about, and how many resources one of its `n` is."""
 
 TEXT = """# Numbers
 
@@ -114,6 +138,15 @@ hardly touched by that.
 What the other numbers of the design are about is shown by tests: workers that are killed go on within seconds and lose
 nothing (`tests/real`, `tests/simulation`), and servers of the local cloud that die are seen and healed
 (`tests/contract/test_local_cloud.py`).
+
+## Requests to a real OpenStack
+
+The OpenStack of the tests: real services, with fake guests, wires and disks behind their drivers. Servers, ports,
+volumes and attachments are made; servers, ports, volumes and key pairs are at rest.
+
+| what | resources | requests | which |
+|---|---|---|---|
+{requests}
 
 ## Why some are missed
 
@@ -156,6 +189,7 @@ def page() -> str:
         pictures=pictures,
         group=HEAD + _sizes(everything, "group"),
         nested=HEAD + _sizes(everything, "nested"),
+        requests="\n".join(_requests(everything)),
         notes=(RESULTS / "notes.md").read_text().strip(),
     )
 
@@ -210,6 +244,15 @@ def _sizes(everything: Sequence[Mapping[str, Any]], shape: str) -> str:
         + " |"
         for (operation, database, n), values in table.items()
     )
+
+
+def _requests(everything: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """One line for each count of requests, with what was requested."""
+    for figure, words, many in REQUESTS:
+        for each in everything:
+            if each.get("name") == figure:
+                which = each.get("about", "").replace("|", "\\|")
+                yield f"| {words} | {many * each['n']:,} | {_number(each['value'])} {each['unit']} | {which} |"
 
 
 def main() -> None:
