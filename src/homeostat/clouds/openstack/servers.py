@@ -97,9 +97,13 @@ class Servers(Collection):
 
         Ports that no server ever got are deleted: the creation was interrupted, and begins anew with others.
         """
-        found = {token: each for token, each in super().find(tokens).items() if each["status"] != "DELETED"}
+        # Side by side: before another server is made in the place of a missing one, this waits for both answers.
+        settled = sorted(set(tokens) - set(self._late))
+        looks: Sequence[Callable[[], Any]] = (partial(super().find, tokens), partial(self._ports.of_tokens, settled))
+        listed, ports_of = self.cloud.side_by_side(lambda look: look(), looks)
+        found = {token: each for token, each in listed.items() if each["status"] != "DELETED"}
         completed = dict(zip(found, self._completed([*found.values()]), strict=True))
-        left = self._ports.of_tokens(sorted(set(tokens) - found.keys() - set(self._late)))
+        left = {token: ports for token, ports in ports_of.items() if token not in found}
         unused = {token: ports for token, ports in left.items() if not any(map(was_used, ports))}
         for token, ports in unused.items():
             self._ports.release(ports, token)

@@ -1,0 +1,107 @@
+"""Looks at servers and the ports made for them: how many requests there are, and which of them wait for another."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import urlencode
+
+import pytest
+
+from homeostat.clouds.openstack.cloud import OpenStackCloud
+from homeostat.clouds.openstack.server_ports import PER_QUERY, TAG, TOKEN
+from homeostat.clouds.openstack.servers import LEFT, Servers
+from homeostat.clouds.openstack.service import Service, Wire
+from homeostat.clouds.openstack.tokens import InTags
+from homeostat.model.observed import Presence
+
+ADDRESS_MAX = 8000
+"""The longest line of a request that common proxies take, less what else is in it."""
+
+
+@dataclass
+class Api:
+    """Lists what there is and has the values asked for, and notes each request; `together` is entered in each list."""
+
+    things: list[Wire]
+    asked: list[tuple[str, Any]] = field(default_factory=list)
+    together: threading.Barrier | None = None
+
+    def list(self, path: str, key: str, of: str = "", /, **params: Any) -> Iterator[Wire]:
+        self.asked.append((path, params))
+        if self.together is not None:
+            self.together.wait(timeout=10)
+        wanted = {name: set(values) for name, values in params.items() if name in ("device_id", "description")}
+        return (each for each in self.things if all(each[name] in values for name, values in wanted.items()))
+
+    def request(self, method: str, path: str, body: Any = None, of: str = "", **more: Any) -> Wire:
+        self.asked.append((f"{method} {path}", body))
+        return {}
+
+
+@dataclass
+class World:
+    """The cloud port over a Compute and a Networking."""
+
+    compute: Api
+    network: Api
+    cloud: OpenStackCloud
+
+    def serve(self, type: str) -> Service:
+        return cast(Service, {"compute": self.compute, "network": self.network}[type])
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with ThreadPoolExecutor(4) as pool:
+        found = World(Api([]), Api([]), cast(OpenStackCloud, None))
+        found.cloud = OpenStackCloud([Servers], found.serve, pool)
+        yield found
+
+
+def server(id: str, token: str = "") -> Wire:
+    address = {"addr": "10.0.0.2", "version": 4, "OS-EXT-IPS-MAC:mac_addr": f"mac-{id}", "OS-EXT-IPS:type": "fixed"}
+    made = {"id": id, "name": id, "status": "ACTIVE", "addresses": {"net": [address]}, "locked": False, "metadata": {}}
+    return InTags().write({**made, "tags": [], "flavor": {"original_name": "small"}, "image": None}, token)
+
+
+def port(id: str, token: str, device: str = "") -> Wire:
+    made = {"id": id, "name": id, "device_id": device, "network_id": "net", "mac_address": f"mac-{device}", "tags": []}
+    return TOKEN.write(made, token)
+
+
+def test_the_ports_of_many_servers_are_one_list_and_are_remembered(world: World) -> None:
+    ids = [f"{number:036}" for number in range(PER_QUERY)]
+    world.compute.things = [server(id) for id in ids]
+    world.network.things = [port(f"p-{id}", "", id) for id in ids]
+    for _ in range(2):
+        seen = world.cloud.observe("server", ids)
+        assert {each.properties["addresses"]["net"][0]["port"] for each in seen} == {f"p-{id}" for id in ids}
+    assert [path for path, _ in world.network.asked] == ["/ports"]
+    assert [path for path, _ in world.compute.asked] == ["/servers/detail"] * 2
+
+
+def test_the_address_of_a_list_of_ports_does_not_become_too_long() -> None:
+    tags = [f"{TAG}{number:036}" for number in range(PER_QUERY)]
+    texts = [str(TOKEN.write({}, f"{number:032}")[TOKEN.field]) for number in range(PER_QUERY)]
+    for params in ({"tags-any": ",".join(tags)}, {"description": texts}):
+        assert len(urlencode(params, doseq=True)) < ADDRESS_MAX
+
+
+@pytest.mark.timeout(30)
+def test_a_server_and_its_ports_are_looked_for_side_by_side(world: World) -> None:
+    world.compute.together = world.network.together = threading.Barrier(2)
+    (seen,) = world.cloud.find("server", ["t-1"])
+    assert seen.presence is Presence.ABSENT
+    assert not world.network.together.broken
+
+
+def test_ports_that_no_server_got_are_deleted_and_those_of_one_that_is_there_are_not(world: World) -> None:
+    world.compute.things = [server("there", "t-1")]
+    world.network.things = [port("early", "t-1"), port("never", "t-2"), port("used", "t-3", "gone")]
+    there, never, used = world.cloud.find("server", ["t-1", "t-2", "t-3"])
+    assert there.handle == "there"
+    assert never.presence is Presence.ABSENT
+    assert used.handle == f"{LEFT}t-3"
+    assert [each for each, _ in world.network.asked if each.startswith("DELETE")] == ["DELETE /ports/never"]
