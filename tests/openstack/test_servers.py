@@ -19,6 +19,7 @@ from homeostat.model.errors import Terminal, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import type_of
+from tests.openstack.calls import Calls
 from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack
 from tests.waiting import until
@@ -465,8 +466,12 @@ def test_many_quiet_servers_are_seen_with_one_small_request(world: World) -> Non
     handles = [each.handle for each in servers]
     assert all(each.present for each in world.cloud.observe("server", handles))
     world.user.compute.set_server_metadata(servers[0].handle, seen="yes")
-    seen = world.cloud.observe("server", handles)[0]
+    with Calls() as calls:
+        seen = world.cloud.observe("server", handles)[0]
     assert seen.properties["metadata"] == {"seen": "yes"}
+    assert dict(calls.reading) == {"GET /servers/detail": 1}
+    assert not calls.mutating
+    assert "changes-since=" in calls.sent[0][1]
     world.user.compute.delete_server(servers[1].handle)
     until(lambda: not world.cloud.observe("server", handles)[1].present, "one to be gone", rest)
     for each in servers:
