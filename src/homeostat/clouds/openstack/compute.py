@@ -38,6 +38,7 @@ class KeyPairs(ComputeCollection):
     path, key, keys = "/os-keypairs", "keypair", "keypairs"
     token = InText("public_key", TEXT_MAX)
     renamed = {"user": "user_id"}
+    further_looks = "one for each, where the owners of stacks act for themselves: each user sees their own alone"
 
     def list(self, **filters: Any) -> Iterator[Wire]:
         return (each[self.key] for each in super().list(**filters))
