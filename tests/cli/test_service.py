@@ -13,6 +13,7 @@ import pytest
 
 from homeostat.cli import settings
 from homeostat.cli.errors import Usage
+from homeostat.composition import clouds
 from homeostat.main import parser
 from tests.cli.conftest import Home, lives
 from tests.cli.templates import QUICK
@@ -171,6 +172,9 @@ def test_settings_that_do_not_fit(home: Home) -> None:
         (["--access", "basic"], "--htpasswd"),
         (["--cloud", "simulated", "--workers", "2"], "--workers"),
         (["--apis", "0"], "--apis 0: at least one is needed"),
+        (["--os-connections", "0"], "--os-connections 0: at least one is needed"),
+        (["--os-timeout", "0.5"], "--os-timeout 0.5: give between 1 and 100 seconds"),
+        (["--os-timeout", "nan"], "--os-timeout nan: give between 1 and 100 seconds"),
         (["--database", "nonsense"], "--database"),
         (["--board", "ftp://here"], "--board"),
         (["--board", "redis://127.0.0.1:1/0"], "look at --board: Redis does not answer"),
@@ -214,3 +218,15 @@ def test_tags_of_hidden_stacks_are_handed_to_the_processes(monkeypatch: pytest.M
     assert read.hidden_tags == ("secret", "old")
     monkeypatch.setenv("HOMEOSTAT_HIDDEN_TAG", read.environment()["HOMEOSTAT_HIDDEN_TAG"])
     assert settings.ServiceSettings.of(parser().parse_args(["api"])).hidden_tags == ("secret", "old")
+
+
+def test_time_and_number_of_requests_reach_the_adapter_of_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = ("--cloud", "openstack", "--os-cloud", "own", "--os-timeout", "20", "--os-connections", "4")
+    read = settings.ServiceSettings.of(parser().parse_args(["serve", *flags]))
+    for name, value in read.environment().items():
+        if name.startswith("HOMEOSTAT_OS_"):
+            monkeypatch.setenv(name, value)
+    inherited = settings.ServiceSettings.of(parser().parse_args(["worker"]))
+    for each in (read, inherited):
+        config = clouds.openstack_config(each)
+        assert (config.cloud, config.request_s, config.connections) == ("own", 20.0, 4)

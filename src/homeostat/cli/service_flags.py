@@ -74,6 +74,30 @@ def add_openstack(command: ArgumentParser) -> None:
     )
     add_option(command, "os-region", "", "region of OpenStack's catalogue (default: the only one)", metavar="NAME")
     add_option(command, "os-interface", "public", "interface of OpenStack's endpoints", choices=INTERFACES)
+    add_option(
+        command,
+        "os-timeout",
+        60.0,
+        "seconds that a request to OpenStack may take; what was not answered by then is looked for before it is sent "
+        "again",
+        type=float,
+        metavar="SECONDS",
+    )
+    add_option(
+        command, "os-connections", 16, "requests that one process sends to OpenStack at once", type=int, metavar="COUNT"
+    )
+    _add_message_buses(command)
+    add_option(
+        command,
+        "os-requests-per-second",
+        "",
+        "requests a second that all processes together send to each of OpenStack's services, and how many at once; "
+        "with their types for some of them, as in compute=20,network=50:100 (default: no limit)",
+        metavar="[SERVICE=]RATE[:BURST],...",
+    )
+
+
+def _add_message_buses(command: ArgumentParser) -> None:
     add_list(
         command,
         "os-notifications",
@@ -104,14 +128,6 @@ def add_openstack(command: ArgumentParser) -> None:
     )
     add_option(
         command, "stack-notification-topic", "heat/notifications", "where it reports this", metavar="EXCHANGE/TOPIC"
-    )
-    add_option(
-        command,
-        "os-requests-per-second",
-        "",
-        "requests a second that all processes together send to each of OpenStack's services, and how many at once; "
-        "with their types for some of them, as in compute=20,network=50:100 (default: no limit)",
-        metavar="[SERVICE=]RATE[:BURST],...",
     )
 
 

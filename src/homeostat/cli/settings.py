@@ -18,6 +18,8 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 SQL_BOARD = "sql"
 NO_KEYS = "none"
 """Value of --encryption-keys that leaves secrets unencrypted."""
+OS_TIMEOUT_MAX_S = 100.0
+"""Longer than that no pass may be silent: another worker would take its shard over (`Limits.hang_s`)."""
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -45,6 +47,10 @@ class ServiceSettings:
     """Region of OpenStack's catalogue; empty for the only one."""
     os_interface: str = "public"
     """Interface of the endpoints in OpenStack's catalogue."""
+    os_timeout: float = 60.0
+    """Seconds that a request to OpenStack may take."""
+    os_connections: int = 16
+    """Requests that one process sends to OpenStack at once."""
     os_notifications: tuple[str, ...] = ()
     """Transport URLs of the message buses of OpenStack's services, with passwords."""
     os_notification_topics: tuple[str, ...] = ()
@@ -140,6 +146,8 @@ class ServiceSettings:
             os_cloud=arguments.os_cloud,
             os_region=arguments.os_region,
             os_interface=arguments.os_interface,
+            os_timeout=arguments.os_timeout,
+            os_connections=arguments.os_connections,
             os_notifications=tuple(arguments.os_notifications),
             os_notification_topics=tuple(arguments.os_notification_topic),
             os_notification_pool=arguments.os_notification_pool,
@@ -231,9 +239,12 @@ class ServiceSettings:
             ("--workers", self.workers),
             ("--apis", self.apis),
             ("--heavy-requests", self.heavy_requests),
+            ("--os-connections", self.os_connections),
         ):
             if count < 1:
                 raise Usage(f"{flag} {count}: at least one is needed")
+        if not 1.0 <= self.os_timeout <= OS_TIMEOUT_MAX_S:
+            raise Usage(f"--os-timeout {self.os_timeout:g}: give between 1 and {OS_TIMEOUT_MAX_S:g} seconds")
         if self.max_body < 1:
             raise Usage(f"--max-body {self.max_body}: give a number of bytes")
         try:
@@ -307,6 +318,8 @@ class ServiceSettings:
             "HOMEOSTAT_OS_CLOUD": self.os_cloud,
             "HOMEOSTAT_OS_REGION": self.os_region,
             "HOMEOSTAT_OS_INTERFACE": self.os_interface,
+            "HOMEOSTAT_OS_TIMEOUT": str(self.os_timeout),
+            "HOMEOSTAT_OS_CONNECTIONS": str(self.os_connections),
             "HOMEOSTAT_OS_NOTIFICATIONS": " ".join(self.os_notifications),
             "HOMEOSTAT_OS_NOTIFICATION_TOPIC": " ".join(self.os_notification_topics),
             "HOMEOSTAT_OS_NOTIFICATION_POOL": self.os_notification_pool,

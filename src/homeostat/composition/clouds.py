@@ -106,7 +106,9 @@ def openstack_config(settings: ServiceSettings) -> "OpenStackConfig":
 
     keystone = identity(settings)
     region = settings.os_region or (keystone.config.region if keystone is not None else "")
-    return OpenStackConfig(settings.os_cloud, region, settings.os_interface)
+    return OpenStackConfig(
+        settings.os_cloud, region, settings.os_interface, settings.os_timeout, settings.os_connections
+    )
 
 
 def openstack_connections(settings: ServiceSettings, db: "Database") -> "Connections":
