@@ -6,6 +6,7 @@ import pytest
 import requests
 from keystoneauth1 import adapter, exceptions
 
+from homeostat.clouds.identity.errors import Denied
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.budget import Budget
 from homeostat.clouds.openstack.outages import DOUBT_S, PATIENCE_S, SHARE, Outages
@@ -233,3 +234,63 @@ def test_an_error_before_says_nothing_about_a_request() -> None:
     except Transient:
         with pytest.raises(Uncertain, match=r"^network gave no answer: the line broke$"):
             listener.service.request("POST", "/networks")
+
+
+class Owners:
+    """Tokens of the owners of stacks: another one after each that was refused, as long as there are some."""
+
+    def __init__(self, *tokens: str) -> None:
+        self.tokens = list(tokens)
+        self.asked: list[tuple[str, str]] = []
+
+    def token(self, project: str, of: str = "") -> str:
+        self.asked.append((project, of))
+        if not self.tokens:
+            raise Denied("the service has no valid trust")
+        return self.tokens[0]
+
+    def refused(self, token: str) -> None:
+        self.tokens.remove(token)
+
+
+class Admits:
+    """A service that admits the holders of some tokens."""
+
+    def __init__(self, owners: Owners, *admitted: str) -> None:
+        self.sent: list[tuple[str, str]] = []
+        self._admitted = admitted
+        proxy = cast("adapter.Adapter", self)
+        self.service = Service("network", "p", lambda: proxy, owners, Budget(), Outages(REQUEST_S))
+
+    def request(self, path: str, method: str, **more: Any) -> requests.Response:
+        assert more["authenticated"] is False
+        token = more["headers"]["X-Auth-Token"]
+        self.sent.append((method, token))
+        return said(200 if token in self._admitted else 401)
+
+
+def test_a_request_for_a_stack_is_sent_with_the_token_of_its_owner() -> None:
+    owners = Owners("good")
+    there = Admits(owners, "good")
+    there.service.request("POST", "/networks", {}, of="token-1")
+    assert there.sent == [("POST", "good")]
+    assert owners.asked == [("p", "token-1")]
+
+
+def test_a_token_that_is_refused_is_replaced_once() -> None:
+    there = Admits(Owners("old", "new", "spare"), "new")
+    there.service.request("POST", "/networks", {}, of="token-1")
+    assert there.sent == [("POST", "old"), ("POST", "new")]
+    stranger = Admits(Owners("old", "new", "spare"))
+    with pytest.raises(Transient, match="the trust of the stack's owner"):
+        stranger.service.request("POST", "/networks", {}, of="token-1")
+    assert len(stranger.sent) == 2
+
+
+@pytest.mark.parametrize("tokens", [(), ("old",)])
+def test_without_a_trust_of_the_owner_everything_waits(tokens: tuple[str, ...]) -> None:
+    there = Admits(Owners(*tokens))
+    for method in ("POST", "PUT", "DELETE"):
+        with pytest.raises(Transient, match=r"network cannot be asked .*: the service has no valid trust"):
+            there.service.request(method, "/networks", {}, of="token-1")
+    assert len(there.sent) == len(tokens)

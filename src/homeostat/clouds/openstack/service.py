@@ -180,9 +180,21 @@ class Service:
 
     def _forget_login(self, of: str) -> None:
         if self._credentials is not None and of:
-            self._credentials.refused(self._credentials.token(self._project, of))
+            self._credentials.refused(self._token_of(self._credentials, of))
         else:
             self._proxy().session.invalidate()
+
+    def _token_of(self, credentials: Credentials, of: str) -> str:
+        """Return the token with which a request is sent for the owner of a stack.
+
+        Raises:
+            Transient: There is none: Keystone does not answer, or the owner's trust is gone until some user changes
+                the stack. Nothing of the template can mend that, so nothing fails with it.
+        """
+        try:
+            return credentials.token(self._project, of)
+        except Terminal as error:
+            raise Transient(f"{self.type} cannot be asked for the stack's owner: {error}") from error
 
     def _attempt(self, method: str, path: str, of: str, **more: Any) -> requests.Response:
         looks = method in READS
@@ -192,7 +204,7 @@ class Service:
             more["timeout"] = patience_s
         self._budget.take(self.type, looks)
         if self._credentials is not None and of:
-            more["headers"] = {**more.get("headers", {}), "X-Auth-Token": self._credentials.token(self._project, of)}
+            more["headers"] = {**more.get("headers", {}), "X-Auth-Token": self._token_of(self._credentials, of)}
             more["authenticated"] = False
         try:
             proxy = self._proxy()
