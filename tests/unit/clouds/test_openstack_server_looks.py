@@ -1,0 +1,107 @@
+"""What Nova last said of the servers of a project: what is listed anew, and when all of it is."""
+
+import calendar
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from homeostat.clouds.openstack.server_looks import FULL_S, MARGIN_S, ServerLooks
+from homeostat.clouds.openstack.service import Wire
+
+BEGIN = 1_700_000_000.0
+
+
+class Nova:
+    """Servers, with the time at which each was changed last."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = BEGIN
+        self.changed: dict[str, tuple[float, Wire]] = {}
+        self.asked: list[dict[str, Any]] = []
+        self.looks = ServerLooks(self.list)
+        monkeypatch.setattr(time, "time", lambda: self.now)
+
+    def set(self, id: str, status: str = "ACTIVE") -> None:
+        self.changed[id] = (self.now, {"id": id, "status": status})
+
+    def list(self, **filters: str) -> Iterator[Wire]:
+        self.asked.append(filters)
+        if "changes-since" not in filters:
+            return (thing for _, thing in self.changed.values() if thing["status"] != "DELETED")
+        since = calendar.timegm(time.strptime(filters["changes-since"], "%Y-%m-%dT%H:%M:%SZ"))
+        return (thing for at, thing in self.changed.values() if at >= since)
+
+    def seen(self) -> dict[str, str]:
+        return {id: thing["status"] for id, thing in self.looks.things().items()}
+
+
+@pytest.fixture
+def nova(monkeypatch: pytest.MonkeyPatch) -> Nova:
+    made = Nova(monkeypatch)
+    for id in ("one", "two"):
+        made.set(id)
+    assert made.seen() == {"one": "ACTIVE", "two": "ACTIVE"}
+    assert made.asked == [{}]
+    return made
+
+
+def test_after_the_first_look_only_what_has_changed_is_listed(nova: Nova) -> None:
+    nova.now += 2 * MARGIN_S / 3
+    nova.set("two", "SHUTOFF")
+    nova.set("three")
+    assert nova.seen() == {"one": "ACTIVE", "two": "SHUTOFF", "three": "ACTIVE"}
+    assert [*nova.asked[1]] == ["changes-since"]
+
+
+def test_a_server_that_nova_has_deleted_is_gone(nova: Nova) -> None:
+    nova.now += 1
+    nova.set("one", "DELETED")
+    assert nova.seen() == {"two": "ACTIVE"}
+    assert nova.seen() == {"two": "ACTIVE"}
+
+
+def test_a_change_is_seen_although_the_clock_of_nova_is_behind(nova: Nova) -> None:
+    nova.now += MARGIN_S / 2
+    nova.seen()
+    nova.now -= MARGIN_S / 2
+    nova.set("one", "ERROR")
+    nova.now += MARGIN_S / 2 + 1
+    assert nova.seen()["one"] == "ERROR"
+
+
+def test_all_are_listed_anew_now_and_then(nova: Nova) -> None:
+    del nova.changed["one"]  # without a word about it
+    nova.now += FULL_S - 1
+    assert "one" in nova.seen()
+    nova.now += 1
+    assert nova.seen() == {"two": "ACTIVE"}
+    assert nova.asked[-1] == {}
+
+
+def test_all_are_listed_anew_when_the_own_clock_was_set_back(nova: Nova) -> None:
+    nova.now -= 10 * MARGIN_S
+    nova.set("one", "ERROR")
+    assert nova.seen()["one"] == "ERROR"
+    assert nova.asked[-1] == {}
+
+
+def test_a_look_that_failed_counts_for_nothing(nova: Nova, monkeypatch: pytest.MonkeyPatch) -> None:
+    nova.now += 1
+    nova.set("one", "ERROR")
+
+    def away(**_: str) -> Iterator[Wire]:
+        raise TimeoutError
+
+    monkeypatch.setattr(nova.looks, "_list", away)
+    with pytest.raises(TimeoutError):
+        nova.looks.things()
+    monkeypatch.setattr(nova.looks, "_list", nova.list)
+    nova.now += MARGIN_S + 1
+    assert nova.seen()["one"] == "ERROR"
+
+
+def test_what_a_single_look_has_shown_is_known(nova: Nova) -> None:
+    nova.looks.learn({"id": "three", "status": "BUILD"})
+    assert nova.seen()["three"] == "BUILD"
