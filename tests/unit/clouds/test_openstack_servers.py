@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.server_ports import PER_QUERY, TAG, TOKEN
 from homeostat.clouds.openstack.servers import LEFT, Servers
@@ -33,7 +34,21 @@ class Api:
         if self.together is not None:
             self.together.wait(timeout=10)
         wanted = {name: set(values) for name, values in params.items() if name in ("device_id", "description")}
-        return (each for each in self.things if all(each[name] in values for name, values in wanted.items()))
+        tags = {each for each in params.get("tags-any", "").split(",") if path == "/ports" and each}
+        return (
+            each
+            for each in self.things
+            if all(each[name] in values for name, values in wanted.items()) and (not tags or tags & {*each["tags"]})
+        )
+
+    def get(self, path: str, **params: Any) -> Wire:
+        self.asked.append((path, params))
+        if self.together is not None:
+            self.together.wait(timeout=10)
+        found = next((each for each in self.things if path.endswith(f"/{each['id']}")), None)
+        if found is None:
+            raise Missing(path)
+        return {"server": found}
 
     def request(self, method: str, path: str, body: Any = None, of: str = "", **more: Any) -> Wire:
         self.asked.append((f"{method} {path}", body))
@@ -87,6 +102,24 @@ def test_the_address_of_a_list_of_ports_does_not_become_too_long() -> None:
     texts = [str(TOKEN.write({}, f"{number:032}")[TOKEN.field]) for number in range(PER_QUERY)]
     for params in ({"tags-any": ",".join(tags)}, {"description": texts}):
         assert len(urlencode(params, doseq=True)) < ADDRESS_MAX
+
+
+@pytest.mark.timeout(30)
+def test_a_server_that_was_missed_is_looked_at_side_by_side_with_its_ports(world: World) -> None:
+    assert not world.cloud.observe("server", ["gone"])[0].present
+    assert [path for path, _ in world.compute.asked] == ["/servers/gone"]
+    world.compute.together = world.network.together = threading.Barrier(2)
+    assert not world.cloud.observe("server", ["gone"])[0].present
+    assert not world.network.together.broken
+
+
+def test_a_server_that_is_back_is_seen_although_ports_were_made_for_it(world: World) -> None:
+    world.network.things = [{**port("own", "t-1", "back"), "tags": [f"{TAG}back"]}]
+    (remains,) = world.cloud.observe("server", ["back"])
+    assert remains.properties["status"] == "error"
+    world.compute.things = [server("back", "t-1")]
+    (seen,) = world.cloud.observe("server", ["back"])
+    assert seen.properties["status"] == "active"
 
 
 @pytest.mark.timeout(30)

@@ -5,6 +5,7 @@ A server carries its token as a tag. Some of its ports are made by this service,
 
 import contextlib
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from cachetools import TTLCache
 from homeostat.clouds.openstack import server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
+from homeostat.clouds.openstack.lately import Lately
 from homeostat.clouds.openstack.server_hosts import ServerHosts
 from homeostat.clouds.openstack.server_looks import ServerLooks
 from homeostat.clouds.openstack.server_ports import ServerPorts, is_own, was_used
@@ -33,7 +35,9 @@ RESIZE_S = 2.0
 DELETE_S = 1.0
 """Seconds until a deletion that needs more than one request goes on."""
 RESIZES_MAX, RESIZES_S = 10_000, 24 * 3600.0
-LATE_MAX = 10_000
+LATE_MAX = MISSED_MAX = 10_000
+MISSED_S = 10.0
+"""Seconds for which a server that was missed is expected to be missing in the next look as well."""
 RESIZING = ("RESIZE", "REVERT_RESIZE", "MIGRATING")
 NO_NETWORK = "Unable to automatically allocate a network"
 Things = list[Wire]
@@ -63,8 +67,10 @@ class Servers(Collection):
         self._looks = ServerLooks(self.list)
         self._hosts = ServerHosts(lambda: self.api.list("/os-services", "services", binary="nova-compute", limit=None))
         self._resizes: TTLCache[str, str] = TTLCache(RESIZES_MAX, RESIZES_S)
+        self._resizing = threading.Lock()
         # Tokens whose servers may still come: their ports are no remains yet.
-        self._late: TTLCache[str, bool] = TTLCache(LATE_MAX, LATE_S)
+        self._late = Lately(LATE_MAX, LATE_S)
+        self._missed = Lately(MISSED_MAX, MISSED_S)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -86,19 +92,33 @@ class Servers(Collection):
         wanted = {each for each in handles if not each.startswith(LEFT)}
         known = self._looks.things() if len(wanted) > 1 else {}
         found = {each["id"]: each for each in self._completed([known[each] for each in wanted & known.keys()])}
-        found |= self._each(wanted - found.keys())
-        gone = self._ports.tagged(wanted - found.keys())
-        found |= {handle: _remains(handle, ports) for handle, ports in gone.items()}
+        singles, gone = self._singles(wanted - found.keys())
+        found |= singles | {handle: _remains(handle, ports) for handle, ports in gone.items()}
         tokens = self._ports.of_tokens(left)
         return found | {LEFT + token: _remains(LEFT + token, ports) for token, ports in tokens.items()}
+
+    def _singles(self, handles: set[str]) -> tuple[dict[str, Wire], dict[str, Things]]:
+        """Return those of these servers that exist, and what ports are left of each of the others.
+
+        Before another server is made in the place of a missing one, it is looked for twice. The second time both are
+        asked for side by side, since that is waited for.
+        """
+        if len(handles) == 1 and self._missed.among(handles):
+            looks: Sequence[Callable[[], Any]] = (partial(self._each, handles), partial(self._ports.tagged, handles))
+            there, left = self.cloud.side_by_side(lambda look: look(), looks)
+            return there, {handle: ports for handle, ports in left.items() if handle not in there}
+        there = self._each(handles)
+        missing = handles - there.keys()
+        self._missed.note(missing)
+        return there, self._ports.tagged(missing)
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
         """Return token -> server, for those that exist; also for those of which only ports are left.
 
         Ports that no server ever got are deleted: the creation was interrupted, and begins anew with others.
         """
-        # Side by side: before another server is made in the place of a missing one, this waits for both answers.
-        settled = sorted(set(tokens) - set(self._late))
+        # Side by side, for the same reason as in `_singles`.
+        settled = sorted(set(tokens) - self._late.among(tokens))
         looks: Sequence[Callable[[], Any]] = (partial(super().find, tokens), partial(self._ports.of_tokens, settled))
         listed, ports_of = self.cloud.side_by_side(lambda look: look(), looks)
         found = {token: each for token, each in listed.items() if each["status"] != "DELETED"}
@@ -140,7 +160,7 @@ class Servers(Collection):
         try:
             made = self._made(token, spec)
         except Uncertain:
-            self._late[token] = True
+            self._late.note([token])
             raise
         except HomeostatError as error:
             if own:
@@ -288,12 +308,15 @@ class Servers(Collection):
             with contextlib.suppress(Transient):  # "has not been resized": for a moment it is not known, or confirmed
                 self._act(handle, "confirmResize")
             raise Transient(f"server {handle}: the resize is being confirmed", RESIZE_S)
-        sent = self._resizes.pop(handle, "")
+        with self._resizing:
+            sent = self._resizes.pop(handle, "")
         if thing["flavor"]["original_name"] == name or thing["status"] == "ERROR":
             return
         if sent:
             raise Terminal(f"compute: server {handle} has not become {name}: {self._failure(handle, sent)}")
-        self._resizes[handle] = self._act(handle, "resize", {"flavorRef": wanted})
+        request = self._act(handle, "resize", {"flavorRef": wanted})
+        with self._resizing:
+            self._resizes[handle] = request
         raise Transient(f"server {handle}: the resize has begun", RESIZE_S)
 
     def _failure(self, handle: str, request: str) -> str:

@@ -1,0 +1,43 @@
+"""What was noted about things for some seconds."""
+
+import threading
+
+from homeostat.clouds.openstack.lately import Lately
+
+
+def test_what_was_noted_is_known_for_a_while() -> None:
+    now = [0.0]
+    lately = Lately(10, 5.0, lambda: now[0])
+    lately.note(["one", "two"])
+    now[0] = 4.9
+    lately.note(["three"])
+    assert lately.among(["one", "three", "four"]) == {"one", "three"}
+    now[0] = 5.1
+    assert lately.among(["one", "three", "four"]) == {"three"}
+
+
+def test_the_oldest_gives_way() -> None:
+    lately = Lately(2, 5.0)
+    lately.note(["one", "two", "three"])
+    assert lately.among(["one", "two", "three"]) == {"two", "three"}
+
+
+def test_threads_may_note_and_ask_at_once() -> None:
+    lately = Lately(50, 0.001)
+    errors: list[BaseException] = []
+
+    def use(number: int) -> None:
+        try:
+            for step in range(500):
+                ids = [f"{number}-{step}-{each}" for each in range(5)]
+                lately.note(ids)
+                assert lately.among(ids) <= {*ids}
+        except BaseException as error:  # noqa: BLE001 - a thread's error is the test's
+            errors.append(error)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
