@@ -1,6 +1,10 @@
 """What was noted about things for some seconds."""
 
+import sys
 import threading
+from collections.abc import Iterator
+
+import pytest
 
 from homeostat.clouds.openstack.lately import Lately
 
@@ -22,6 +26,16 @@ def test_the_oldest_gives_way() -> None:
     assert lately.among(["one", "two", "three"]) == {"two", "three"}
 
 
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads take turns so often that they meet in the middle of everything."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("restless")
 def test_threads_may_note_and_ask_at_once() -> None:
     lately = Lately(50, 0.001)
     errors: list[BaseException] = []

@@ -67,15 +67,13 @@ class Containers(Collection):
         if len(wanted) <= FEW:
             return self._each(wanted)
         listed = {each["name"]: each for each in self.list() if each.get("name") in wanted}
-        known = {name: self._seen[name][1] for name, each in listed.items() if self._is_known(name, each)}
+        seen = {name: self._seen.get(name, (None, {})) for name in listed}
+        known = {name: thing for name, (entry, thing) in seen.items() if entry == listed[name]}
         looked = self._each(wanted - known.keys())
         for name, thing in looked.items():
             if name in listed:
                 self._seen[name] = (listed[name], thing)
         return known | looked
-
-    def _is_known(self, name: str, listed: Wire) -> bool:
-        return name in self._seen and self._seen[name][0] == listed
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
         wanted = set(tokens)

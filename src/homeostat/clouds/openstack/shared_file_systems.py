@@ -1,5 +1,6 @@
 """Shared file systems: shares, the networks and security services of their servers, and their types."""
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -56,6 +57,7 @@ class Shares(FileSystemCollection):
     def __init__(self, cloud: CloudOfCollections) -> None:
         super().__init__(cloud)
         self._apart: TTLCache[tuple[str, str], Wire] = TTLCache(APART_MAX, APART_S)
+        self._lock = threading.Lock()
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -67,14 +69,17 @@ class Shares(FileSystemCollection):
         return {name: {**thing, **(looked.get(name) or self._known(thing) or {})} for name, thing in things.items()}
 
     def _known(self, thing: Wire) -> Wire | None:
-        return self._apart.get(_state(thing))
+        with self._lock:
+            return self._apart.get(_state(thing))
 
     def _look(self, thing: Wire) -> Wire:
         handle = self.handle_of(thing)
         try:
             if thing["status"] == "available":
                 paths = [each["path"] for each in self.api.get(f"{self.path_of(handle)}/export_locations")[LOCATIONS]]
-                found = self._apart[_state(thing)] = {LOCATIONS: paths, "access_rules": self._rules(handle)}
+                found = {LOCATIONS: paths, "access_rules": self._rules(handle)}
+                with self._lock:
+                    self._apart[_state(thing)] = found
                 return found
             return {"fault": self._fault(handle)} if thing["status"].startswith("error") else {}
         except HomeostatError:
