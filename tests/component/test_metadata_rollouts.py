@@ -281,6 +281,24 @@ def test_a_member_that_is_replaced_meanwhile_is_not_waited_for() -> None:
     assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
 
 
+@pytest.mark.shows("RU3")
+def test_no_member_is_left_out_for_one_that_was_reached_and_has_gone() -> None:
+    service = Group(3, progress_deadline=600)
+    service.change("2")
+    service.report(0)
+    service.cloud.vanish(service.members[0])
+    service.live(90)
+    assert service.values() == "121"
+    service.report(1)
+    assert service.values() == "221"
+    service.report(0)
+    service.live(10)
+    assert (service.values(), service.state(service.id)) == ("222", "UPDATE_IN_PROGRESS")
+    service.report(2)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("222", "UPDATE_COMPLETE")
+
+
 @pytest.mark.parametrize(("step", "size"), [("1", 1), ("1%", 1), ("5%", 3), ("20%", 12), ("100%", 60), ("0.1%", 1)])
 def test_sizes_of_steps(step: str, size: int) -> None:
     assert step_size(step, 60) == size

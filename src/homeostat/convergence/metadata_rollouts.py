@@ -21,7 +21,7 @@ from homeostat.model.rollout import MemberOrder, OnFailure, Rollout, RolloutStat
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.planner.policies import metadata_rollout
-from homeostat.planner.policies.metadata_rollout import Advance, Checked, Finish, Refuse, Rest
+from homeostat.planner.policies.metadata_rollout import Advance, Checked, Finish, Move, Refuse, Rest
 from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
@@ -168,12 +168,10 @@ class MetadataRollouts:
                 return
             rollout = replace(rollout, place=0)
         rollout_members.drop_gone(tx, rollout, CHUNK)
-        report, total = rollout_reports.report_of(tx, rollout), int(members.size)
-        # What was asked for another step says nothing of this one.
-        current = checks if checks.step == rollout.step else UNASKED
-        match metadata_rollout.next_move(rollout, report, current, total, now):
+        rollout, move = self._next_move(tx, rollout, checks, int(members.size), now)
+        match move:
             case Advance(target):
-                step = replace(rollout, step=rollout.step + 1, total=total, target=target, step_at=now)
+                step = replace(rollout, step=rollout.step + 1, total=int(members.size), target=target, step_at=now)
                 self._fill(tx, replace(step, reported_at=None), members, now, begins=True)
             case Rest(due_at, reason, reported):
                 due = now + POLL_S if due_at is None else min(due_at, now + POLL_S)
@@ -183,6 +181,20 @@ class MetadataRollouts:
                 self._refuse(tx, rollout, reason, now)
             case Finish():
                 self._succeed(tx, rollout, now)
+
+    def _next_move(
+        self, tx: Connection, rollout: Rollout, checks: Checked, total: int, now: float
+    ) -> tuple[Rollout, Move]:
+        """Return what comes next, and the rollout with the members counted that have the new metadata."""
+        report = rollout_reports.report_of(tx, rollout)
+        # What was asked for another step says nothing of this one.
+        current = checks if checks.step == rollout.step else UNASKED
+        move = metadata_rollout.next_move(rollout, report, current, total, now)
+        if isinstance(move, Finish):
+            # Members that were reached and have gone are still counted, and as many others were never reached.
+            rollout = replace(rollout, active=rollout_members.count_reached(tx, rollout))
+            move = metadata_rollout.next_move(rollout, report, current, total, now)
+        return rollout, move
 
     def _fill(self, tx: Connection, rollout: Rollout, members: Row[Any], now: float, *, begins: bool = False) -> None:
         """Give the new metadata to the members of a step, so many at a time that others need not wait.

@@ -129,13 +129,22 @@ def _rows(tx: Connection, rollout: Rollout, *where: ColumnElement[bool], zoned: 
     chosen = select(_resource.c.name, _resource.c.handle, *([_observed.c.object] if zoned else []))
     if zoned:
         chosen = chosen.outerjoin(_observed, _observed.c.key == _resource.c.key)
-    mine = (
+    return tx.execute(chosen.where(*_are_members(rollout), *where)).all()
+
+
+def _are_members(rollout: Rollout) -> tuple[ColumnElement[bool], ...]:
+    return (
         _resource.c.stack_id == rollout.members,
         _resource.c.handle != "",
         _resource.c.replaced_by.is_(None),
         _resource.c.action != Action.DELETE,
     )
-    return tx.execute(chosen.where(*mine, *where)).all()
+
+
+def count_reached(tx: Connection, rollout: Rollout) -> int:
+    """Return how many members have the new metadata; those that have gone since are none."""
+    chosen = select(func.count()).where(*_are_members(rollout), ~_is_unreached(rollout))
+    return int(tx.execute(chosen).scalar_one())
 
 
 def _zone(row: Row[Any]) -> str:
