@@ -106,10 +106,10 @@ TARGETS = (
         Target(f"Requests of a look at {n:,} resources at rest", "openstack.rest.reading", LOOK_CALLS_MAX, n, REAL)
         for n in RESTS
     ),
-    Target("Server deleted by hand, seen by a notification", "openstack.heal.notified.seen", 1, 3, REAL),
-    Target("Another one requested after that", "openstack.heal.notified.replaced", 1, 3, REAL),
-    Target("Server deleted by hand, seen by a look every 10 s", "openstack.heal.unnotified.seen", 10, 3, REAL),
-    Target("Another one requested after that", "openstack.heal.unnotified.replaced", 1, 3, REAL),
+    Target("Server deleted by hand, seen by a notification", "openstack.heal.notified.seen", 1, 5, REAL),
+    Target("Another one requested after that", "openstack.heal.notified.replaced", 1, 5, REAL),
+    Target("Server deleted by hand, seen by a look every 10 s", "openstack.heal.unnotified.seen", 10, 5, REAL),
+    Target("Another one requested after that", "openstack.heal.unnotified.replaced", 1, 5, REAL),
 )
 
 REQUESTS = (
