@@ -12,14 +12,17 @@ WAITS = {"WaitOnResourceSignals": True, "PauseTime": "PT2M"}
 
 
 def cfn(
-    image: str, size: int, kind: str = AWS, creation: Any = None, grows: Any = None, **policy: Any
+    image: str, size: int, kind: str = AWS, creation: Any = None, grows: Any = None, limit: Any = None, **policy: Any
 ) -> dict[str, Any]:
-    """A template with a group of so many servers of this image. grows — how a scaling policy names it."""
+    """A template with a group of so many servers of this image.
+
+    grows — how a scaling policy names it; limit — its `max_unavailable`.
+    """
     sizes = {"Size": size} if kind == HEAT else {"MinSize": size, "MaxSize": 10}
     group: dict[str, Any] = {
         "Type": kind,
         "Properties": {"AvailabilityZones": ["nova"], "LaunchConfigurationName": {"Ref": "launch"}, **sizes},
-        "UpdatePolicy": {SECTIONS[kind]: {**WAITS, **policy}},
+        "UpdatePolicy": {SECTIONS[kind]: {**WAITS, **policy}, **({"max_unavailable": limit} if limit else {})},
     }
     if creation is not None:
         group["CreationPolicy"] = creation

@@ -5,14 +5,12 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import select, update
-from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, locked, resource, shard_row, stack_row
+from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, locked, shard_row, stack_row
 
 from homeostat.convergence import rolling_update
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.shards import shard_state
-from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import action_begin, revisions, stacks
 from homeostat.store.stacks.revisions import Desired
 
@@ -133,19 +131,3 @@ def test_a_stack_that_no_group_owns_has_no_series(database: Database) -> None:
     stack_id = add_stack(database)
     rest(database, stack_id, [0])
     assert stack_row(database, stack_id).status == Status.COMPLETE
-
-
-def test_names_of_failed_resources(database: Database) -> None:
-    stack_id = add_stack(database)
-    rows = [
-        resource("k1", stack_id, "well"),
-        resource("k2", stack_id, "bad", status=Status.FAILED),
-        resource("k3", stack_id, "mended", status=Status.FAILED, replaced_by="k1"),
-    ]
-    writes = Writes()
-    for row in rows:
-        writes.insert(row)
-    with database.write() as tx:
-        shard_state.record(database, tx, stack_id, writes, NOW)
-    with database.read() as tx:
-        assert shard_state.failed_names(tx, stack_id) == {"bad"}

@@ -1,13 +1,13 @@
 """The ring with groups of instances that wait for the signals of their members before the next batch.
 
-Members report late, twice, out of turn, a failure, or never, while workers and APIs are killed. `HOMEOSTAT_SEEDS=1000`
-plays more.
+Members report late, twice, out of turn, a failure, or never, while workers and APIs are killed. Some groups limit how
+many members may be away, and those that have to report count (ADR 0067). `HOMEOSTAT_SEEDS=1000` plays more.
 """
 
 import copy
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,9 +16,11 @@ import pytest
 
 from homeostat.api.services.stacks import StackService
 from homeostat.builtin.member_reports import MemberReport
+from homeostat.model.budget import Limit
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources import groups
+from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
@@ -28,7 +30,7 @@ ROUNDS, STEPS = 3, 200
 """How often each stack gets another image in the end, and the steps before each time."""
 IMAGES = "abcdef"
 INSTANCES, LAUNCH = "OS::Heat::InstanceGroup", "AWS::AutoScaling::LaunchConfiguration"
-PENDING = """SELECT s.id, s.parent_key, s.revision, s.status, s.step_at, r.template FROM stack s
+PENDING = """SELECT s.id, s.parent_key, s.revision, s.status, s.step_at, s.complete_revision, r.template FROM stack s
     JOIN revision r ON r.stack_id = s.id AND r.number = s.revision AND r.kind = 'group'
     WHERE s.deleted_at IS NULL AND s.parent_key IS NOT NULL"""
 MEMBERS = """SELECT name, handle FROM resource WHERE stack_id = ? AND replaced_by IS NULL AND action <> 'DELETE'"""
@@ -72,7 +74,8 @@ class Grouper(Gardener):
             "LaunchConfigurationName": {"get_resource": "r0"},
             "Size": rng.randint(1, 4),
         }
-        return {"type": INSTANCES, "properties": properties, "update_policy": {"RollingUpdate": policy}}
+        limit = {"max_unavailable": rng.choice(("1", "2", "50%"))} if rng.random() < 0.5 else {}
+        return {"type": INSTANCES, "properties": properties, "update_policy": {"RollingUpdate": policy, **limit}}
 
     def _change(self, resources: Resources, name: str) -> None:
         kind = resources[name]["type"]
@@ -89,22 +92,26 @@ class Waiting(NamedTuple):
 
     revision: int
     step_at: float | None
+    complete: bool
     group: Mapping[str, Any]
     members: Mapping[str, str]
     reports: Mapping[str, tuple[float | None, float | None]]
 
 
 class SignalledWorld(TroubledWorld):
-    """reported — signals that were answered; followed — batches that followed one whose members had to report; heard —
-    those of them that did so because all had reported."""
+    """reported — signals that were answered; batches — those that followed one whose members had to report; heard —
+    those of them that did so because all had reported; limited — those within a limit that took members away, the first
+    ones of an update among them; overtaken — those of these that came while members had to report."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._gardener = self._grouper = Grouper(self.rng, nested=True)
         self._acts.append((25.0, self._report))
         self.reported = 0
-        self.followed = 0
+        self.batches = 0
         self.heard = 0
+        self.limited = self.overtaken = 0
+        self._recent: list[dict[str, set[str]]] = []
         self._known: dict[str, Waiting] = {}
         self._judged_at = -1
 
@@ -115,27 +122,29 @@ class SignalledWorld(TroubledWorld):
         if self._judged_at == self.watcher.commits:
             return
         self._judged_at = self.watcher.commits
-        now_known = self._asking()
+        now_known, away = self._asking(), away_now(self.db)
         for stack_id, before in self._known.items():
             after = now_known.get(stack_id)
             if after is not None and after.revision != before.revision:
                 self._judge(before, after)
+                self._judge_limit(stack_id, before, after, away[stack_id])
         self._known = now_known
+        self._recent = [*self._recent[1 - PREPARED_WITHIN :], away]
 
     def _asking(self) -> dict[str, Waiting]:
         """All groups whose members may have to report."""
         found = {}
-        for stack_id, key, revision, _, step_at, template in self._groups():
+        for stack_id, key, revision, _, step_at, complete, template in self._groups():
             group = json.loads(template)
             if not (group.get("rollout") or {}).get("reports"):
                 continue
             members = dict(self.db.raw.execute(MEMBERS, (stack_id,)).fetchall())
             reports = {member: at for member, *at in self.db.raw.execute(REPORTS, (key,)).fetchall()}
-            found[stack_id] = Waiting(revision, step_at, group, members, reports)
+            found[stack_id] = Waiting(revision, step_at, complete == revision, group, members, reports)
         return found
 
     def _groups(self) -> list[Any]:
-        """Id, key, revision, status and due time of the stacks of all groups, and the groups."""
+        """Id, key, revision, status, due time and complete revision of the stacks of all groups, and the groups."""
         return self.db.raw.execute(PENDING).fetchall()
 
     def _judge(self, before: Waiting, after: Waiting) -> None:
@@ -144,10 +153,8 @@ class SignalledWorld(TroubledWorld):
         same = before.group["resource_def"] == after.group["resource_def"]
         if not same or following["number"] != asked["number"] + 1:
             return
-        self.followed += 1
-        numbers = [number for low, high in before.group["rollout"]["batch"] for number in range(low, high)]
-        members = [before.members[name] for name in map(str, numbers) if name in before.members]
-        said = [self._said(before.reports.get(handle), asked["since"]) for handle in members]
+        self.batches += 1
+        said = list(self._heard_of(before).values())
         allowed = asked["total"] - -(-asked["total"] * asked["percent"] // 100)
         late = before.step_at is not None and before.step_at <= self.clock.time
         assert None not in said or late, f"a batch follows before {said} have reported: {before} {after}"
@@ -157,6 +164,43 @@ class SignalledWorld(TroubledWorld):
             [(low, high, {}) for low, high in after.group["rollout"]["batch"]], after.group["skip"]
         )
         assert size <= after.group["rollout"]["max_batch_size"], f"{size} members move at once: {after}"
+
+    def _judge_limit(self, stack_id: str, before: Waiting, after: Waiting, away: set[str]) -> None:
+        """No more members are away than may be, those included that have to report."""
+        plan, old, new = after.group["rollout"], members_of(before.group), members_of(after.group)
+        there = old.keys() & new.keys()
+        changed = {name for name in there if old[name] != new[name]}
+        asked, following = (each.group["rollout"]["reports"] for each in (before, after))
+        follows = before.group["resource_def"] == after.group["resource_def"] and following["number"] > asked["number"]
+        waited_for = {name for name, said in self._unheard_of(before).items() if not said}
+        if not follows and not before.complete and asked["count"] is None:
+            waited_for |= {name for name, said in self._heard_of(before).items() if not said}
+        away, taken = (away | waited_for) & there, changed - away - waited_for
+        if not follows:  # It is worked out before the stack is locked: members may have gone or come back meanwhile.
+            recent = [each[stack_id] | waited_for for each in self._recent]
+            taken, away = taken.difference(*recent), away.intersection(*recent)
+        limit = Limit(plan["min_in_service"], plan.get("max_unavailable") or "")
+        if not limit.binds or not taken:
+            return
+        self.limited += 1
+        self.overtaken += bool(waited_for)
+        kept = min(limit.min_in_service, plan["target"], before.group["count"])
+        most = min(len(there) - kept, limit.unavailable_max(plan["target"]))
+        assert len(away) + len(taken) <= most, f"{away} are away, {taken} are changed, {most} may be: {before} {after}"
+
+    def _heard_of(self, group: Waiting) -> dict[str, bool | None]:
+        """What each member of the batch has said, by name."""
+        rollout = group.group["rollout"]
+        return self._all_said(group, [(*each, rollout["reports"]["since"]) for each in rollout["batch"]])
+
+    def _unheard_of(self, group: Waiting) -> dict[str, bool | None]:
+        """The same of those that had to report to an update before."""
+        return self._all_said(group, group.group["rollout"].get("unheard", ()))
+
+    def _all_said(self, group: Waiting, ranges: Iterable[tuple[int, int, float]]) -> dict[str, bool | None]:
+        names = {str(number): since for low, high, since in ranges for number in range(low, high)}
+        there = {name: group.members[name] for name in names if name in group.members}
+        return {name: self._said(group.reports.get(handle), names[name]) for name, handle in there.items()}
 
     def _said(self, report: tuple[float | None, float | None] | None, since: float) -> bool | None:
         """What a member says: that it is well, that it is not, or nothing."""
@@ -223,7 +267,7 @@ class SignalledWorld(TroubledWorld):
 
     def _waited_for(self) -> set[str]:
         """Keys of the groups whose batch waits for reports."""
-        return {key for _, key, _, status, at, _ in self._groups() if status == Status.IN_PROGRESS and at is not None}
+        return {key for _, key, _, status, at, *_ in self._groups() if status == Status.IN_PROGRESS and at is not None}
 
     def _asked(self) -> list[tuple[str, str]]:
         """Key of the group, and handle of each member that may have to report."""
@@ -264,13 +308,14 @@ class SignalledWorld(TroubledWorld):
 
 
 class Signalled(NamedTuple):
-    """What one seed gave: the story, how many reports were answered, and how many batches followed one with reports,
-    and how many of these because all had reported."""
+    """What one seed gave, see `SignalledWorld`."""
 
     lines: list[str]
     reported: int
-    followed: int
+    batches: int
     heard: int
+    limited: int
+    overtaken: int
 
 
 def play(seed: int) -> Signalled:
@@ -280,7 +325,8 @@ def play(seed: int) -> Signalled:
         except Exception as error:
             story = "\n".join(world.story.lines)
             raise AssertionError(f"seed {seed}: {error!r}\n{story}") from error
-    return Signalled(world.story.lines, world.reported, world.followed, world.heard)
+    counts = (world.reported, world.batches, world.heard, world.limited, world.overtaken)
+    return Signalled(world.story.lines, *counts)
 
 
 played = cache(play)
@@ -294,5 +340,6 @@ def test_groups_that_wait_for_signals_converge_and_no_law_is_broken(seed: int) -
 def test_batches_follow_one_another_in_these_worlds() -> None:
     worlds = [played(seed) for seed in range(SEEDS)]
     assert sum(world.reported for world in worlds) > 20
-    assert sum(world.followed for world in worlds) > 10
-    assert sum(world.heard for world in worlds) > 10
+    assert sum(world.batches for world in worlds) > 4
+    assert sum(world.heard for world in worlds) > 4
+    assert sum(world.limited for world in worlds) > 3

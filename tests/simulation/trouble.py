@@ -54,7 +54,15 @@ def _goes_on(stack: Any) -> bool:
 
 
 class TroubledWorld(MovingWorld):
-    """A world whose seed also decides what sort of trouble there is: rarely everything at once."""
+    """A world whose seed also decides what sort of trouble there is: rarely everything at once.
+
+    steps — how many steps it has before the calm; haste — chance at each step that something happens beside it;
+    revival — see `FOLLOWED`.
+    """
+
+    steps = STEPS
+    haste = 0.12
+    revival = FOLLOWED
 
     def __init__(
         self,
@@ -170,12 +178,12 @@ class TroubledWorld(MovingWorld):
     def happen(self) -> None:
         self._create()
         weights = [weight for weight, _ in self._acts]
-        for _ in range(STEPS):
-            if self.rng.random() < 0.12:
+        for _ in range(self.steps):
+            if self.rng.random() < self.haste:
                 (act,) = self.rng.choices([act for _, act in self._acts], weights)
                 act()
             self._end_outages()
-            if self.rng.random() < FOLLOWED:
+            if self.rng.random() < self.revival:
                 self.replace_dead()
             if self.rng.random() < 0.9 and not self.step():
                 self._pass_time()

@@ -11,9 +11,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from homeostat.convergence.absences import awaited, beside
 from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.desired.members import numbers_of, shard_of
+from homeostat.model.budget import Absence
+from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import HEAL_SHARE
@@ -23,6 +26,7 @@ from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatu
 from homeostat.resources.groups import Group
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.store.shards.away import NO_SHARD, unrest_of
 from homeostat.store.stacks import progress, revisions, stacks
 from homeostat.store.stacks.progress import Unseen
 
@@ -155,7 +159,7 @@ class Explainer:
         if place is None and after is None:
             self._collect_nested(stack, found, limit, depth)
         busy = bool(found) or place is not None or after is not None
-        return Page(found, place, explain_stack(stacks.facts(stack), busy, asks=self._asks(stack)))
+        return Page(found, place, explain_stack(stacks.facts(stack), busy, self._away(stack), asks=self._asks(stack)))
 
     def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[ExplainedResource]:
         """Return the explanations of the resource and the leftovers of this name; none when they are at rest."""
@@ -270,7 +274,7 @@ class Explainer:
 
     def _explained(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
         nested = self._nested(each)
-        shown = with_pause(each, stacks.facts(nested), asks=self._asks(nested)) if nested is not None else each
+        shown = self._paused(each, nested) if nested is not None else each
         return ExplainedResource((*path, each.name), stack, shown, nested, self._cause(stack, number, path, each))
 
     def _nested(self, each: Explanation) -> Row[Any] | None:
@@ -289,11 +293,14 @@ class Explainer:
         while nested is not None and self._rows_left > 0 and len(path) <= DEPTH_MAX:
             inner = self._first(nested)
             if inner is None:
-                found = with_pause(found, stacks.facts(nested), asks=self._asks(nested))
+                found = self._paused(found, nested)
                 break
             path, found = (*path, found.name), inner
             nested = self._nested(found)
         return None if found.node == each.node and found.key == each.key else Cause((*path, found.name), found)
+
+    def _paused(self, each: Explanation, nested: Row[Any]) -> Explanation:
+        return with_pause(each, stacks.facts(nested), self._away(nested), asks=self._asks(nested))
 
     def _by_node(self, stack: Row[Any], number: int) -> Mapping[str, Explanation]:
         return {each.node: each for each in self._explanations[stack.id, number]}
@@ -304,6 +311,20 @@ class Explainer:
             for each in self._shard(stack, shard.number):
                 return each
         return None
+
+    def _away(self, stack: Row[Any]) -> str:
+        """Return for which of its members the update of a group waits; "" if for none."""
+        group = {} if stack.action in NON_CHANGING_ACTIONS else self._group(stack)
+        if not group or rolling_update.is_over(group):
+            return ""
+        facts = stacks.facts(stack)
+        asked = group["rollout"].get("reports")
+        pauses = asked is None or asked["count"] is not None or bool(awaited(self._tx, facts, group))
+        if pauses and stack.step_at is not None and stack.step_at > self._now:
+            return ""
+        away = beside({}, self._tx, facts, NO_SHARD, unrest_of(self._tx, stack.id), group)
+        # A batch that is under way waits for nobody.
+        return "" if Absence.CHANGED in away.values() else rolling_update.waits(group, away)
 
     # -- groups that change in batches -------------------------------------------------------------------------------
 

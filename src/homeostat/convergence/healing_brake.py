@@ -10,19 +10,24 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from homeostat.convergence.absences import awaited, beside
+from homeostat.desired.members import leaves_alone
 from homeostat.kinds.registry import BUILTIN_KINDS
+from homeostat.model.budget import Absence, Limit
 from homeostat.model.observed import Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
+from homeostat.planner.actions.check import left_alone
 from homeostat.planner.outcome import is_looked_for
-from homeostat.planner.policies import healing_policy
+from homeostat.planner.policies import healing_policy, rolling_update
+from homeostat.planner.policies.budget import away_of, limit_of
 from homeostat.planner.policies.healing import is_lost
 from homeostat.resources import groups
-from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.instance_signals import HEALING
-from homeostat.resources.nested import POLICY, NestedStack
 from homeostat.resources.registry import is_outside, kind_of, of_kind, type_of, types
 from homeostat.store.shards import brakes
+from homeostat.store.shards.away import unrest_of
 from homeostat.store.stacks import revisions
 
 COMPATIBLE = "AWS::EC2"
@@ -47,29 +52,47 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
     if stack.complete_revision is None and stack.status == Status.IN_PROGRESS:
         gone = any(_is_absent(world.seen.get(row.key)) for row in world.rows.values())
         return replace(calm, policy=_policy(tx, stack)) if gone else calm
-    members, elsewhere, group = None, 0, None
     batches = _batches(tx, stack)
-    suspends = _is_pending(stack) and HEALING in batches.get("suspended", ())
-    if stack.shards > 1 or suspends:
+    limit, rolling = limit_of(batches), batches.get("rolling_update") or {}
+    suspends = _is_pending(stack) and HEALING in rolling.get("suspended", ())
+    asks = limit.binds and rolling.get("reports") and stack.complete_revision != stack.revision
+    brake = Brake(share, None, limit=limit, policy=_policy(tx, stack), blind=_blind(tx, world))
+    group = None
+    if stack.shards > 1 or suspends or asks:
         group = revisions.group_of(tx, stack.id, stack.revision)
     if stack.shards > 1:
         members = groups.size_of(group) if group is not None else None
-        elsewhere = brakes.elsewhere(tx, stack.id, world.shard)
-    in_service, policy = int(batches.get("min_in_service") or 0), _policy(tx, stack)
-    moving = _moving(group) if suspends else None
-    return Brake(share, members, elsewhere, in_service, policy, _blind(tx, world), moving)
+        healing, changing, _ = brakes.beside(tx, stack.id, world.shard)
+        brake = replace(brake, members=members, elsewhere=healing, changing=changing)
+    if group is not None and asks:
+        brake = replace(brake, awaited=frozenset(awaited(tx, stack, group)))
+    if group is not None and suspends and not _waits_for_lost(tx, world, group, limit):
+        brake = replace(brake, moving=_moving(group))
+    return brake
 
 
 def _is_pending(stack: StackFacts) -> bool:
     return stack.status == Status.IN_PROGRESS and stack.complete_revision != stack.revision
 
 
-def _moving(group: Mapping[str, Any] | None) -> Sequence[tuple[int, int]] | None:
+def _moving(group: groups.Group) -> Sequence[tuple[int, int]] | None:
     """Return the members that a rolling update is changing which has suspended the healing of the others, else None."""
-    rollout = (group or {}).get("rollout") or {}
-    if HEALING not in rollout.get("suspended", ()):
+    if not leaves_alone(group):
         return None
-    return [(low, high) for low, high in rollout["batch"]]
+    return [(low, high) for low, high in group["rollout"]["batch"]]
+
+
+def _waits_for_lost(tx: Connection, world: World, group: groups.Group, limit: Limit) -> bool:
+    """Return whether a rolling update waits for members that no one brings back as long as it keeps them from healing.
+
+    It would wait until its time is over: these are healed all the same.
+    """
+    if not limit.binds or rolling_update.is_over(group):
+        return False
+    stack = world.stack
+    mine = away_of((row for row in world.rows.values() if row.replaced_by is None), world.seen)
+    away = beside(mine, tx, stack, world.shard, unrest_of(tx, stack.id), group)
+    return Absence.CHANGED not in away.values() and rolling_update.next_revision(group, away) is None
 
 
 def _policy(tx: Connection, stack: StackFacts) -> str | None:
@@ -95,9 +118,10 @@ def _policy(tx: Connection, stack: StackFacts) -> str | None:
 
 
 def _is_troubled(world: World, row: Resource) -> bool:
-    """Whether a row may need healing: failed, marked, absent, or with an observation that was not judged yet."""
+    """Whether a row may need healing: failed, marked, left alone, absent, or with a look that was not judged yet."""
     seen = world.seen.get(row.key)
-    return row.failed or row.marks is not None or (seen is not None and (seen.number != row.judged or _is_absent(seen)))
+    known = row.failed or row.marks is not None or left_alone(row) != ""
+    return known or (seen is not None and (seen.number != row.judged or _is_absent(seen)))
 
 
 def _is_absent(seen: Seen | None) -> bool:
@@ -111,11 +135,9 @@ def _batches(tx: Connection, stack: StackFacts) -> Mapping[str, Any]:
     """
     row = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
     kind = type_of(row.type) if row is not None else None
-    if row is None or not isinstance(kind, NestedStack) or not isinstance(row.properties, Mapping):
+    if row is None or not isinstance(kind, Membership) or not isinstance(row.properties, Mapping):
         return {}
-    values = kind.complete(row.properties)
-    policy = kind.batches(values) if isinstance(kind, ScalingGroup) else values.get(POLICY) or {}
-    return policy.get("rolling_update") or {}
+    return kind.batches(kind.complete(row.properties))
 
 
 def _blind(tx: Connection, world: World) -> frozenset[str]:

@@ -6,6 +6,9 @@ stands.
 
 Where members have to report, that column is the end of their time. What they have reported is decided about whenever
 the group is at rest (`planner.policies.member_reports`). A report wakes it; nothing asks again and again (ADR 0065).
+
+Members that are away make a batch smaller, or have it wait (ADR 0067). Nothing is asked again and again meanwhile: each
+member that comes back has its shard brought to rest, and that pass tries the batch anew.
 """
 
 from collections.abc import Mapping
@@ -15,16 +18,19 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence import snapshot_end
-from homeostat.desired.members import group_desired, leaves_alone, shards_between, touched_shards
+from homeostat.convergence.absences import beside
+from homeostat.desired.members import batch_shards, group_desired, leaves_alone, touched_shards
+from homeostat.model.budget import Absence
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import member_reports as reporting
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.policies.member_reports import Refuse, Rest, Tally
-from homeostat.resources import groups
+from homeostat.resources.groups import Group
 from homeostat.store.database import Database
 from homeostat.store.schema import Cell
 from homeostat.store.shards import shards
+from homeostat.store.shards.away import NO_SHARD, Unrest
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks import action_begin, action_end, member_reports, revisions, snapshots
 from homeostat.store.stacks.revisions import Desired
@@ -37,77 +43,85 @@ class Batch:
     Attributes:
         group: The revision of the group.
         pause_s: Seconds to wait before the next one; where members have to report, those that they have.
-        desired: Content of the next revision, already encoded for the database; None where this was the last one.
+        desired: Content of the next revision, already encoded for the database; None where this was the last one, or
+            where that one waits for members that are away.
         touched: Shards that it changes, see `action_begin.begin_batch`.
         tally: What members have reported; None where they need not.
         refusal: Reason of the failure of the action, should these reports lead to it. It quotes them: hide what users
             must not see in it.
+        number: The shard whose pass prepared it.
+        unrest: How much of the group beside that shard was not at rest then; None where that does not matter.
+        waits: For whom the next revision waits.
     """
 
-    group: groups.Group
+    group: Group
     pause_s: float = 0.0
     desired: Desired | None = None
     touched: Mapping[int, ShardChange] | None = None
     tally: Tally | None = None
     refusal: str = ""
+    number: int = NO_SHARD
+    unrest: Unrest | None = None
+    waits: str = ""
 
 
 UNREAD = Tally(-1)
 """In the place of what members have reported, where other shards of their group have yet to come to rest."""
 
 
-def next_batch(db: Database, tx: Connection, stack: StackFacts, shard: int = 0) -> Batch | None:
+def next_batch(
+    db: Database,
+    tx: Connection,
+    stack: StackFacts,
+    number: int = NO_SHARD,
+    mine: Mapping[str, Absence] = rolling_update.NOBODY,
+) -> Batch | None:
     """Return what follows the newest revision of a stack; None where nothing does, or it is no group.
 
     Args:
         db: The database.
         tx: A consistent read.
         stack: The stack.
-        shard: The shard of it that has come to rest.
+        number: The shard of it that has come to rest.
+        mine: Its members that are away.
     """
-    goes_on = stack.parent_id is not None and stack.action not in NON_CHANGING_ACTIONS
-    group = revisions.group_of(tx, stack.id, stack.revision) if goes_on else None
-    if group is None or "rollout" not in group:
+    if stack.parent_id is None or stack.action in NON_CHANGING_ACTIONS:
         return None
-    tally, going, refusal = None, group, ""
+    standing = revisions.standing_of(tx, stack.id, stack.revision, number)
+    if standing is None or "rollout" not in standing.group:
+        return None
+    group = going = standing.group
+    batch, now = Batch(group, group["rollout"]["pause_time"], number=number), 0.0
     if asks(group) and stack.complete_revision != stack.revision:
-        if stack.shards > 1 and action_end.others_unsettled(tx, stack, shard):
-            return Batch(group, tally=UNREAD)
-        tally = member_reports.tally(tx, stack, group, shards_of(group))
-        reports = reporting.after(group["rollout"]["reports"], tally)
-        refusal = reporting.refusal(group["rollout"]["reports"], tally)
-        going = {**group, "rollout": {**group["rollout"], "reports": reports}}
-    now = db.now_of(tx) if tally is not None else 0.0
-    following = rolling_update.next_revision(going, now)
-    pause_s = group["rollout"]["pause_time"] if tally is None else group["rollout"]["reports"]["timeout"]
+        if stack.shards > 1 and action_end.others_unsettled(tx, stack, number):
+            return replace(batch, tally=UNREAD)
+        asked = group["rollout"]["reports"]
+        tally = member_reports.tally(tx, stack, group, batch_shards(group))
+        refusal = reporting.refusal(asked, tally)
+        batch, now = replace(batch, pause_s=asked["timeout"], tally=tally, refusal=refusal), db.now_of(tx)
+        going = {**group, "rollout": {**group["rollout"], "reports": reporting.after(asked, tally)}}
+    if rolling_update.is_over(group):
+        return batch if batch.tally is not None or leaves_alone(group) else None
+    if rolling_update.limit(group).binds:
+        batch = replace(batch, unrest=standing.unrest)
+    away = beside(mine, tx, stack, number, standing.unrest, group)
+    following = rolling_update.next_revision(going, away, now)
     if following is None:
-        ends = tally is not None or leaves_alone(group)
-        return Batch(group, pause_s, tally=tally, refusal=refusal) if ends else None
+        return replace(batch, waits=rolling_update.waits(group, away))
     # The whole series is one act of the parent, so each batch carries its intent on. `again` copies the environment
     # and the files from the revision before instead of storing them once more.
-    intent = revisions.intent_of(tx, stack.id, stack.revision)
-    after = replace(group_desired(following), intent=intent, copied_from=stack.revision)
+    after = replace(group_desired(following), intent=standing.intent, copied_from=stack.revision)
     touched = touched_shards(Desired("group", group), after)
-    return Batch(group, pause_s, revisions.encode(db, after), touched, tally, refusal)
+    return replace(batch, desired=revisions.encode(db, after), touched=touched)
 
 
-def asks(group: groups.Group) -> bool:
+def asks(group: Group) -> bool:
     """Return whether members have to report once this revision of a group is at rest.
 
     Those of a group that is being made do so once all are there.
     """
     asked = (group.get("rollout") or {}).get("reports")
-    if asked is None:
-        return False
-    return asked["count"] is None or rolling_update.next_revision(group) is None
-
-
-def shards_of(group: groups.Group) -> set[int]:
-    """Return the shards in which members of the batch under way are; of a group that is being made, all of them."""
-    rollout = group["rollout"]
-    everything = [(0, groups.names_end(group["count"], group["skip"]))]
-    ranges = rollout["batch"] if rollout["reports"]["count"] is None else everything
-    return {shard for low, high in ranges for shard in shards_between(low, high)}
+    return asked is not None and (asked["count"] is None or rolling_update.is_over(group))
 
 
 def settle(
@@ -133,31 +147,53 @@ def settle(
         taken: Description of a stack of which a snapshot was taken; None where it has not been read yet.
 
     Returns:
-        When the shard has to be visited again: at the end of the pause before the next batch, or `now` where the
-        description of a snapshot has still to be read. None where nothing is left to do.
+        When the shard has to be visited again: at the end of the pause before the next batch; at the deadline where the
+        batch waits for members that are away; `now` where it has to be prepared anew, or where the description of a
+        snapshot has still to be read. None where nothing is left to do.
     """
     # Locks the stack's row: of two shards that come to rest in the same instant the second sees the first at rest.
-    row = action_end.lock_settled(db, tx, stack_id, number)
+    row, unrest = action_end.lock_settled_beside(db, tx, stack_id, number, NO_SHARD if batch is None else batch.number)
     if row is None:
         return None
-    if batch is not None and batch.tally is not None:
-        stays = _reported(db, tx, row, batch, batch.tally, now)
-        if stays is not None:
-            return stays.at
-    elif batch is not None and batch.desired is not None:
-        # Stored when the batch came to rest; a pass that comes by during the pause must not begin it anew.
-        step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
-        if step_at > now:
-            action_begin.delay_batch(tx, row, step_at)
-            return step_at
-    if batch is not None and batch.desired is not None:
-        action_begin.begin_batch(db, tx, row, batch.desired, now, batch.touched)
-        return None
-    return _finish(db, tx, row, now, taken, heals=batch is not None and leaves_alone(batch.group))
+    if batch is None:
+        return _finish(db, tx, row, now, taken)
+    stays = _paused(tx, row, batch, now) if batch.tally is None else _reported(db, tx, row, batch, batch.tally, now)
+    if stays is not None:
+        return stays.at
+    if batch.desired is None and not batch.waits:
+        return _last(db, tx, row, now, batch, taken)
+    return _follow(db, tx, row, batch, unrest, now)
+
+
+def _follow(db: Database, tx: Connection, row: Row[Any], batch: Batch, unrest: Unrest, now: float) -> float | None:
+    """Begin the next batch of a series, or have it wait for members that are away; return as `settle`."""
+    # A pass that heals more has locked the stack as well: what shows here is what the batch has to be within.
+    if batch.unrest is not None and (unrest.own > batch.unrest.own or unrest.inside > batch.unrest.inside):
+        return now
+    if batch.desired is None:
+        if action_begin.hold_batch(tx, row, batch.waits, now) and leaves_alone(batch.group):
+            # Members that the update keeps from being healed are healed now: it waits for them.
+            shards.wake(tx, row.id, now, shards.HEAL)
+        return None if row.deadline is None else float(row.deadline)
+    if batch.tally is not None:
+        # What was reported says nothing about later batches.
+        member_reports.drop(tx, row.parent_key, now)
+    action_begin.begin_batch(db, tx, row, batch.desired, now, batch.touched)
+    return None
+
+
+def _last(db: Database, tx: Connection, row: Row[Any], now: float, batch: Batch, taken: Cell | None) -> float | None:
+    """End the action of a group after its last batch."""
+    if batch.tally is not None:
+        # What is still to be said is too late.
+        member_reports.drop(tx, row.parent_key)
+    # What broke meanwhile was left alone, or has waited for the members that had to report.
+    waited = batch.tally is not None and rolling_update.limit(batch.group).binds
+    return _finish(db, tx, row, now, taken, heals=waited or leaves_alone(batch.group))
 
 
 def _finish(
-    db: Database, tx: Connection, row: Row[Any], now: float, taken: Cell | None, *, heals: bool
+    db: Database, tx: Connection, row: Row[Any], now: float, taken: Cell | None, *, heals: bool = False
 ) -> float | None:
     """End the action of a stack; `heals` says whether what broke meanwhile has still to be healed."""
     whole = snapshot_end.is_whole(row)
@@ -178,10 +214,20 @@ class _Stays:
     at: float | None
 
 
+def _paused(tx: Connection, row: Row[Any], batch: Batch, now: float) -> _Stays | None:
+    """Have the next batch wait for the end of the pause before it; None where it is over, or no batch follows."""
+    # Stored when the batch came to rest; a pass that comes by during the pause must not begin it anew.
+    step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
+    if step_at <= now or (batch.desired is None and not batch.waits):
+        return None
+    action_begin.delay_batch(tx, row, step_at)
+    return _Stays(step_at)
+
+
 def _reported(db: Database, tx: Connection, row: Row[Any], batch: Batch, tally: Tally, now: float) -> _Stays | None:
     """Decide about a batch whose members have to report; None where it may be followed by what comes next."""
     # What comes next was prepared for what had been reported by then.
-    if member_reports.tally(tx, row, batch.group, shards_of(batch.group)) != tally:
+    if member_reports.tally(tx, row, batch.group, batch_shards(batch.group)) != tally:
         return _Stays(now)
     asked = batch.group["rollout"]["reports"]
     due_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
@@ -192,6 +238,4 @@ def _reported(db: Database, tx: Connection, row: Row[Any], batch: Batch, tally: 
         case Refuse():
             action_end.fail(db, tx, row.id, int(row.revision), batch.refusal, now)
             return _Stays(None)
-    # They say nothing about later batches. What is still to be said of this one is too late.
-    member_reports.drop(tx, row.parent_key, None if batch.desired is None else now)
     return None

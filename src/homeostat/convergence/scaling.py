@@ -16,7 +16,7 @@ from homeostat.builtin.reports import SIGNAL, Body
 from homeostat.builtin.signals import SignalOutcome
 from homeostat.clock import Clock
 from homeostat.convergence.nested_stacks import tree_size
-from homeostat.convergence.nested_stacks.group_revisions import failed_members, is_pending
+from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, is_pending
 from homeostat.desired.members import group_desired, touched_shards
 from homeostat.model.errors import Rejected
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
@@ -183,7 +183,8 @@ class Scaling:
         before = revisions.desired_of(tx, nested.id, nested.revision)
         if is_pending(nested) and ALARMS in (before.template.get("rollout") or {}).get("suspended", ()):
             return replace(plan, ignored="a rolling update has suspended AlarmNotification")
-        failed = failed_members(tx, nested)
+        away = away_members(tx, nested, before.template)
+        failed = failed_of(away)
         standing = groups.size_of(before.template)
         healthy = standing - sum(groups.is_member(name, before.template) for name in failed)
         size = adjusted(healthy, adjustment, *bounds)
@@ -195,7 +196,7 @@ class Scaling:
             group = rolling_update.resized(before.template, wanted)
         else:
             pending, batches = is_pending(nested), kind.batches(values)
-            group = rolling_update.begin(before.template, wanted, batches, failed, new, pending=pending, now=now)
+            group = rolling_update.begin(before.template, wanted, batches, failed, new, away, pending=pending, now=now)
         # The act of the parent that the group's stack is about goes on: it is about a larger or smaller group now.
         desired = replace(group_desired(group), intent=before.intent, copied_from=nested.revision)
         cooldown_s = kind.cooldown_s(values) if adjustment.cooldown_s is None else float(adjustment.cooldown_s)

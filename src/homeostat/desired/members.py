@@ -120,6 +120,14 @@ def leaves_alone(group: groups.Group) -> bool:
     return HEALING in (group.get("rollout") or {}).get("suspended", ())
 
 
+def batch_shards(group: groups.Group) -> set[int]:
+    """Return the shards in which members are that have to report; of a group that is being made, all of them."""
+    rollout = group["rollout"]
+    everything = [(0, groups.names_end(group["count"], group["skip"]))]
+    ranges = rollout["batch"] if rollout["reports"]["count"] is None else everything
+    return {shard for low, high in ranges for shard in shards_between(low, high)}
+
+
 def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | None:
     """Return the shards of a group that differ between two revisions, by number.
 

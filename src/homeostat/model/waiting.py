@@ -32,6 +32,7 @@ class Why(StrEnum):
     NEEDS_CONSENT = "asks"
     ROLLOUT = "rollout"
     REPORTS = "reports"
+    BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,10 @@ REASONS: Mapping[Why, Reason] = {
     Why.REPORTS: Reason(
         "its members have to signal how they are",
         "the signals of its members (SignalResource, openstack stack resource signal), or the end of their time",
+    ),
+    Why.BUDGET: Reason(
+        "others of its group are away",
+        "members that come back into service, or an update of the stack that lets more be away",
     ),
 }
 """The API shows `released_by`, the `homeostat` command shows both, and a page of the documentation lists all."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from homeostat.model.budget import NO_LIMIT, Limit
 from homeostat.model.desired import Definition
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import Intent
@@ -169,21 +170,25 @@ class Brake:
         share: Share of the expected things that may be healed at a time.
         members: Number of expected things in all shards of the stack; None to count those of this shard.
         elsewhere: Number of things being healed in other shards.
-        in_service_min: Number of things to leave alone, as far as there are so many.
+        changing: Number of things in other shards that are being changed, or about to be.
+        limit: How many members of a group may be away at a time, whatever for.
         policy: Healing policy of the stack for things that would have to be replaced; None for the default.
         blind: Kinds of the cloud port of which every thing in the project is absent: the look is doubted rather than
             the things.
         moving: While a rolling update has suspended the healing of members, the ranges of numbers of those that it is
             changing, which are brought about all the same; None where healing goes on.
+        awaited: Names of the members of a group that have yet to report to an update.
     """
 
     share: float = HEAL_SHARE
     members: int | None = None
     elsewhere: int = 0
-    in_service_min: int = 0
+    changing: int = 0
+    limit: Limit = NO_LIMIT
     policy: str | None = None
     blind: frozenset[str] = frozenset()
     moving: Sequence[tuple[int, int]] | None = None
+    awaited: frozenset[str] = frozenset()
 
     def leaves_alone(self, name: str) -> bool:
         """Return whether a rolling update keeps the member of this name from being healed."""
@@ -195,7 +200,7 @@ class Brake:
         """Return how many of so many things may be healed at a time: at least one."""
         things = things if self.members is None else self.members
         # The epsilon makes up for products just below a whole number: 0.29 * 100 is 28.999….
-        return max(1, min(int(self.share * things + 1e-9), things - self.in_service_min))
+        return max(1, min(int(self.share * things + 1e-9), self.limit.away_max(things)))
 
 
 class Spares(StrEnum):

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from homeostat.model.budget import Absence
 from homeostat.model.desired import Definition
-from homeostat.model.errors import ResourceActionRestricted
+from homeostat.model.errors import Rejected, ResourceActionRestricted, Terminal
 from homeostat.model.marks import RestoredMark
 from homeostat.model.observed import Verdict
 from homeostat.model.plan import Decision, Step
@@ -39,6 +40,17 @@ class ResolvedResource:
     requires: list[str]
     mark: RestoredMark | None = None
     renewed: frozenset[str] = frozenset()
+
+
+def changed_properties(want: ResolvedResource, row: Resource) -> frozenset[str]:
+    """Return the names of the properties whose desired values differ from those last requested."""
+    if want.values == row.properties:
+        return want.renewed
+    # With defaults, since a value that equals its default is no change.
+    before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
+    return want.renewed | frozenset(
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+    )
 
 
 class Acts(Protocol):
@@ -89,14 +101,18 @@ class Gates(Protocol):
         """Stop a resource at a hook, or since a replaced thing came back; None where it goes on."""
 
     def held_back(
-        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
     ) -> Decision | None:
         """Return why a thing is not healed yet, or the step that requests consent; None if it may be healed.
 
         Args:
             gone: Whether the thing is absent.
             destroys: Whether another thing would be made in its place.
+            alive: Whether the thing may be in service as it is.
         """
+
+    def waits_for_reports(self, row: Resource) -> str:
+        """Return why what has drifted is left alone until others of its group have reported; "" where it is not."""
 
     def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
         """Have the owner look for a missing thing once more; None once that was done."""
@@ -120,6 +136,8 @@ class Context:
 
     Attributes:
         healing: Keys of the rows that are being healed.
+        away: The members of a group that are away, and by what it shows that they are still the same; None where that
+            was not asked yet.
         is_halted: Whether the newest revision has failed before it was ever complete.
         unsettled: Whether the shard has yet to bring about the newest revision.
     """
@@ -145,6 +163,7 @@ class Context:
         self.settled = settled
         self.weights = ShardWeight(world, current)
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
+        self.away: tuple[tuple[int, int], dict[str, Absence]] | None = None
         self.is_halted = world.stack.halted
         self.unsettled = world.settled_revision < world.stack.revision
 
@@ -205,6 +224,15 @@ class Context:
         """Number of things that the shard has or had; one that is being replaced counts."""
         made = (row for row in self.current.values() if row.handle or row.replaces is not None)
         return sum(kind_of(row.type) != "" for row in made)
+
+    def differs(self, definition: Definition, row: Resource) -> bool:
+        """Return whether a resource at rest has to be changed or replaced to become as it is defined."""
+        if definition.type != row.type:
+            return True
+        try:
+            return bool(changed_properties(self.resolve(definition, row), row))
+        except (Rejected, Terminal):  # it fails, and so does the stack
+            return False
 
     def is_stale(self, definition: Definition, row: Resource) -> bool:
         """Return whether a reference or attribute that the resource reads has changed since it last read them."""

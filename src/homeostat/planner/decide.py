@@ -63,6 +63,10 @@ class Decider:
         """Look for what a creation without an answer has made; nothing is begun for it."""
         return create.find(self._context, row, now)
 
+    def waits_for_reports(self, row: Resource) -> str:
+        """Return for whom a member that has drifted waits, see `planner.policies.healing`; "" if for nobody."""
+        return self._context.gates.waits_for_reports(row)
+
     def is_stale(self, definition: Definition, row: Resource) -> bool:
         """Return whether a reference or attribute that the resource reads has changed since it last read them."""
         return self._context.is_stale(definition, row)

@@ -57,6 +57,7 @@ class Frontier:
         self._acting: set[Node] = set()
         self._ready: deque[Node] = deque()
         self._braked: deque[Node] = deque()
+        self._budgeted: deque[Node] = deque()
         self._build()
 
     def _build(self) -> None:
@@ -170,6 +171,8 @@ class Frontier:
             self.waiting[node] = decision
             if decision.why is Why.BRAKE:
                 self._braked.append(node)
+            elif decision.why is Why.BUDGET:
+                self._budgeted.append(node)
             return None
         if isinstance(decision, Settled):
             self._settle(node)
@@ -315,6 +318,9 @@ class Frontier:
         if node in self._settled:
             return
         self._settled.add(node)
+        # It may have been away: a node that waits for others to be in service is examined again.
+        if self._budgeted:
+            self._ready.append(self._budgeted.popleft())
         for other in self._unblocks.pop(node, ()):
             self._blocked[other] -= 1
             if self._blocked[other] == 0:
@@ -364,6 +370,9 @@ class Frontier:
     def healing(self) -> int:
         """Number of rows of the shard that are being healed."""
         return len(self._decider.healing)
+
+    def waits_for_reports(self, row: Resource) -> str:
+        return self._decider.waits_for_reports(row)
 
     def is_settled(self, node: Node) -> bool:
         return node in self._settled

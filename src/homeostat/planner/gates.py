@@ -26,9 +26,13 @@ class LiveGates:
         )
 
     def held_back(
-        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
     ) -> Decision | None:
-        return healing.held_back(self._context, row, reason, now, gone=gone, destroys=destroys)
+        stopped = healing.held_back(self._context, row, reason, now, gone=gone, destroys=destroys)
+        return stopped or (healing.waits_for_others(self._context, row, reason, now) if alive else None)
+
+    def waits_for_reports(self, row: Resource) -> str:
+        return healing.waits_for_reports(self._context, row)
 
     def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
         return healing.look_once_more(self._context, row, now)

@@ -1,6 +1,5 @@
 """Rollouts of metadata as templates describe them: a property of groups, and a section of their update policy."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from homeostat.model.rollout import (
 )
 from homeostat.resources.base import Props
 from homeostat.resources.graph import Graph
+from homeostat.resources.group_limits import AMOUNT
 from homeostat.resources.schema import (
     Property,
     Schema,
@@ -34,7 +34,6 @@ from homeostat.resources.schema import (
 
 ROLLOUT = "rollout"
 """Section of the update policy that says how members get new metadata."""
-STEP = re.compile(r"[1-9][0-9]{0,8}|(?![0.]+%)(?:100(?:\.0{1,6})?|[1-9]?[0-9](?:\.[0-9]{1,6})?)%")
 STEPS_MAX = 100
 GATES_MAX, URL_MAX = 10, 2000
 DAY_S = 86_400
@@ -136,7 +135,7 @@ def check_rollout(section: Any, path: tuple[str | int, ...]) -> None:
             message = f"{url!r} is no http or https URL"
             raise invalid(message, *path, ROLLOUT, "checks", index, error="Property error")
     for index, step in enumerate((section or {}).get("steps") or ()):
-        if not (isinstance(step, str) and STEP.fullmatch(step)):
+        if not (isinstance(step, str) and AMOUNT.fullmatch(step)):
             message = f"{step!r} is no step of a rollout: give a number of members such as 10, or a share such as 5%"
             raise invalid(message, *path, ROLLOUT, "steps", index, error="Property error")
 

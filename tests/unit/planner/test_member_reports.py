@@ -1,10 +1,12 @@
 """What the reports of members decide about a batch, and what a series asks of which members."""
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from homeostat.model.budget import Absence
 from homeostat.model.errors import Rejected
 from homeostat.planner.policies import member_reports, rolling_update
 from homeostat.planner.policies.member_reports import GoOn, Refuse, Rest, Tally
@@ -13,7 +15,7 @@ from homeostat.resources.instance_signals import SIGNAL_FIELDS, batches_of, crea
 from homeostat.resources.schema import with_defaults
 
 DUE = 100.0
-OLD, NEW = {"type": "T::Old"}, {"type": "T::New"}
+OLD, NEW, THIRD = {"type": "T::Old"}, {"type": "T::New"}, {"type": "T::Third"}
 
 
 def asked(total: int = 4, percent: float = 100, **more: Any) -> dict[str, Any]:
@@ -97,7 +99,7 @@ def begun(before: groups.Group, wanted: groups.Group, chosen: dict[str, Any], *f
 
 def series(first: groups.Group) -> list[groups.Group]:
     found = [first]
-    while (after := rolling_update.next_revision(found[-1], 10.0 * len(found))) is not None:
+    while (after := rolling_update.next_revision(found[-1], now=10.0 * len(found))) is not None:
         found.append(after)
         assert len(found) < 100, "a series without an end"
     return found
@@ -227,3 +229,60 @@ def test_sections_of_templates() -> None:
 def test_times_that_are_none(text: str) -> None:
     with pytest.raises(Rejected, match=r"is no time|is more than"):
         duration_s(text, "PauseTime")
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_as_many_are_asked_as_was_said_although_members_are_away_meanwhile(seed: int) -> None:
+    rng = random.Random(seed)
+    limit = {"max_unavailable": rng.choice(("1", "2", "40%"))} if rng.random() < 0.7 else {}
+    chosen = policy(rng.randint(1, 4), rng.randint(0, 7))
+    now = begun(group(rng.randint(1, 8)), group(rng.randint(0, 8), NEW), {**chosen, **limit})
+    if "rollout" not in now:
+        return
+    asked, total = size_of_batch(now), now["rollout"]["reports"]["total"]
+    for turn in range(80):
+        away = [str(number) for number in range(12) if rng.random() < 0.25] if turn < 20 else []
+        after = rolling_update.next_revision(now, away)
+        if after is None and rolling_update.is_over(now):
+            assert asked == total
+            return
+        if after is not None:
+            asked, now = asked + size_of_batch(after), after
+    raise AssertionError(f"a series without an end: {now}")
+
+
+def size_of_batch(of: groups.Group) -> int:
+    return groups.members_in([(low, high, {}) for low, high in of["rollout"]["batch"]], of["skip"])
+
+
+def test_the_next_update_begins_with_those_that_did_not_report_and_names_those_that_it_leaves() -> None:
+    """A batch of three was under way; of them 3 has reported. Now one at a time may be away."""
+    before = group(6, NEW, earlier=[{"resource_def": OLD, "numbers": [[0, 3]]}])
+    before |= {"rollout": begun(group(6), group(6, NEW), policy(3))["rollout"]}
+    away = {"4": Absence.AWAITED, "5": Absence.AWAITED}
+    chosen = {**policy(1), "max_unavailable": "2"}
+    first = begun(before, group(6, THIRD), chosen, away=away, pending=True)
+    assert (first["rollout"]["batch"], rolling_update.unheard(first)) == ([[5, 6]], [(4, 5, 5.0)])
+    tight = {**first, "rollout": {**first["rollout"], "max_unavailable": "1"}}
+    second = rolling_update.next_revision(tight, ["4"])
+    assert second is not None, "a member that is away already takes no room"
+    assert (second["rollout"]["batch"], rolling_update.unheard(second)) == ([[4, 5]], [])
+    other = rolling_update.next_revision(tight, ["0"])
+    assert other is not None
+    assert (other["rollout"]["batch"], rolling_update.unheard(other)) == ([[0, 1]], []), "4 has reported meanwhile"
+    assert rolling_update.next_revision({**tight, "earlier": [{"resource_def": OLD, "numbers": [[1, 5]]}]}, "0") is None
+
+
+def test_who_has_the_wanted_definition_already_is_not_waited_for_once_more() -> None:
+    """From the first to the second definition, and back before anybody has reported."""
+    before = begun(group(3), group(3, NEW), policy(3))
+    again = begun(before, group(3), policy(1), away=dict.fromkeys("12", Absence.AWAITED), pending=True)
+    assert [each[0] for each in rolling_update.unheard(again)] == [1]
+    back = begun(again, group(3, NEW), policy(1), away=dict.fromkeys("12", Absence.AWAITED), pending=True)
+    assert "unheard" not in back["rollout"]
+
+
+def test_a_group_that_asks_nothing_remembers_none_that_did_not_report() -> None:
+    plain = {"rolling_update": {"max_batch_size": 1, "min_in_service": 0, "pause_time": 0.0}}
+    first = begun(group(3), group(3, NEW), plain, away={"0": Absence.AWAITED, "1": Absence.AWAITED}, pending=True)
+    assert "unheard" not in first["rollout"]

@@ -21,6 +21,7 @@ from tests.unit.planner.worlds import (
     world,
 )
 
+from homeostat.model.budget import Limit
 from homeostat.model.desired import Definition
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import OperationIntent
@@ -74,6 +75,9 @@ def described(each: Explanation) -> tuple[Any, ...]:
 
 AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1, "complete_revision": 1}
 ASKING: dict[str, Any] = {**AT_REST, "brake": Brake(policy="ask")}
+CHANGING: dict[str, Any] = {**REVISED, "brake": Brake(1.0, limit=Limit(1))}
+CHANGED = row("b", state="UPDATE_IN_PROGRESS", revision=2)
+AWAY = "1 of 2 members is away: b is being changed; it goes on with at least 1 in service"
 BRAKED = "of its stack are being healed, and no more are at a time"
 CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "it requires what is not done": (
@@ -108,6 +112,11 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         world([wanted("a")], [row("a")], {"a1": absent()}, brake=Brake(elsewhere=1), **AT_REST),
         DUE,
         ("a", Why.BRAKE, (), f"it is gone; 1 {BRAKED}", NOW - LONG_AGO, None, "", None),
+    ),
+    "others of its group are away": (
+        world([wanted("a"), wanted("b")], [MARKED, CHANGED], {"b1": seen("resize")}, **CHANGING),
+        DUE,
+        ("a", Why.BUDGET, (), f"it smells; {AWAY}", NOW - LONG_AGO, None, "", None),
     ),
     "everything of its kind is gone at once": (
         world([wanted("a")], [row("a")], {"a1": absent()}, brake=Brake(blind=frozenset({"server"})), **AT_REST),
@@ -270,6 +279,13 @@ def test_what_a_stack_itself_waits_for(facts: dict[str, Any], busy: bool, expect
     assert (None if found is None else (found.why, found.due_at)) == expected
 
 
+def test_a_stack_waits_for_members_that_are_away_when_its_pause_is_over() -> None:
+    found = explain_stack(world(step_at=NOW - 5).stack, True, "2 of 3 members are away")
+    assert found is not None
+    assert (found.why, found.due_at) == (Why.BUDGET, None)
+    assert explain_stack(world(status="FAILED").stack, True, "2 of 3 members are away") is None
+
+
 def test_every_reason_can_be_met_and_has_a_release() -> None:
     """Those of resources above; the pause of a group's stack, and its wait for reports, pass on to the group."""
     [group] = explain(world([wanted("a")], [deepcopy(BUILDING)], {"a1": seen("building")}), DUE, NOW)
@@ -279,6 +295,8 @@ def test_every_reason_can_be_met_and_has_a_release() -> None:
     asking = with_pause(group, world(step_at=NOW + 5).stack, asks=True)
     assert (asking.why, asking.due_at, asking.next_at) == (Why.REPORTS, NOW + 5, NOW + 5)
     assert with_pause(group, world().stack, asks=True) == group
+    away = with_pause(group, world().stack, "2 of 3 members are away")
+    assert (away.why, away.reason, away.due_at) == (Why.BUDGET, "2 of 3 members are away", None)
     assert {expected[1] for _, _, expected in CASES.values()} | {pausing.why, asking.why} == set(Why)
     assert set(REASONS) == set(Why)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.nested_stacks.group_revisions import wanted_group
+from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, wanted_group
 from homeostat.convergence.nested_stacks.revisions import environment_inside
 from homeostat.desired.compiling import template_of
 from homeostat.desired.implied import member_property
@@ -76,7 +76,9 @@ def _members(
     if isinstance(kind, NestedStack) and kind.contents == "chain":
         return chain_desired(values)
     try:
-        return group_desired(wanted_group(tx, kind, values, nested, before, launched, nested.id if nested else ""))
+        failed = failed_of(away_members(tx, nested, before.template))
+        nested_id = nested.id if nested else ""
+        return group_desired(wanted_group(tx, kind, values, nested, before, launched, nested_id, failed))
     except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
         return None
 

@@ -5,7 +5,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from homeostat.convergence.absences import absences
 from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
+from homeostat.model.budget import Absence
 from homeostat.model.errors import Terminal
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
@@ -15,12 +17,10 @@ from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.balanced import SERVER
 from homeostat.resources.families.launch_configurations import COPIED, LaunchConfiguration, LikeServer
-from homeostat.resources.families.resource_groups import Launched
+from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.families.scaling import ScalingGroup
-from homeostat.resources.nested import POLICY
 from homeostat.resources.registry import type_of
-from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import revisions
+from homeostat.store.stacks import revisions, stacks
 from homeostat.templates.weights import TooHeavy, weight
 
 MEMBERS_MAX = 32 * 1024 * 1024
@@ -57,14 +57,15 @@ def group_revision(
     """
     kind = type_of(row.type)
     values = kind.complete(row.properties)
-    failed = failed_members(tx, nested)
+    away = away_members(tx, nested, before.template)
+    failed = failed_of(away)
     launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
-    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id)
-    policy = kind.batches(values) if isinstance(kind, ScalingGroup) else values[POLICY]
+    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed)
+    policy = kind.batches(values) if isinstance(kind, Membership) else {}
     if adopts:
         policy = {name: each for name, each in policy.items() if name != "creation"}
     new, pending = nested is None or nested.complete_revision is None, is_pending(nested)
-    return rolling_update.begin(before.template, wanted, policy, failed, new, pending=pending, now=now)
+    return rolling_update.begin(before.template, wanted, policy, failed, new, away, pending=pending, now=now)
 
 
 def is_pending(nested: Row[Any] | None) -> bool:
@@ -73,11 +74,20 @@ def is_pending(nested: Row[Any] | None) -> bool:
     return nested is not None and under_way and nested.complete_revision != nested.revision
 
 
-def failed_members(tx: Connection, nested: Row[Any] | None) -> Collection[str]:
-    """Return the names of the FAILED members of a group's stack; `nested` is its row, None where there is none."""
-    # Mostly none has failed, and the counts of the shards say so without a look at each member.
-    troubled = nested is not None and shards.failures_of(tx, nested.id)
-    return shard_state.failed_names(tx, nested.id) if nested is not None and troubled else set()
+def away_members(tx: Connection, nested: Row[Any] | None, group: groups.Group) -> Mapping[str, Absence]:
+    """Return the members of a group that are away.
+
+    Args:
+        tx: A consistent read.
+        nested: Row of its stack, None where there is none.
+        group: Its newest revision.
+    """
+    return absences(tx, stacks.facts(nested), group) if nested is not None else {}
+
+
+def failed_of(away: Mapping[str, Absence]) -> Collection[str]:
+    """Return the names of the members that are FAILED, among those that are away."""
+    return {name for name, why in away.items() if why in (Absence.FAILED, Absence.MARKED)}
 
 
 def launched_in(world: World, reference: str) -> Mapping[str, Any] | None:
@@ -104,6 +114,7 @@ def wanted_group(
     before: revisions.Desired,
     launched: Launched,
     nested_id: str,
+    failed: Collection[str],
 ) -> dict[str, Any]:
     """Return what a group's stack should be once all batches are done.
 
@@ -118,6 +129,7 @@ def wanted_group(
         launched: Returns the properties of members by the reference of their launch configuration, or by the server
             that they are like; None where there is none.
         nested_id: Id of its stack.
+        failed: Names of its FAILED members.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
@@ -126,7 +138,7 @@ def wanted_group(
         # What the group has taken over from a server stays, whatever becomes of that server.
         taken = model_of(before.template) if isinstance(kind, LikeServer) and kind.model(values) else None
         one = kind.member(values, launched if taken is None else lambda _: taken, nested_id)
-        return _scaled(kind, values, one, before.template, failed_members(tx, nested))
+        return _scaled(kind, values, one, before.template, failed)
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
     # A removal policy may name a member by its reference (an id of the cloud). Only then are all members read.

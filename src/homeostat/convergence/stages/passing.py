@@ -84,5 +84,10 @@ class Pass:
 
     @property
     def heals_more(self) -> bool:
-        """Whether a shard of a stack of several is healing more resources than its row says."""
-        return self.world.stack.shards > 1 and self.frontier.healing > self.healing_before
+        """Whether the shard is healing more resources than its row says, where that matters to others."""
+        return self.counts_healing and self.frontier.healing > self.healing_before
+
+    @property
+    def counts_healing(self) -> bool:
+        """Whether the row of the shard has the number of resources that it heals: others depend on it."""
+        return self.world.stack.shards > 1 or self.world.brake.limit.binds

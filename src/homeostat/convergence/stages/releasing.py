@@ -14,6 +14,7 @@ from homeostat.model.stack_actions import ROLLED_BACK_ON_FAILURE
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares, look_interval
 from homeostat.planner.actions.check import look_first
+from homeostat.planner.policies.budget import away_of
 from homeostat.planner.policies.unhealthy import merely_marked
 from homeostat.planner.priority import urgency
 from homeostat.resources.registry import is_outside
@@ -160,7 +161,12 @@ def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
     passed_over = stack.held and stack.status != Status.IN_PROGRESS and stack.complete_revision != stack.revision
     if current.world.settled_revision < stack.revision and not passed_over:
         shards.settle(tx, stack.id, number, stack.revision)
-    if stack.status == Status.IN_PROGRESS:
+    if stack.status != Status.IN_PROGRESS:
+        return
+    # What the shard was woken for may be a member that was lost: the next pass, which sees it, takes the next batch.
+    if ending.batch is not None and ending.batch.unrest is not None and current.ownership.woken:
+        stack.step_at = ending.now
+    else:
         stack.step_at = rolling_update.settle(
             current.db, tx, stack.id, stack.revision, ending.now, ending.batch, ending.snapshot
         )
@@ -172,8 +178,9 @@ def _next_batch(current: Pass) -> Batch | None:
     ends = not current.failure and current.frontier.at_rest and stack.status == Status.IN_PROGRESS
     if not ends or stack.parent_id is None:
         return None
+    mine = away_of(current.frontier.current.values(), current.world.seen)
     with current.db.read() as tx:
-        batch = rolling_update.next_batch(current.db, tx, stack, current.ownership.lease.number)
+        batch = rolling_update.next_batch(current.db, tx, stack, current.ownership.lease.number, mine)
     # Redacted here, since that may read, which the last transaction of the pass must not wait for.
     return replace(batch, refusal=current.redactor.text(batch.refusal)) if batch is not None else None
 

@@ -112,14 +112,18 @@ def _count_healing(current: Pass, tx: Connection) -> None:
     """Store how many resources this shard heals, for the healing brake of the other shards (ADR 0046).
 
     Raises:
-        Superseded: Another shard began to heal more meanwhile, so together it may be too many. Nothing is stored, and
-            the next pass decides with the new sum.
+        Superseded: Another shard began to heal or change more meanwhile, or a new revision has, so together it may be
+            too many. Nothing is stored, and the next pass decides with the new sum.
     """
     healing, world = current.frontier.healing, current.world
-    if world.stack.shards == 1 or healing == current.healing_before:
+    if healing == current.healing_before or not (current.counts_healing or current.healing_before):
         return
     # Healing less needs no check. Healing more does: the caller has locked the stack, so the sum is exact.
-    if current.heals_more and brakes.elsewhere(tx, world.stack.id, world.shard) > world.brake.elsewhere:
-        raise Superseded("others of the stack are being healed by now")
+    if current.heals_more:
+        now, brake = brakes.beside(tx, world.stack.id, world.shard), world.brake
+        if now.healing > brake.elsewhere or (brake.limit.binds and now.changing > brake.changing):
+            raise Superseded("others of the stack are being healed or changed by now")
+        if brake.limit.binds and now.revision != world.stack.revision:
+            raise Superseded("the group is being changed by now")
     brakes.count(tx, world.stack.id, world.shard, healing)
     current.healing_before = healing

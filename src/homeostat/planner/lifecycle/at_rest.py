@@ -64,7 +64,8 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
         # So it does here, by the comparison with its definition.
         if verdict is maintenance_state.ASLEEP and newer and not context.is_halted:
             return None
-        if check.heals(context.world, row) and not _forbidden(definition, verdict):
+        waits = verdict.condition is Condition.DRIFTED and context.gates.waits_for_reports(row)
+        if check.heals(context.world, row) and not _forbidden(definition, verdict) and not waits:
             return heal.bring_back(context, definition, row, verdict, now)
         check.leave_alone(row, verdict)
     elif check.left_alone(row):

@@ -11,7 +11,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check
-from homeostat.planner.context import Context
+from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import adopt, heal, update
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.retry import conditions
@@ -135,7 +135,7 @@ def _after_update(context: Context, definition: Definition, row: Resource, now: 
         want = context.resolve(definition, row)
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now)
-    if update.changed_properties(want, row):
+    if changed_properties(want, row):
         return update.update_or_replace(context, want, row, now)
     if row.action == Action.SNAPSHOT:
         return _after_snapshot(context, row, verdict, now)

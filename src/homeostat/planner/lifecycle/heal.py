@@ -107,7 +107,9 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     due_at = row.updated_at + delay_s if delay_s else now
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
-    stopped = context.gates.held_back(row, verdict.reason, now, destroys=False)
+    stopped = context.gates.held_back(
+        row, verdict.reason, now, destroys=False, alive=verdict.condition is Condition.DRIFTED
+    )
     if stopped is not None:
         return stopped
     never_well = healing.was_never_well(row)

@@ -10,7 +10,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions.maintenance_state import held
-from homeostat.planner.context import Context
+from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import adopt, create, external, heal, intents, metadata_updates, update
 from homeostat.planner.retry import conditions
 from homeostat.planner.scope import thing_of
@@ -92,7 +92,7 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now)
     # An update without an answer is sent again as it was intended, which is idempotent, and redirected after that.
-    if not update.changed_properties(want, row) or row.acted_at is None:
+    if not changed_properties(want, row) or row.acted_at is None:
         return None
     halted = context.halted(row.name)
     if halted is not None:

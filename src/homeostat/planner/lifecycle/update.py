@@ -11,7 +11,7 @@ from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state, restore
-from homeostat.planner.context import Context, ResolvedResource
+from homeostat.planner.context import Context, ResolvedResource, changed_properties
 from homeostat.planner.lifecycle import hooks, intents, metadata_updates
 from homeostat.planner.scope import thing_of
 from homeostat.resources.base import ResourceType
@@ -80,17 +80,6 @@ def _has_failed_parts(context: Context, row: Resource) -> bool:
     shown = seen.observation.properties if seen is not None else {}
     ill = bool(shown.get("failures")) or shown.get("status") == "failed"
     return ill and context.unsettled and type_of(row.type).heals_itself
-
-
-def changed_properties(want: ResolvedResource, row: Resource) -> frozenset[str]:
-    """Return the names of the properties whose desired values differ from those last requested."""
-    if want.values == row.properties:
-        return want.renewed
-    # With defaults, since a value that equals its default is no change.
-    before, after = want.kind.complete(row.properties), want.kind.complete(want.values)
-    return want.renewed | frozenset(
-        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
-    )
 
 
 def update_or_replace(context: Context, want: ResolvedResource, row: Resource, now: float) -> Step:

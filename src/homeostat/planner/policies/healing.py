@@ -12,6 +12,7 @@ is removed, a thing that has come back stays (ADR 0045).
 
 from dataclasses import replace
 
+from homeostat.model.budget import Absence
 from homeostat.model.desired import Definition
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.observed import Condition, Presence, Remedy
@@ -21,7 +22,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import HealingPolicy, Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context
-from homeostat.planner.policies import healing_policy
+from homeostat.planner.policies import budget, healing_policy, unhealthy
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import kind_of, type_of
 
@@ -65,6 +66,85 @@ def held_back(
     # Within the shard the frontier examines it again when a place is free; other shards do not report theirs.
     due_at = now + BRAKE_S if context.world.brake.elsewhere else None
     return Waiting(row.name, Why.BRAKE, (), text, row.updated_at, due_at, row.key)
+
+
+def waits_for_others(context: Context, row: Resource, reason: str, now: float) -> Waiting | None:
+    """Return why a member of a group that is in service is not healed yet; None where it may be (ADR 0067).
+
+    One that has merely drifted waits for all that are away. One that is marked unhealthy is away already, and another
+    one is made before it goes: it waits for those only that are being healed or changed.
+    """
+    if not _is_one_more(context, row):
+        return None
+    brake, away = context.world.brake, _away_beside(context, row)
+    if unhealthy.merely_marked(row):
+        away = {name: why for name, why in away.items() if why in (Absence.HEALED, Absence.CHANGED)}
+    others = brake.elsewhere + brake.changing
+    waits = _no_room(context, away, others)
+    if not waits:
+        return None
+    due_at = now + BRAKE_S if others else None
+    return Waiting(row.name, Why.BUDGET, (), f"{reason}; {waits}", row.updated_at, due_at, row.key)
+
+
+def waits_for_reports(context: Context, row: Resource) -> str:
+    """Return for whom a member that has drifted waits while others have yet to report to an update; "" if for nobody.
+
+    It is at rest meanwhile: the update, which waits for the others, decides only about a group at rest.
+    """
+    brake = context.world.brake
+    awaited = brake.awaited - {row.name}
+    if not awaited or not _is_one_more(context, row):
+        return ""
+    away = dict.fromkeys(awaited, Absence.AWAITED) | _away_beside(context, row)
+    # Those that are being changed in other shards have yet to report, too.
+    others = brake.elsewhere + max(0, brake.changing - len(awaited - context.current.keys()))
+    return _no_room(context, away, others)
+
+
+def _is_one_more(context: Context, row: Resource) -> bool:
+    """Return whether healing a member of a group with a limit would take it away, or is to wait as if it did."""
+    itself = budget.absence_of(row, context.world.seen.get(row.key))
+    counts = itself is None or (itself is Absence.MARKED and unhealthy.merely_marked(row))
+    return context.world.brake.limit.binds and counts and row.asked_at is None and not was_never_well(row)
+
+
+def _no_room(context: Context, away: dict[str, Absence], others: int) -> str:
+    """Return for whom to wait where these leave no room in the limit of the group; "" where there is room.
+
+    Args:
+        context: The context.
+        away: The members that are away, by name.
+        others: How many more are away.
+    """
+    brake, count = context.world.brake, len(away) + others
+    members = context.things if brake.members is None else brake.members
+    # At least one at a time, however few may be away.
+    if count == 0 or budget.room(brake.limit, members, count) > 0:
+        return ""
+    return budget.waits_for(away, members, brake.limit, others, what="it")
+
+
+def _away_beside(context: Context, row: Resource) -> dict[str, Absence]:
+    """Return the members of the shard that are away, or are about to be changed, without one of them."""
+    # As long as nothing was begun or completed they are the same, however many members wait.
+    mark = (context.world.stamp, len(context.healing))
+    if context.away is None or context.away[0] != mark:
+        context.away = (mark, _away(context))
+    return {name: why for name, why in context.away[1].items() if name != row.name}
+
+
+def _away(context: Context) -> dict[str, Absence]:
+    away = budget.away_of(context.current.values(), context.world.seen)
+    stack = context.world.stack
+    if not context.unsettled or context.is_halted or stack.status != Status.IN_PROGRESS:
+        return away
+    for each in context.current.values():
+        definition = context.world.definitions.get(each.name)
+        still = each.name not in away and each.status == Status.COMPLETE and each.action != Action.INIT
+        if still and definition is not None and context.is_newer(each) and context.differs(definition, each):
+            away[each.name] = Absence.CHANGED
+    return away
 
 
 def _healed_beside(context: Context, row: Resource) -> int:

@@ -4,20 +4,28 @@ A rolling update, or a creation in batches, is a series of revisions of the grou
 members there are, and which of them still have an earlier definition. When the stack is at rest at one, `next_revision`
 gives the next. Nothing but the newest revision is needed to go on, so a crash or a change of mind may come at any
 moment (ADR 0014).
+
+Members that are away already, whatever for, count in the limit of the group: a batch takes them first, and of the
+others only as many as the limit leaves (ADR 0067).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from homeostat.model.budget import NO_LIMIT, Absence, Limit
+from homeostat.planner.policies.budget import limit_of, waits_for
 from homeostat.resources import groups
 from homeostat.resources.groups import Group, Run
 
 Policy = Mapping[str, Any]
-"""`{max_batch_size, pause_time[, min_in_service, reports, suspended]}`; the pause is in seconds.
+"""`{max_batch_size, pause_time[, min_in_service, max_unavailable, reports, suspended]}`; the pause is in seconds.
 
 - `reports`: `{timeout, percent}`, where members have to report (see `policies.member_reports`)
 - `suspended`: names of what stands still meanwhile, see `resources.instance_signals`
 """
+NOBODY: Mapping[str, Absence] = {}
+_DEAD = frozenset(Absence) - {Absence.CHANGED, Absence.AWAITED}
+"""Members that are away for these reasons take a new definition at once."""
 
 
 def next_batch(target: int, current: int, updated: int, size: int, in_service: int) -> tuple[int, int]:
@@ -52,9 +60,10 @@ def batches(target: int, current: int, updated: int, size: int, in_service: int)
 def begin(
     before: Group,
     wanted: Group,
-    policy: Mapping[str, Policy | None],
+    policy: Mapping[str, Any],
     failed: Collection[str],
     new: bool,
+    away: Mapping[str, Absence] = NOBODY,
     *,
     pending: bool = False,
     now: float = 0.0,
@@ -68,14 +77,17 @@ def begin(
             members when it is made.
         failed: Names of its FAILED members. They take the new definition at once, since they are out of service anyway.
         new: Whether the group was never complete.
+        away: Its members that are away. Those that are dead take the new definition at once, too; those that are being
+            changed, or have to report, are the first of the first batch.
         pending: Whether its stack is still on the way to `before`: then members of its batch may have to report.
         now: The time.
     """
-    runs = _earlier_runs(before, wanted, failed)
+    dead = {name for name, why in away.items() if why in _DEAD}
+    runs = _earlier_runs(before, wanted, {*failed, *dead})
     asked = _asked(before) if pending else None
     creation = policy.get("creation") if not before or (asked is not None and asked["count"] is not None) else None
     unreported = _unreported(before, wanted, policy, asked)
-    chosen = policy.get("rolling_update") if runs or unreported else None
+    chosen = _rolling(policy, wanted["count"]) if runs or unreported else None
     if chosen is None:
         runs = []
         chosen = policy.get("batch_create") if new else None
@@ -83,8 +95,35 @@ def begin(
         chosen = {**(chosen or _at_once(wanted)), "creation": creation}
     if chosen is None:
         return dict(wanted)
-    first = _first(before, wanted, chosen, failed, runs, unreported)
-    return _tracked(before, first, chosen, asked if unreported else None, now, [*map(int, _digits(failed))])
+    chosen = {**chosen, "max_unavailable": policy.get("max_unavailable") or ""}
+    first = _first(before, wanted, chosen, _Found(failed, {*failed, *away}, runs, unreported))
+    first = _tracked(before, first, chosen, asked if unreported else None, now, [*map(int, _digits(failed))])
+    return _with_unheard(first, _silent(before, {name for name, why in away.items() if why is Absence.AWAITED}))
+
+
+def _rolling(policy: Mapping[str, Any], members: int) -> Policy | None:
+    """Return how members change in batches; a limit alone makes batches of as many as it lets be away."""
+    rolling: Policy | None = policy.get("rolling_update")
+    limit = limit_of(policy)
+    if rolling is not None or not limit.binds:
+        return rolling
+    return {"max_batch_size": limit.unavailable_max(members), "min_in_service": 0, "pause_time": 0}
+
+
+class _Found(NamedTuple):
+    """What was found out about the members of a group when a series begins.
+
+    Attributes:
+        failed: Names of those that are FAILED.
+        away: Names of those that are away, the FAILED ones too.
+        runs: Those that have an earlier definition.
+        unreported: Those of a batch under way that have to report still.
+    """
+
+    failed: Collection[str]
+    away: Collection[str]
+    runs: list[Run]
+    unreported: list[Run]
 
 
 def resized(before: Group, wanted: Group) -> Group:
@@ -92,27 +131,28 @@ def resized(before: Group, wanted: Group) -> Group:
     return groups.with_earlier(wanted, groups.earlier_runs(before))
 
 
-def _first(
-    before: Group, wanted: Group, chosen: Policy, failed: Collection[str], runs: list[Run], unreported: list[Run]
-) -> Group:
-    """Return the first revision of a series; the arguments are those of `begin`, and what it has found out."""
+def _first(before: Group, wanted: Group, chosen: Policy, found: _Found) -> Group:
+    """Return the first revision of a series."""
     present = _present(before, wanted)
-    failed_numbers = [int(name) for name in failed if _is_kept(name, before, wanted)]
+    failed_numbers = [int(name) for name in found.failed if _is_kept(name, before, wanted)]
     rollout = {
         "target": wanted["count"],
         "max_batch_size": chosen["max_batch_size"],
         "min_in_service": chosen.get("min_in_service", 0),
         "pause_time": chosen["pause_time"],
+        **({"max_unavailable": chosen["max_unavailable"]} if chosen["max_unavailable"] else {}),
         **({"suspended": list(chosen["suspended"])} if chosen.get("suspended") else {}),
     }
     # Failed members are repaired in a revision of their own before the first batch, in which no other member changes.
     # Likewise members that have the new definition already come to rest before others are added, and those of a batch
     # under way report before another one begins.
-    repairs = bool(present) and (bool(failed_numbers) or not runs or bool(unreported))
+    repairs = bool(present) and (bool(failed_numbers) or not found.runs or bool(found.unreported))
     count = _present_during_repair(wanted, present, failed_numbers) if repairs else present
-    first = groups.with_earlier({**wanted, "count": count, "rollout": rollout}, runs)
-    nothing = first if "creation" in chosen else dict(wanted)
-    return first if repairs else next_revision(first) or nothing
+    first = groups.with_earlier({**wanted, "count": count, "rollout": rollout}, found.runs)
+    if repairs:
+        return first
+    nothing = dict(wanted) if is_over(first) and "creation" not in chosen else first
+    return next_revision(first, found.away) or nothing
 
 
 def _at_once(wanted: Group) -> Policy:
@@ -225,24 +265,49 @@ def _digits(names: Collection[str]) -> list[str]:
     return [name for name in names if name.isdigit()]
 
 
-def next_revision(group: Group, now: float = 0.0) -> Group | None:
-    """Return the next revision of a series, which begins at the time `now`; None at its end."""
+def limit(group: Group) -> Limit:
+    """Return how many members may be away during a series."""
+    rollout = group.get("rollout") or {}
+    return Limit(int(rollout.get("min_in_service") or 0), rollout.get("max_unavailable") or "")
+
+
+def is_over(group: Group) -> bool:
+    """Return whether a revision is the last of its series, or of none."""
     rollout = group.get("rollout")
-    if rollout is None:
-        return None
-    target, current = rollout["target"], group["count"]
+    return rollout is None or (_updated(group) >= rollout["target"] and group["count"] == rollout["target"])
+
+
+def _updated(group: Group) -> int:
+    """Return how many members of the target have the new definition."""
+    target = group["rollout"]["target"]
     left = groups.members_in(groups.earlier_runs(group), group["skip"], groups.names_end(target, group["skip"]))
-    updated = min(current, target) - left
-    if updated >= target and current == target:
+    return int(min(group["count"], target) - left)
+
+
+def next_revision(group: Group, away: Collection[str] = (), now: float = 0.0) -> Group | None:
+    """Return the next revision of a series; None at its end (`is_over`), or if the limit leaves nothing to do.
+
+    Args:
+        group: The revision at which all members have come to rest that are not away.
+        away: Names of the members that are away.
+        now: The time at which it begins.
+    """
+    if is_over(group):
         return None
-    total, batch = next_batch(target, current, updated, rollout["max_batch_size"], rollout["min_in_service"])
+    rollout, current = group["rollout"], group["count"]
+    sizes = (rollout["target"], current, _updated(group), rollout["max_batch_size"], rollout["min_in_service"])
+    total, batch = next_batch(*sizes)
     # Members that are new in this batch are made with the new definition and leave no run of an earlier one.
     changed = batch - max(total - current, 0)
-    following = groups.with_earlier({**group, "count": total}, _without_highest(group, changed))
-    return _continued(group, following, now)
+    gone = sorted(int(name) for name in away if groups.is_member(name, group))
+    step = _within_limit(group, gone, total, changed)
+    if not step.chosen and not step.others and step.total == current:
+        return None
+    following = groups.with_earlier({**group, "count": step.total}, _without(group, step, frozenset(gone)))
+    return _continued(group, following, away, now)
 
 
-def _continued(group: Group, following: Group, now: float) -> Group:
+def _continued(group: Group, following: Group, away: Collection[str], now: float) -> Group:
     """Return the next revision of a series with its batch, where that is kept track of."""
     rollout = group["rollout"]
     if "batch" not in rollout:
@@ -251,7 +316,93 @@ def _continued(group: Group, following: Group, now: float) -> Group:
     asked = rollout.get("reports")
     if asked is not None and asked["count"] is None:
         rollout["reports"] = {**asked, "number": asked["number"] + 1, "since": now}
-    return {**following, "rollout": rollout}
+    # Those that have reported meanwhile are not among them any more: what they said is forgotten with this batch.
+    silent = [each for each in unheard(group) if str(each[0]) in away]
+    return _with_unheard({**following, "rollout": rollout}, silent)
+
+
+def unheard(group: Group) -> list[tuple[int, int, float]]:
+    """Return the members that had not reported when an update began, and that none of its batches has changed yet.
+
+    Returns:
+        Ranges of their numbers, with the time since when their reports count.
+    """
+    return [(low, high, since) for low, high, since in (group.get("rollout") or {}).get("unheard", ())]
+
+
+def _silent(before: Group, away: Collection[str]) -> list[tuple[int, int, float]]:
+    """Return those of the members that had to report to a revision, or before it, that are away: as `unheard`."""
+    rollout = before.get("rollout") or {}
+    asked = rollout.get("reports")
+    ranges = unheard(before)
+    if asked and asked["count"] is None:
+        ranges += [(low, high, asked["since"]) for low, high in rollout["batch"]]
+    return [(each, each + 1, since) for low, high, since in ranges for each in range(low, high) if str(each) in away]
+
+
+def _with_unheard(group: Group, silent: Collection[tuple[int, int, float]]) -> Group:
+    """Return a revision of a group that waits for reports, and those that are silent which it leaves as they are."""
+    rollout = group.get("rollout") or {}
+    if "reports" not in rollout or not (silent or "unheard" in rollout):
+        return group
+    # Those that have the newest definition are not changed any more, and this update does not wait for them.
+    earlier = [(low, high) for low, high, _ in groups.earlier_runs(group)]
+    left = [list(each) for each in silent if any(low <= each[0] < high for low, high in earlier)]
+    plain = {name: value for name, value in rollout.items() if name != "unheard"}
+    return {**group, "rollout": {**plain, "unheard": left} if left else plain}
+
+
+def waits(group: Group, away: Mapping[str, Absence]) -> str:
+    """Return for which members that are away a series waits, for users; "" if for nobody."""
+    members = {name: why for name, why in away.items() if groups.is_member(name, group)}
+    if is_over(group) or not members:
+        return ""
+    # Where the limit leaves room the series merely waits until its members have come to rest.
+    return waits_for(members, group["count"], limit(group) if next_revision(group, members) is None else NO_LIMIT)
+
+
+class _Step(NamedTuple):
+    """A batch within the limit of its group.
+
+    Attributes:
+        total: Number of members during it.
+        chosen: Numbers of the members that it changes although they are away.
+        others: How many more it changes.
+    """
+
+    total: int
+    chosen: list[int]
+    others: int
+
+
+def _within_limit(group: Group, gone: list[int], total: int, moved: int) -> _Step:
+    """Return what the limit leaves of a batch.
+
+    Args:
+        group: The revision before it.
+        gone: Numbers of the members that are away, the lowest first.
+        total: Number of members during the batch as it would be with nobody away.
+        moved: Number of members that it would change.
+    """
+    skip, current, target = group["skip"], group["count"], group["rollout"]["target"]
+    bound = limit(group)
+    kept = min(bound.min_in_service, target, current)
+    ranks = [number - groups.numbers_below(skip, number) for number in gone]
+    # Members that are wanted no more stay until enough others are in service. One more member that stays is at most
+    # one more in service, so this ends after as many rounds as members are away.
+    while total < current and (missing := kept - (total - _below(ranks, total))) > 0:
+        total = min(total + missing, current)
+    end = groups.names_end(min(total, target), skip)
+    earlier = [run for run in groups.earlier_runs(group) if run[0] < end]
+    chosen = [each for each in reversed(gone) if each < end and any(low <= each < high for low, high, _ in earlier)]
+    chosen = chosen[:moved]
+    there = min(total, current)
+    left = min(there - kept, bound.unavailable_max(target)) - _below(ranks, there)
+    return _Step(total, chosen, max(0, min(moved - len(chosen), left)))
+
+
+def _below(ranks: list[int], end: int) -> int:
+    return sum(rank < end for rank in ranks)
 
 
 def remaining(group: Group) -> tuple[int, int]:
@@ -311,17 +462,28 @@ def _present_during_repair(wanted: Group, present: int, failed_numbers: Collecti
     return min([present, *unwanted])
 
 
-def _without_highest(group: Group, moved: int) -> list[Run]:
-    """Return the runs of earlier definitions without the `moved` highest members of the target."""
+def _without(group: Group, step: _Step, gone: Collection[int]) -> list[Run]:
+    """Return the runs of earlier definitions without the members that a batch changes.
+
+    Besides those that were chosen these are the highest of the target that are not away.
+    """
     skip, start = frozenset(group["skip"]), groups.skipped_below(group["skip"])
     end = groups.names_end(group["rollout"]["target"], group["skip"])
+    before = groups.earlier_runs(group)
+    for number in step.chosen:
+        before = [part for run in before for part in groups.without(run, number)]
     runs: list[Run] = []
-    for low, high, definition in reversed(groups.earlier_runs(group)):
+    moved = step.others
+    for low, high, definition in reversed(before):
         number = min(high, end)
+        stays = []
         while moved and number > low:
             number -= 1
-            moved -= number >= start and str(number) not in skip
-        for part in ((max(low, end), high, definition), (low, min(number, high), definition)):
+            if number in gone:
+                stays.append((number, number + 1, definition))
+            else:
+                moved -= number >= start and str(number) not in skip
+        for part in (*stays, (max(low, end), high, definition), (low, min(number, high), definition)):
             if part[0] < part[1]:
                 runs.append(part)
     return runs

@@ -29,7 +29,7 @@ from homeostat.resources.registry import is_outside, type_of
 LOOK, COMPARE = "look", "compare"
 """Next acts that are no step: a look by an observer, and comparing a resource with its definition."""
 
-EXAMINED_AGAIN = {Why.BRAKE, Why.BLIND}
+EXAMINED_AGAIN = {Why.BRAKE, Why.BLIND, Why.BUDGET}
 """Reasons that time alone does not end: what they have as the time is when they are examined again."""
 PATIENCE_S = 5.0
 """Seconds that a shard is due before a missing worker is the reason."""
@@ -148,16 +148,19 @@ def explain(world: World, shard: ShardStatus, now: float) -> list[Explanation]:
     return _Explainer(world, shard, now).explanations()
 
 
-def explain_stack(stack: StackFacts, busy: bool, *, asks: bool = False) -> Waiting | None:
+def explain_stack(stack: StackFacts, busy: bool, away: str = "", *, asks: bool = False) -> Waiting | None:
     """Return what a stack itself waits for; None if nothing.
 
     Args:
         stack: The stack.
         busy: Whether some of its resources are not at rest: then it waits for them.
+        away: For which members the update of a group waits, see `rolling_update.waits`; "" if for none.
         asks: Whether it is a group whose members have to report once they are at rest.
     """
     if stack.status != Status.IN_PROGRESS:
         return None
+    if away:
+        return Waiting(stack.name, Why.BUDGET, (), away)
     if stack.step_at is not None and asks:
         reason = "a batch of its members is done, and they have to report"
         return Waiting(stack.name, Why.REPORTS, (), reason, due_at=stack.step_at)
@@ -166,9 +169,9 @@ def explain_stack(stack: StackFacts, busy: bool, *, asks: bool = False) -> Waiti
     return None if busy else Waiting(stack.name, Why.TURN, (), "its resources are at rest")
 
 
-def with_pause(each: Explanation, child: StackFacts, *, asks: bool = False) -> Explanation:
-    """Explain a resource whose nested stack pauses between two batches, or waits for reports, by that."""
-    found = explain_stack(child, busy=True, asks=asks)
+def with_pause(each: Explanation, child: StackFacts, away: str = "", *, asks: bool = False) -> Explanation:
+    """Explain a resource whose nested stack waits before its next batch by that; the others as in `explain_stack`."""
+    found = explain_stack(child, True, away, asks=asks)
     if found is None:
         return each
     following = Verb.UPDATE.value
@@ -317,6 +320,9 @@ class _Explainer:
         if self._world.stack.held:
             holding = held(self._world.stack, name, row.key, seen_at)
             return replace(holding, reason=f"{verdict.reason}; {holding.reason}")
+        waits = self._frontier.waits_for_reports(row) if verdict.condition is Condition.DRIFTED else ""
+        if waits:
+            return Waiting(name, Why.BUDGET, (), f"{verdict.reason}; {waits}", seen_at, key=row.key)
         off = "" if self._world.stack.converges(name) else "; convergence is switched off"
         if not off and self._world.definitions[name].restricted:
             off = "; its environment restricts what would bring it back"

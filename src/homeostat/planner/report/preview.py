@@ -222,8 +222,13 @@ class OpenGates:
     def stop(self, definition: Definition, row: Resource | None, now: float) -> None:
         return None
 
-    def held_back(self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True) -> None:
+    def held_back(
+        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
+    ) -> None:
         return None
+
+    def waits_for_reports(self, row: Resource) -> str:
+        return ""
 
     def look_once_more(self, row: Resource, now: float) -> None:
         return None

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from homeostat.model.errors import invalid
 from homeostat.model.rollout import RolloutSettings
 from homeostat.resources.base import Props, Thing
+from homeostat.resources.group_limits import MAX_UNAVAILABLE, check_limit, limit_entry
 from homeostat.resources.nested import POLICY, NestedStack, attribute_of_member, of_member
 from homeostat.resources.rollout_policy import ROLLOUT, check_rollout, pattern_property, rollout_section, settings_of
 from homeostat.resources.schema import (
@@ -86,7 +87,12 @@ class Membership(NestedStack):
         given = {name: value for name, value in provided.items() if value is not None}
         found = coerce(self.update_policy, given, path)
         check_rollout(found.get(ROLLOUT), path)
+        check_limit(found.get(MAX_UNAVAILABLE), path)
         return found
+
+    def batches(self, values: Props) -> Mapping[str, Any]:
+        """Return how members are changed and made, in the form of `planner.policies.rolling_update`."""
+        return values[POLICY] or {}
 
     def metadata_pattern(self, values: Props) -> str:
         """Return how members get new metadata: one of `model.rollout.PATTERNS`."""
@@ -166,6 +172,7 @@ class ResourceGroup(Membership):
     }
     update_policy = {
         **rollout_section(),
+        **limit_entry(),
         "rolling_update": mapping(
             "Change members in batches.",
             fields={

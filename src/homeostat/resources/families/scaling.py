@@ -21,6 +21,7 @@ from homeostat.resources.families.balanced import (
 from homeostat.resources.families.launch_configurations import LikeServer
 from homeostat.resources.families.resource_groups import Launched, Membership, section_of
 from homeostat.resources.graph import Graph
+from homeostat.resources.group_limits import MAX_UNAVAILABLE, limit_entry
 from homeostat.resources.instance_signals import (
     CREATION_FIELDS,
     SIGNAL_FIELDS,
@@ -73,10 +74,6 @@ class ScalingGroup(Membership):
             healthy: Number of existing members that have not FAILED; None for a new group.
         """
         raise NotImplementedError
-
-    def batches(self, values: Props) -> Mapping[str, Any]:
-        """Return how members are changed and made, in the form of `planner.policies.rolling_update`."""
-        return {}
 
     def bounds(self, values: Props) -> tuple[int, int] | None:
         """Return the least and the greatest size that a signal may lead to; None where signals do not scale it."""
@@ -157,7 +154,7 @@ class AutoScalingGroup(ScalingGroup):
         ),
         **pattern_property("metadata_update_pattern"),
     }
-    update_policy = rollout_section()
+    update_policy = {**rollout_section(), **limit_entry()}
     attributes = {
         "outputs": Attribute("An attribute of each member by its name; needs a path.", ValueType.MAP),
         "outputs_list": Attribute("An attribute of each member, the oldest first; needs a path.", ValueType.LIST),
@@ -193,7 +190,7 @@ class AutoScalingGroup(ScalingGroup):
 
     def batches(self, values: Props) -> Mapping[str, Any]:
         """Return the rolling update, which always applies; by default members change one after the other."""
-        return {"rolling_update": values["rolling_updates"]}
+        return {"rolling_update": values["rolling_updates"], MAX_UNAVAILABLE: values[POLICY].get(MAX_UNAVAILABLE)}
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
         match name:
@@ -275,7 +272,7 @@ class InstanceGroup(ScalingGroup):
     }
     pattern = "MetadataUpdatePattern"
     internal = (CONTENT, CREATION, BALANCERS)
-    update_policy = {"RollingUpdate": _rolling_section(), **rollout_section()}
+    update_policy = {"RollingUpdate": _rolling_section(), **rollout_section(), **limit_entry()}
     attributes = {"InstanceList": Attribute("Addresses of the members, with commas.")}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -345,7 +342,9 @@ class InstanceGroup(ScalingGroup):
 
     def batches(self, values: Props) -> Mapping[str, Any]:
         policy, creation = values[POLICY].get(self.section), creation_of(values[CREATION])
-        found: dict[str, Any] = {} if creation is None else {"creation": creation}
+        found: dict[str, Any] = {MAX_UNAVAILABLE: values[POLICY].get(MAX_UNAVAILABLE)}
+        if creation is not None:
+            found["creation"] = creation
         if policy is None:
             return found
         rolling = {
@@ -390,7 +389,7 @@ class AwsAutoScalingGroup(InstanceGroup, LikeServer):
         "Tags": TAGS,
         **pattern_property("MetadataUpdatePattern"),
     }
-    update_policy = {"AutoScalingRollingUpdate": _rolling_section(), **rollout_section()}
+    update_policy = {"AutoScalingRollingUpdate": _rolling_section(), **rollout_section(), **limit_entry()}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         exactly_one(values, path, "InstanceId", "LaunchConfigurationName")

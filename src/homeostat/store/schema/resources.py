@@ -55,7 +55,8 @@ Columns:
     reason: The internal error for which the shard was set aside.
     crashes: Crashes of its owners in a row, weighted; see `store.shards.shards.CRASHES_MAX`.
     stored: The newest epoch in which anything was stored.
-    healing: How many of its resources are being healed; only counted if the stack has several shards.
+    healing: How many of its resources are being healed; only counted if the stack has several shards, or is that of a
+        group with a limit.
 """
 
 resource = Table(

@@ -6,9 +6,9 @@ project.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, or_, select, update
 
 from homeostat.model.observed import Presence
 from homeostat.model.status import Action, Status
@@ -28,10 +28,34 @@ _looks = _resource.join(_stack, _stack.c.id == _resource.c.stack_id).join(_obser
 _LIVE = (_stack.c.deleted_at.is_(None), _resource.c.action != Action.DELETE, _resource.c.handle != "")
 
 
-def elsewhere(tx: Connection, stack_id: str, number: int) -> int:
-    """Return how many resources are being healed in the other shards of a stack."""
-    others = (_shard.c.stack_id == stack_id, _shard.c.number != number)
-    return int(tx.execute(select(func.coalesce(func.sum(_shard.c.healing), 0)).where(*others)).scalar_one())
+class Beside(NamedTuple):
+    """What goes on in a stack beside one of its shards.
+
+    Attributes:
+        healing: How many resources are being healed.
+        changing: How many others are being changed, or about to be: what a shard has yet to do at the newest revision.
+        revision: The newest revision of the stack.
+    """
+
+    healing: int
+    changing: int
+    revision: int
+
+
+def beside(tx: Connection, stack_id: str, number: int) -> Beside:
+    """Return what goes on in the other shards of a stack."""
+    return Beside(*_beside(tx, stack_id, number).one())
+
+
+@prepared
+def _beside(stack_id: str, number: int) -> Select[Any]:
+    others = (_shard.c.stack_id == _stack.c.id, _shard.c.number != number)
+    left = _shard.c.planned - _shard.c.done - _shard.c.healing
+    begun = and_(_shard.c.settled_revision < _stack.c.revision, left > 0)
+    changing = func.sum(case((begun, left), else_=0))
+    columns = (func.coalesce(func.sum(_shard.c.healing), 0), func.coalesce(changing, 0), _stack.c.revision)
+    joined = _stack.outerjoin(_shard, and_(*others))
+    return select(*columns).select_from(joined).where(_stack.c.id == stack_id).group_by(_stack.c.revision)
 
 
 def count(tx: Connection, stack_id: str, number: int, healing: int) -> None:

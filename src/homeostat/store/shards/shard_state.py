@@ -12,7 +12,6 @@ from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event, Part
 from homeostat.model.rollout import RolloutChange
-from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen
 from homeostat.store import events, schema
 from homeostat.store.database import Database
@@ -206,12 +205,6 @@ def revisions_of(tx: Connection, stack_id: str, number: int) -> set[int]:
     """Return the revisions at which the rows of a shard were last acted on: values of these may be in them."""
     mine = (_resource.c.stack_id == stack_id, _resource.c.shard == number)
     return set(tx.execute(select(_resource.c.revision).where(*mine).distinct()).scalars())
-
-
-def failed_names(tx: Connection, stack_id: str) -> set[str]:
-    """Return the names of the resources of a stack that are FAILED and were not replaced."""
-    failed = (_resource.c.status == Status.FAILED, _resource.c.replaced_by.is_(None))
-    return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == stack_id, *failed)).scalars())
 
 
 @dataclass(frozen=True, slots=True)

@@ -337,6 +337,15 @@ def delay_batch(tx: Connection, row: Row[Any], until: float) -> None:
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
 
 
+def hold_batch(tx: Connection, row: Row[Any], reason: str, now: float) -> bool:
+    """Say that the next batch of a group's members waits for others; return whether that is news."""
+    if row.reason == reason:
+        return False
+    stack_state.change(tx, row, {"reason": reason})
+    events.append(tx, row.id, [stack_state.stack_event(row.id, row.name, row.action, row.status, reason)], now)
+    return True
+
+
 def begin_batch(
     db: Database,
     tx: Connection,
@@ -363,7 +372,12 @@ def begin_batch(
     tx.execute(
         update(table)
         .where(table.c.id == row.id)
-        .values(revision=number, shards=max(int(row.shards), desired.shards), step_at=None)
+        .values(
+            revision=number,
+            shards=max(int(row.shards), desired.shards),
+            step_at=None,
+            reason=f"Stack {row.action} started",
+        )
     )
     if row.revision != row.complete_revision:
         old = schema.revision

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, literal, or_, select, update
 
 from homeostat.model.stack_actions import LOCKING, MAINTENANCE, NON_CHANGING_ACTIONS, STACK_ACTIONS
 from homeostat.model.status import Action, Status
@@ -11,6 +11,7 @@ from homeostat.store import events, schema
 from homeostat.store.builtin import stack_users, stored_trusts
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
+from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import snapshots, stack_state, stacks
 
@@ -27,18 +28,30 @@ def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> Ro
     The lock makes the shards of a stack take turns here. Without it, two that come to rest in the same instant would
     each see the other one unfinished, and the stack would stay IN_PROGRESS.
     """
+    return lock_settled_beside(db, tx, stack_id, number, NO_SHARD)[0]
+
+
+def lock_settled_beside(
+    db: Database, tx: Connection, stack_id: str, number: int, shard: int
+) -> tuple[Row[Any] | None, Unrest]:
+    """Return the same, and how much of a group is not at rest beside one of its shards."""
     row = stacks.for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
-        return None
-    return row if is_settled(tx, row, number) else None
+        return None, Unrest(0, 0)
+    found = _found(tx, row, number, shard)
+    return None if found.unfinished else row, Unrest(found.own, found.inside)
 
 
 def is_settled(tx: Connection, stack: Row[Any], number: int) -> bool:
     """Return whether all shards of a stack are at rest at revision `number`."""
+    return not _found(tx, stack, number, NO_SHARD).unfinished
+
+
+def _found(tx: Connection, stack: Row[Any], number: int, shard: int) -> Row[Any]:
     # Actions that change nothing may end although resources failed before them; for all others a FAILED resource means
     # that the revision has not been reached.
     changing = stack.action not in NON_CHANGING_ACTIONS
-    return not _unfinished(tx, stack.id, number, stack.shards, changing=changing).scalar_one()
+    return _unfinished(tx, stack.id, number, stack.shards, shard, changing=changing, nested=shard != NO_SHARD).one()
 
 
 def others_unsettled(tx: Connection, stack: Any, number: int) -> bool:
@@ -50,12 +63,15 @@ def others_unsettled(tx: Connection, stack: Any, number: int) -> bool:
 
 
 @prepared
-def _unfinished(stack_id: str, number: int, count: int, *, changing: bool) -> Select[Any]:
+def _unfinished(stack_id: str, number: int, count: int, but: int, *, changing: bool, nested: bool) -> Select[Any]:
     shard = schema.shard
-    unfinished = shard.c.settled_revision < number
+    unfinished: ColumnElement[bool] = shard.c.settled_revision < number
     if changing:
         unfinished = or_(unfinished, shard.c.failures > 0)
-    return select(exists().where(shard.c.stack_id == stack_id, shard.c.number < count, unfinished))
+    left = exists().where(shard.c.stack_id == stack_id, shard.c.number < count, unfinished)
+    own, inside = unrest_columns(stack_id, but) if nested else (literal(0), literal(0))
+    columns: tuple[Any, ...] = (left.label("unfinished"), own.label("own"), inside.label("inside"))
+    return select(*columns)
 
 
 def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:

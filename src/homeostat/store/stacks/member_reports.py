@@ -3,12 +3,12 @@
 A report locks nothing but its own row, so that many may come at once.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, Select, delete, func, or_, select, update
 
-from homeostat.model.status import Action
+from homeostat.model.status import Action, Status
 from homeostat.planner.policies.member_reports import Tally
 from homeostat.resources import groups
 from homeostat.resources.nested import STACK
@@ -126,21 +126,49 @@ def tally(tx: Connection, stack: Any, group: Mapping[str, Any], shards: Collecti
         group: The revision of the group that is under way.
         shards: Shards in which members of the batch are.
     """
-    asked, batch = group["rollout"]["reports"], group["rollout"]["batch"]
-    members = _members(tx, stack.id, batch if asked["count"] is None else None, sorted(shards))
-    reports = {each.member: each for each in _reports(tx, stack.parent_key, asked["since"])}
-    inside = _inside(tx, members) if reports.keys() - {each.handle for each in members} else {}
     succeeded, failed, silent = 0, {}, []
-    for each in members:
-        mine = [reports[handle] for handle in (each.handle, *inside.get(each.handle, ())) if handle in reports]
-        failures = [one for one in mine if (one.failed_at or 0.0) >= asked["since"]]
-        if failures:
-            failed[each.name] = failures[0].said
-        elif mine:
+    asked, batch = group["rollout"]["reports"], group["rollout"]["batch"]
+    ranges = batch if asked["count"] is None else None
+    for each, said in _said(tx, stack, ranges, asked["since"], shards):
+        if isinstance(said, str):
+            failed[each.name] = said
+        elif said:
             succeeded += 1
         else:
             silent.append(each.name)
     return Tally(succeeded, failed, tuple(silent))
+
+
+def unreported(
+    tx: Connection, stack: Any, ranges: Sequence[Sequence[int]], since: float, shards: Collection[int]
+) -> list[str]:
+    """Return the names of the members that are not at rest, or did not report success yet.
+
+    Args:
+        tx: The transaction.
+        stack: Row or facts of the stack of the group.
+        ranges: Which members.
+        since: Reports of an earlier time do not count.
+        shards: Shards in which these members are.
+    """
+    found = _said(tx, stack, ranges, since, shards)
+    return [each.name for each, said in found if said is not True or each.status != Status.COMPLETE]
+
+
+def _said(
+    tx: Connection, stack: Any, ranges: Sequence[Sequence[int]] | None, since: float, shards: Collection[int]
+) -> Iterator[tuple[Row[Any], str | bool]]:
+    """Yield the members that are to report, each with what it said.
+
+    That is the reason of a failure, True for success, False for nothing yet.
+    """
+    members = _members(tx, stack.id, ranges, sorted(shards))
+    reports = {each.member: each for each in _reports(tx, stack.parent_key, since)}
+    inside = _inside(tx, members) if reports.keys() - {each.handle for each in members} else {}
+    for each in members:
+        mine = [reports[handle] for handle in (each.handle, *inside.get(each.handle, ())) if handle in reports]
+        failures = [one for one in mine if (one.failed_at or 0.0) >= since]
+        yield each, failures[0].said if failures else bool(mine)
 
 
 def _members(
@@ -156,7 +184,7 @@ def _members(
 @prepared
 def _present(stack_id: str, shards: Sequence[int]) -> Select[Any]:
     there = (_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE)
-    columns = (_resource.c.name, _resource.c.type, _resource.c.handle)
+    columns = (_resource.c.name, _resource.c.type, _resource.c.handle, _resource.c.status)
     return select(*columns).where(_resource.c.stack_id == stack_id, _resource.c.shard.in_(shards), *there)
 
 

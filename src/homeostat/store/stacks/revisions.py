@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Executable, Integer, Row, Select, Text, inser
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import files, revision_text
 from homeostat.store.stacks.revision_text import EncodedRevision, Parts
@@ -195,6 +196,43 @@ def group_of(tx: Connection, stack_id: str, number: int) -> Mapping[str, Any] | 
 def _group(stack_id: str, number: int) -> Select[Any]:
     table = schema.revision
     return select(table.c.template).where(
+        table.c.stack_id == stack_id, table.c.number == number, table.c.kind == "group"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A group at one of its revisions.
+
+    Attributes:
+        group: What the revision defines, see `resources.groups`.
+        intent: As in `Desired`.
+        unrest: How much of the group is not at rest, one shard left out.
+    """
+
+    group: Mapping[str, Any]
+    intent: str
+    unrest: Unrest
+
+
+def standing_of(tx: Connection, stack_id: str, number: int, but: int = NO_SHARD) -> Standing | None:
+    """Return how a group stands at a revision; None for a revision of another kind.
+
+    Args:
+        tx: A consistent read.
+        stack_id: The stack of the group.
+        number: The number of the revision.
+        but: The number of the shard that does not count in `unrest`.
+    """
+    row = _standing(tx, stack_id, number, but).first()
+    return None if row is None else Standing(row.template, row.intent, Unrest(row.own, row.inside))
+
+
+@prepared
+def _standing(stack_id: str, number: int, but: int) -> Select[Any]:
+    table = schema.revision
+    own, inside = unrest_columns(stack_id, but)
+    return select(table.c.template, table.c.intent, own.label("own"), inside.label("inside")).where(
         table.c.stack_id == stack_id, table.c.number == number, table.c.kind == "group"
     )
 

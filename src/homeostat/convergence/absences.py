@@ -1,0 +1,76 @@
+"""Which members of a group are away, read only where something shows that any may be (ADR 0067)."""
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection
+
+from homeostat.desired.members import batch_shards, leaves_alone, shards_between
+from homeostat.model.budget import Absence
+from homeostat.model.world import StackFacts
+from homeostat.planner.policies import rolling_update
+from homeostat.planner.policies.budget import absence_of
+from homeostat.resources.groups import Group
+from homeostat.store.shards import away
+from homeostat.store.shards.away import NO_SHARD, Unrest
+from homeostat.store.stacks import member_reports
+
+
+def absences(tx: Connection, stack: StackFacts, group: Group) -> dict[str, Absence]:
+    """Return the members of a group that are away, by name.
+
+    Args:
+        tx: A consistent read.
+        stack: The stack of the group.
+        group: Its newest revision.
+    """
+    found = beside({}, tx, stack, NO_SHARD, away.unrest_of(tx, stack.id), group)
+    return dict.fromkeys(awaited(tx, stack, group), Absence.AWAITED) | found
+
+
+def beside(
+    mine: Mapping[str, Absence], tx: Connection, stack: StackFacts, number: int, unrest: Unrest, group: Group
+) -> dict[str, Absence]:
+    """Return the members of a group that are away, where those in one of its shards are known.
+
+    Those of the batch under way that merely have to report are not among them: it waits for them itself.
+
+    Args:
+        mine: The members of that shard that are away.
+        tx: A consistent read.
+        stack: The stack of the group.
+        number: The number of that shard.
+        unrest: How much is not at rest, that shard left out.
+        group: The newest revision of the group.
+    """
+    found = dict(mine)
+    # What nobody brings back shows nowhere else: a shard in which a lost thing is left alone is at rest.
+    left_alone = not stack.converge or bool(stack.exceptions) or leaves_alone(group)
+    if unrest.own or (left_alone and (number == NO_SHARD or stack.shards > 1)):
+        states = ((each.row.name, absence_of(each.row, each.seen)) for each in away.unwell(tx, stack.id, number))
+        found |= {name: why for name, why in states if why is not None}
+    if unrest.inside:
+        found = dict.fromkeys(away.restless_inside(tx, stack.id), Absence.HEALED) | found
+    return dict.fromkeys(_unheard(tx, stack, group), Absence.AWAITED) | found
+
+
+def awaited(tx: Connection, stack: StackFacts, group: Group) -> list[str]:
+    """Return the members that an update has changed or made, and that have yet to report success.
+
+    Once an update is over it waits for no one. Where it was refused, those that did not report success stay away.
+    """
+    asked = (group.get("rollout") or {}).get("reports")
+    if asked is None or asked["count"] is not None or stack.complete_revision == stack.revision:
+        return []
+    late = member_reports.unreported(tx, stack, group["rollout"]["batch"], asked["since"], batch_shards(group))
+    return [*late, *_unheard(tx, stack, group)]
+
+
+def _unheard(tx: Connection, stack: StackFacts, group: Group) -> list[str]:
+    """Return the members that had not reported when the update began, have not done so since, and come first in it."""
+    found: list[str] = []
+    left = rolling_update.unheard(group)
+    for since in sorted({each[2] for each in left}):
+        ranges = [(low, high) for low, high, at in left if at == since]
+        shards = {shard for low, high in ranges for shard in shards_between(low, high)}
+        found += member_reports.unreported(tx, stack, ranges, since, shards)
+    return found

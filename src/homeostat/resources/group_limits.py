@@ -1,0 +1,31 @@
+"""How many members of a group may be away at a time, as templates say it: an entry of the update policy of groups."""
+
+import re
+from typing import Any
+
+from homeostat.model.errors import invalid
+from homeostat.resources.schema import Property, text
+
+MAX_UNAVAILABLE = "max_unavailable"
+"""Entry of the update policy."""
+AMOUNT = re.compile(r"[1-9][0-9]{0,8}|(?![0.]+%)(?:100(?:\.0{1,6})?|[1-9]?[0-9](?:\.[0-9]{1,6})?)%")
+
+
+def limit_entry() -> dict[str, Property]:
+    """Return the entry of the update policy with the limit."""
+    described = (
+        "Members that may be away at a time, for whatever reason: a number such as 2, or a share such as 10%. "
+        "Without rolling updates of their own, as many members change at a time."
+    )
+    return {MAX_UNAVAILABLE: text(described)}
+
+
+def check_limit(value: Any, path: tuple[str | int, ...]) -> None:
+    """Check the limit of an update policy.
+
+    Raises:
+        Rejected: It is neither a number nor a share.
+    """
+    if value is not None and not (isinstance(value, str) and AMOUNT.fullmatch(value)):
+        message = f"{value!r} is no number of members: give one such as 2, or a share such as 10%"
+        raise invalid(message, *path, MAX_UNAVAILABLE, error="Property error")

@@ -1,0 +1,104 @@
+"""Members of a group that may be away: signs of it in the rows of shards, and the rows of those members (ADR 0067).
+
+Shards of a group at rest show no sign, so that nothing more is read.
+"""
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Select, case, func, or_, select
+
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, Seen
+from homeostat.store import schema
+from homeostat.store.sql.prepared import prepared
+
+NO_SHARD = -1
+"""Number that no shard has."""
+_resource = schema.resource
+_observed = schema.resource_observed
+_shard = schema.shard
+_stack = schema.stack
+_READ = ("key", "stack_id", "shard", "name", "type", "handle", "action", "status", "replaces", "replaced_by", "marks")
+
+
+class Unrest(NamedTuple):
+    """How much in a group is not at rest.
+
+    Attributes:
+        own: Its resources that have failed or are not at rest, and its shards that are due.
+        inside: The same of the stacks that its members are, but for what is due.
+    """
+
+    own: int
+    inside: int
+
+
+def unrest_columns(stack_id: Any, but: Any) -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """Return `Unrest` as columns of a statement; the shard with the number `but` does not count."""
+    unfinished = _shard.c.failures + _shard.c.planned - _shard.c.done
+    awake = case((_shard.c.wake_at.is_not(None), 1), else_=0)
+    own = select(func.coalesce(func.sum(unfinished + awake), 0)).where(
+        _shard.c.stack_id == stack_id, _shard.c.number != but
+    )
+    joined = _shard.join(_stack, _stack.c.id == _shard.c.stack_id)
+    inside = select(func.coalesce(func.sum(unfinished), 0)).select_from(joined)
+    inside = inside.where(_stack.c.parent_id == stack_id, _stack.c.deleted_at.is_(None))
+    return own.scalar_subquery(), inside.scalar_subquery()
+
+
+def unrest_of(tx: Connection, stack_id: str) -> Unrest:
+    """Return how much in a group is not at rest."""
+    return Unrest(*_unrest(tx, stack_id).one())
+
+
+@prepared
+def _unrest(stack_id: str) -> Select[Any]:
+    columns: tuple[Any, ...] = unrest_columns(stack_id, NO_SHARD)
+    return select(*columns)
+
+
+class Unwell(NamedTuple):
+    """A resource that may be away, with those columns of its row that show whether it is, and what was seen of it."""
+
+    row: Resource
+    seen: Seen | None
+
+
+def unwell(tx: Connection, stack_id: str, but: int = NO_SHARD) -> list[Unwell]:
+    """Return the resources of a stack that may be away, without those in the shard with the number `but`."""
+    found = []
+    for *values, presence in _unwell(tx, stack_id, but):
+        row = Resource(**dict(zip(_READ, values, strict=True)))
+        seen = None if presence is None else Seen(Observation(Presence(presence), row.handle))
+        found.append(Unwell(row, seen))
+    return found
+
+
+@prepared
+def _unwell(stack_id: str, but: int) -> Select[Any]:
+    columns = (*(_resource.c[name] for name in _READ), _observed.c.presence)
+    restless = or_(
+        _resource.c.status != Status.COMPLETE,
+        (_resource.c.action == Action.INIT) & _resource.c.replaces.is_not(None),
+        _observed.c.presence == Presence.ABSENT,
+    )
+    return (
+        select(*columns)
+        .outerjoin(_observed, _observed.c.key == _resource.c.key)
+        .where(_resource.c.stack_id == stack_id, _resource.c.shard != but, restless)
+        .where(_resource.c.action != Action.DELETE, _resource.c.replaced_by.is_(None))
+    )
+
+
+def restless_inside(tx: Connection, stack_id: str) -> list[str]:
+    """Return the names of those members that are stacks in which something is not at rest."""
+    return list(_restless_inside(tx, stack_id).scalars())
+
+
+@prepared
+def _restless_inside(stack_id: str) -> Select[Any]:
+    joined = _shard.join(_stack, _stack.c.id == _shard.c.stack_id)
+    inside = (_stack.c.parent_id == stack_id, _stack.c.deleted_at.is_(None))
+    moving = or_(_shard.c.failures > 0, _shard.c.planned > _shard.c.done)
+    return select(_stack.c.parent_name).select_from(joined).where(*inside, moving).distinct()

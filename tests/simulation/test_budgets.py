@@ -1,0 +1,236 @@
+"""The ring with groups that say how many members may be away.
+
+They are updated, scaled, healed and marked at once, while workers die. Each batch is judged by what was stored when it
+was (ADR 0067).
+
+`HOMEOSTAT_SEEDS=1000` plays more.
+"""
+
+import copy
+import os
+import random
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import pytest
+
+from homeostat.model.budget import Limit
+from homeostat.model.status import Status
+from homeostat.resources import groups
+from homeostat.store.stacks import revisions
+from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
+from tests.simulation.templates import GROUP, DesiredStack
+from tests.simulation.test_scaling import SCALING_GROUP, Scaler, ScalingWorld
+
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
+FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
+UPDATES = 30.0
+"""How often a template changes, in comparison with what else happens."""
+GOING_ON = f"SELECT id, revision, updated_at FROM stack WHERE parent_id IS NOT NULL AND status = '{Status.IN_PROGRESS}'"
+HELD_BACK = (
+    "SELECT count(DISTINCT stack_id || reason) FROM event WHERE reason LIKE '%; the update goes on with at least %'"
+)
+
+
+class Budgeter(Scaler):
+    """Each stack has a group of servers with a limit, and one that scales; most of the changes are about these."""
+
+    def grow(self) -> DesiredStack:
+        desired = super().grow() if self._rng.random() < 0.3 else DesiredStack({}, {})
+        desired.resources |= {"g0": self._limited(), "g1": self._scaled()}
+        return desired
+
+    def mutate(self, desired: DesiredStack) -> DesiredStack:
+        kept = {name: each for name, each in desired.resources.items() if name.startswith("g")}
+        if kept and self._rng.random() < 0.8:
+            changed = copy.deepcopy(desired)
+            name = self._rng.choice(sorted(kept))
+            changed.resources[name] = self._varied(name, changed.resources[name])
+            return changed
+        others = {name: each for name, each in desired.resources.items() if name not in kept}
+        changed = super().mutate(DesiredStack(others, desired.nested, desired.held))
+        changed.resources |= copy.deepcopy(kept)
+        return changed
+
+    def _varied(self, name: str, group: dict[str, Any]) -> dict[str, Any]:
+        fresh = self._limited() if name == "g0" else self._scaled()
+        draw, properties = self._rng.random(), group["properties"]
+        if draw < 0.6:  # another definition
+            one = "resource_def" if name == "g0" else "resource"
+            return {**group, "properties": {**properties, one: fresh["properties"][one]}}
+        if draw < 0.8 and name == "g0":  # another size
+            return {**group, "properties": {**properties, "count": fresh["properties"]["count"]}}
+        return fresh
+
+    def _server(self) -> dict[str, Any]:
+        """One that is changed in place, or replaced."""
+        image = {"image": self._rng.choice(("i", "j")), "image_update_policy": "REPLACE"}
+        return {"type": "OS::Nova::Server", "properties": {**image, "flavor": self._rng.choice(("small", "large"))}}
+
+    def _limited(self) -> dict[str, Any]:
+        rng = self._rng
+        count = rng.randint(3, 6)
+        rolling = {"max_batch_size": rng.randint(1, 3), "min_in_service": rng.randint(0, count + 1)}
+        policy: dict[str, Any] = {"rolling_update": {**rolling, "pause_time": rng.choice((0, 0, 5))}}
+        if rng.random() < 0.4:
+            policy["max_unavailable"] = rng.choice(("1", "2", "40%"))
+        if rng.random() < 0.2:
+            policy = {"max_unavailable": rng.choice(("1", "50%"))}
+        properties = {"count": count, "resource_def": self._server()}
+        return {"type": GROUP, "properties": properties, "update_policy": policy}
+
+    def _scaled(self) -> dict[str, Any]:
+        rng = self._rng
+        low = rng.randint(1, 3)
+        rolling = {"max_batch_size": rng.randint(1, 2), "min_in_service": rng.randint(0, low)}
+        bounds = {"min_size": low, "max_size": low + 3, "desired_capacity": low + 1}
+        properties = {**bounds, "resource": self._server(), "rolling_updates": rolling}
+        policy = {"update_policy": {"max_unavailable": "2"}} if rng.random() < 0.3 else {}
+        return {"type": SCALING_GROUP, "properties": properties, **policy}
+
+
+class _Standing(NamedTuple):
+    """A group as the law last saw it."""
+
+    revision: int
+    updated_at: float | None
+    group: groups.Group | None
+
+
+class BudgetWorld(ScalingWorld):
+    """first, later — batches that were stored within a limit: the first of an update, and those after it; full — those
+    that used all of the limit; spared — those that were smaller than they might be, since members were away."""
+
+    steps = 3000
+    haste = 0.04
+    revival = 0.1
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._gardener = Budgeter(self.rng, nested=False)
+        self._acts = [(weight, act) for weight, act in self._acts if act not in (self._snapshot, self._adopt)]
+        self._acts += [(8.0, self._mark), (14.0, self._disturb), (1.0, self._kill)]
+        self._usual = replace(self._usual, error=self._usual.error / 5, refused=self._usual.refused / 5)
+        for cloud in self.clouds.values():  # most updates get to their end
+            cloud.weather.quota, cloud.weather.faults = None, self._usual
+        self.first = self.later = self.full = self.spared = 0
+        self._stood: dict[str, _Standing] = {}
+        self._recent: list[dict[str, set[str]]] = []
+        watched = self.db.on_commit
+        assert watched is not None
+
+        def committed() -> None:
+            watched()
+            self._judge()
+
+        self.db.on_commit = committed
+
+    def _always(self) -> list[tuple[float, Callable[[], None]]]:
+        return [(1.0, self._create), (UPDATES, self._update_in_turn), (0.2, self._delete)]
+
+    def _update_in_turn(self) -> None:
+        """Most users wait for the end of an update before they ask for another: else no batch is followed by one."""
+        if self._at_rest() or self.rng.random() < 0.1:
+            self._update()
+
+    def _stack(self) -> str | None:
+        at_rest = self._at_rest()
+        return self.rng.choice(at_rest) if at_rest and self.rng.random() < 0.9 else super()._stack()
+
+    def _at_rest(self) -> list[str]:
+        every = self.all_stacks()
+        gone = {each.id for each in every if each.deleted_at is not None}
+        busy = {each.root_id for each in every if each.status == Status.IN_PROGRESS}
+        return sorted(self._desired.keys() - busy - gone)
+
+    def _judge(self) -> None:
+        """Judge each new revision of a group."""
+        away = away_now(self.db)
+        for stack_id, revision, updated_at in self.db.raw.execute(GOING_ON).fetchall():
+            before = self._stood.get(stack_id)
+            if before is not None and before.revision == revision:
+                continue
+            with self.db.read() as tx:
+                group = revisions.group_of(tx, stack_id, revision)
+            self._stood[stack_id] = _Standing(revision, updated_at, group)
+            if before is not None and before.group and group and "rollout" in group:
+                # A revision that comes with no action of its own is one that a batch has come to rest for.
+                first = before.updated_at != updated_at
+                self._judge_batch(stack_id, before.group, group, away[stack_id], first=first)
+        self._recent = [*self._recent[1 - PREPARED_WITHIN :], away]
+
+    def _judge_batch(
+        self, stack_id: str, before: groups.Group, after: groups.Group, away: set[str], *, first: bool
+    ) -> None:
+        plan, old, new = after["rollout"], members_of(before), members_of(after)
+        limit = Limit(plan["min_in_service"], plan.get("max_unavailable") or "")
+        there = old.keys() & new.keys()
+        changed = {name for name in there if old[name] != new[name]}
+        away, taken = away & there, changed - away
+        if first:  # It is worked out before the stack is locked: members may have gone or come back meanwhile.
+            recent = [each.get(stack_id, set()) for each in self._recent]
+            taken = taken.difference(*recent)
+            away = away.intersection(*recent)
+        kept = min(limit.min_in_service, plan["target"], before["count"])
+        most = min(len(there) - kept, limit.unavailable_max(plan["target"]))
+        if not limit.binds or not taken:
+            return
+        self.first += first
+        self.later += not first
+        self.full += len(away) + len(taken) == most
+        self.spared += bool(away) and len(changed) < plan["max_batch_size"]
+        if len(away) + len(taken) > most:
+            self.watcher.wrong.append(
+                f"{sorted(away)} are away, and {sorted(taken)} are changed: at most {most} may be ({first=}, {plan})"
+            )
+
+    def held_back(self) -> int:
+        """How many batches have waited for members that were away."""
+        return int(self.db.raw.execute(HELD_BACK).fetchone()[0])
+
+
+class Budgeted(NamedTuple):
+    """What one seed gave."""
+
+    first: int
+    later: int
+    full: int
+    spared: int
+    held_back: int
+    kills: int
+
+
+def play(seed: int) -> Budgeted:
+    with closing(BudgetWorld(seed)) as world:
+        try:
+            world.run()
+            world.check_sizes()
+            return Budgeted(world.first, world.later, world.full, world.spared, world.held_back(), world.kills)
+        except Exception as error:
+            story = "\n".join(world.story.lines)
+            raise AssertionError(f"seed {seed}: {error}\n{story}") from error
+
+
+played = cache(play)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_groups_with_a_limit_converge_and_no_batch_exceeds_it(seed: int) -> None:
+    played(seed)
+
+
+def test_there_are_batches_in_these_worlds_that_use_the_budget() -> None:
+    worlds = [played(seed) for seed in range(SEEDS)]
+    assert sum(world.first for world in worlds) > 0
+    assert sum(world.later for world in worlds) > 10
+    assert sum(world.full for world in worlds) > 0
+    assert sum(world.kills for world in worlds) > 0
+
+
+def test_random_templates_have_limits_of_all_forms() -> None:
+    grown = [Budgeter(random.Random(seed), nested=False).grow().resources["g0"] for seed in range(40)]
+    forms = {tuple(sorted(each["update_policy"])) for each in grown}
+    assert forms == {("max_unavailable",), ("rolling_update",), ("max_unavailable", "rolling_update")}
