@@ -144,7 +144,7 @@ def _linked(
     values = {name: each.value for name, each in known.items()}
     context = replace(context, parameters=values, mappings=sections["mappings"])
     usable = condition_functions(version.key, version.date)
-    conditions = Conditions(usable, sections["conditions"], context)
+    conditions = Conditions(usable, sections["conditions"], context, version.dialect.place("conditions"))
     definitions, reader = _definitions(sections["resources"], version, context, conditions)
     outputs = OutputReader(reader.functions, reader.context, reader.condition)
     _check_names(sections["resources"], known)
@@ -176,7 +176,9 @@ def _definitions(
     """
     for name, entry in resources.items():
         check_resource(name, entry, version.dialect)
-    there = {name: enabled(entry, conditions, ("resources", name)) for name, entry in resources.items()}
+    there = {
+        name: enabled(entry, conditions, ("resources", name), version.dialect) for name, entry in resources.items()
+    }
     usable = ordinary_functions(version.key, version.date)
     reader = Reader(usable, replace(context, resources=there), conditions.holds)
     definitions = {

@@ -55,10 +55,10 @@ def check_resource(name: str, entry: Mapping[str, Any], dialect: Dialect) -> Non
         raise invalid(f"Invalid keyword(s) inside a resource definition: {', '.join(unknown)}", "resources", name)
 
 
-def enabled(entry: Mapping[str, Any], conditions: Conditions, path: Path) -> bool:
+def enabled(entry: Mapping[str, Any], conditions: Conditions, path: Path, dialect: Dialect) -> bool:
     """Return whether the condition of a resource or output holds; True where it has none."""
     condition = entry.get("condition")
-    return condition is None or bool(conditions.holds(condition, (*path, "condition")))
+    return condition is None or bool(conditions.holds(condition, dialect.place(*path, "condition")))
 
 
 def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dialect: Dialect) -> Definition:
@@ -77,7 +77,7 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dial
     metadata = tree("metadata")
     if metadata is not None and not isinstance(metadata, Function):
         metadata = _map(metadata, (*path, "metadata"))
-    explicit = _depends_on(entry.get("depends_on"), reader, path)
+    explicit = _depends_on(entry.get("depends_on"), reader, dialect.place(*path, "depends_on"))
     external_id = tree("external_id")
     deletion_policy = _deletion_policy(tree("deletion_policy"), dialect, path)
     if external_id is None:
@@ -120,18 +120,18 @@ def _text(value: Any) -> str:
 
 
 def _depends_on(value: Any, reader: Reader, path: Path) -> set[str]:
-    """Return the names in `depends_on` whose condition holds; functions are not supported here.
+    """Return the names in `depends_on` whose condition holds; functions are not supported here. `path` is its own.
 
     Raises:
         Rejected: Not a text or a list of texts, or a name that the template does not have.
     """
     names = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-        raise invalid("depends_on must be a string or a list of strings", *path, "depends_on")
+        raise invalid("depends_on must be a string or a list of strings", *path)
     resources = reader.context.resources
     for each in names:
         if each not in resources:
-            raise reference_incorrect(each, (*path, "depends_on"))
+            raise reference_incorrect(each, path)
     return {each for each in names if resources[each]}
 
 
@@ -170,6 +170,6 @@ def compile_output(name: str, entry: Any, reader: Reader, conditions: Conditions
         raise invalid(f"Invalid keyword(s) inside an output definition: {', '.join(unknown)}", *path)
     if "value" not in entry:
         raise invalid(_lacks("outputs", "value", dialect), *path)
-    active = enabled(entry, conditions, path)
+    active = enabled(entry, conditions, path, dialect)
     value = reader.tree(entry["value"], dialect.place(*path, "value")) if active else None
     return Output(name, value, _text(entry.get("description")) or "No description given", active)

@@ -127,7 +127,7 @@ class Conditions:
         values: Name -> what `holds` returns, for the conditions that have a value.
     """
 
-    def __init__(self, functions: Functions, definitions: Mapping[str, Any], context: Context) -> None:
+    def __init__(self, functions: Functions, definitions: Mapping[str, Any], context: Context, path: Path) -> None:
         """Evaluate all conditions, each after those that it names.
 
         A condition that reads an undeclared parameter, or whose function gives no boolean, is refused only where it is
@@ -137,12 +137,14 @@ class Conditions:
             functions: Functions that may be used in conditions.
             definitions: Section `conditions` of the template.
             context: What the functions can read.
+            path: Path of the section, in the words of the template.
 
         Raises:
             Rejected: `Condition validation error`: a definition is wrong or depends on itself.
         """
         self.values: dict[str, Any] = {}
         self._refusals: dict[str, Rejected] = {}
+        self._path = path
         self._reader = Reader(functions, context, self.holds)
         try:
             order = ordered({name: self._names(definition) for name, definition in definitions.items()})
@@ -171,7 +173,7 @@ class Conditions:
 
     def _define(self, name: str, definition: Any) -> None:
         try:
-            value = self._value(definition, ("conditions", name))
+            value = self._value(definition, (*self._path, name))
         except Rejected as error:
             if error.fault not in UNDECLARED:
                 raise
