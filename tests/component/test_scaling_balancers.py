@@ -203,6 +203,25 @@ def test_a_template_in_the_place_of_servers_says_which_server_is_balanced() -> N
     assert [server for _, server, _ in places(service)] == ["server-of-the-template"]
 
 
+READS = {"of all": ["group", "InstanceList"], "of one": ["group", "resource.0.PublicIp"]}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+@pytest.mark.parametrize("names", [[], ["elb"]], ids=["alone", "balanced"])
+def test_an_address_with_an_error_is_an_error_to_what_reads_it(names: list[str], read: list[str]) -> None:
+    """The members are templates whose address cannot be told: nothing else fails for that."""
+    service = Service()
+    text = MEMBER + "outputs: {PublicIp: {value: {get_param: nobody}}}\n"
+    environment = {"resource_registry": {"OS::Heat::ScaledResource": "member.yaml"}}
+    reader = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": read}}}
+    resources = {**balanced(1, names, elb=elb((80, 8080))), "reader": reader}
+    stack_id = service.create(resources, files={"member.yaml": text}, environment=environment)
+    service.rest()
+    failed = {name for name, state in service.states(stack_id).items() if state != "CREATE_COMPLETE"}
+    assert failed == {"reader"}
+    assert "outputs.PublicIp.value.get_param: The Parameter (nobody)" in service.row(stack_id, "reader").reason
+
+
 def test_nothing_is_doubled_or_left_over_in_a_bad_cloud() -> None:
     service = Service(Weather(build_s=2.0, faults=Faults(lost=0.2, refused=0.2)))
     stack_id = service.create(balanced(3, ["elb"], elb=elb((80, 8080))))

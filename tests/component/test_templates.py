@@ -273,6 +273,35 @@ def test_an_output_with_an_error_is_an_error_to_all_that_read_it() -> None:
     assert reason in service.row(stack_id, "reader").reason
 
 
+DEPLOYED = """
+heat_template_version: rocky
+parameters:
+  config: {type: string}
+  server: {type: string}
+  actions: {type: json}
+  input_values: {type: json, default: {}}
+  name: {type: string, default: ""}
+  signal_transport: {type: string, default: ""}
+outputs: {deploy_stdout: {value: {get_param: nobody}}, deploy_stderr: {value: nothing}}
+"""
+
+
+def test_an_output_with_an_error_of_a_template_for_deployments_is_an_error_to_what_reads_it() -> None:
+    group = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": {"config": "c", "servers": {"one": "s"}}}
+    resources = {
+        "group": group,
+        "out": {**double(value={"get_attr": ["group", "deploy_stdouts", "one"]}), "depends_on": "err"},
+        "err": double(value={"get_attr": ["group", "deploy_stderrs", "one"]}),
+    }
+    environment = {"resource_registry": {"OS::Heat::SoftwareDeployment": "inner.yaml"}}
+    service = Service()
+    stack_id = service.create(resources, files={"inner.yaml": DEPLOYED}, environment=environment)
+    service.rest()
+    assert service.states(stack_id) == {"group": "CREATE_COMPLETE", "out": "CREATE_FAILED", "err": "CREATE_COMPLETE"}
+    assert service.row(stack_id, "err").properties["value"] == "nothing"
+    assert "outputs.deploy_stdout.value.get_param: The Parameter (nobody)" in service.row(stack_id, "out").reason
+
+
 GROUPED = {
     "of members": ["grp", "wrong"],
     "of one of them": ["grp", "resource.0.wrong"],

@@ -5,8 +5,9 @@ So each of these things is recovered after a crash, replaced and healed like any
 
 from typing import Any, ClassVar
 
+from homeostat.model.errors import Rejected
 from homeostat.resources.base import Props, Thing
-from homeostat.resources.nested import NestedStack
+from homeostat.resources.nested import NestedStack, output_of, outputs_of
 
 VERSION = "2018-08-31"
 ID = "id"
@@ -37,10 +38,21 @@ class Composed(NestedStack):
 
     def reference(self, thing: Thing) -> Any:
         """Its main part's id."""
-        return (thing.seen.properties.get("outputs") or {}).get(ID) or thing.handle or thing.name
+        return outputs_of(thing).get(ID) or thing.handle or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        return (thing.seen.properties.get("outputs") or {}).get(name)
+        return output_of(thing, name)
+
+    def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
+        values: dict[str, Any] = {}
+        faults: dict[str, str] = {}
+        for name in self.attributes:
+            if name != "show":
+                try:
+                    values[name] = self.attribute(thing, name)
+                except Rejected as error:
+                    faults[name] = str(error)
+        return values, faults
 
 
 def part(type_name: str, **properties: Any) -> dict[str, Any]:

@@ -168,6 +168,28 @@ def attribute_of_member(member: Mapping[str, Any], path: Sequence[str | int]) ->
     return traverse(member["attributes"], path)
 
 
+def output_of(thing: Thing, name: str) -> Any:
+    """Return the value of an output of the template of a child stack; None where it has no such output.
+
+    Raises:
+        Rejected: The output has an error.
+    """
+    fault = _faults(thing).get(name)
+    if fault is not None:
+        raise invalid(fault, "resources", thing.name)
+    return outputs_of(thing).get(name)
+
+
+def outputs_of(thing: Thing) -> dict[str, Any]:
+    """Return the values of the outputs that have no error, by their names."""
+    return dict(thing.seen.properties.get("outputs") or {})
+
+
+def _faults(thing: Thing) -> dict[str, str]:
+    """Return the errors of outputs, by their names."""
+    return dict(thing.seen.properties.get("output_faults") or {})
+
+
 class FromTemplate(NestedStack):
     """Base of the types whose child stack is made from one template."""
 
@@ -185,28 +207,17 @@ class FromTemplate(NestedStack):
         """Return "": the child stack is never replaced, only its members, each by its own rules."""
         return ""
 
-    def output(self, thing: Thing, name: str) -> Any:
-        """Return the value of an output of the template; None where it has no such output.
-
-        Raises:
-            Rejected: The output has an error.
-        """
-        fault = _faults(thing).get(name)
-        if fault is not None:
-            raise invalid(fault, "resources", thing.name)
-        return _outputs(thing).get(name)
-
     def all_outputs(self, thing: Thing) -> dict[str, Any]:
         """Return the value of each output by its name.
 
         Raises:
             Rejected: An output has an error.
         """
-        return {name: self.output(thing, name) for name in (*_outputs(thing), *_faults(thing))}
+        return {name: output_of(thing, name) for name in (*outputs_of(thing), *_faults(thing))}
 
     def reference(self, thing: Thing) -> Any:
         """Its output `OS::stack_id` if the template has one, else the ARN of the child stack."""
-        return _outputs(thing).get("OS::stack_id") or thing.seen.properties.get("arn") or thing.handle or thing.name
+        return outputs_of(thing).get("OS::stack_id") or thing.seen.properties.get("arn") or thing.handle or thing.name
 
 
 class TemplateResource(FromTemplate):
@@ -232,22 +243,13 @@ class TemplateResource(FromTemplate):
         return super().resolve(thing, name, path)
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        return self.output(thing, name)
+        return output_of(thing, name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
         return self.all_outputs(thing)
 
     def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
-        return _outputs(thing), _placed(thing, _faults(thing))
-
-
-def _outputs(thing: Thing) -> dict[str, Any]:
-    return dict(thing.seen.properties.get("outputs") or {})
-
-
-def _faults(thing: Thing) -> dict[str, str]:
-    """Return the errors of outputs, by their names."""
-    return dict(thing.seen.properties.get("output_faults") or {})
+        return outputs_of(thing), _placed(thing, _faults(thing))
 
 
 def _placed(thing: Thing, faults: Mapping[str, str]) -> dict[str, str]:
@@ -278,13 +280,13 @@ class TemplateStack(FromTemplate):
         return minutes * 60.0 if minutes else None
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        return self.output(thing, name.removeprefix(OUTPUTS))
+        return output_of(thing, name.removeprefix(OUTPUTS))
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
         return {f"{OUTPUTS}{name}": value for name, value in self.all_outputs(thing).items()}
 
     def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
-        values = {f"{OUTPUTS}{name}": value for name, value in _outputs(thing).items()}
+        values = {f"{OUTPUTS}{name}": value for name, value in outputs_of(thing).items()}
         return values, {f"{OUTPUTS}{name}": fault for name, fault in _placed(thing, _faults(thing)).items()}
 
 

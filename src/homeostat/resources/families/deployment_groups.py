@@ -15,7 +15,7 @@ from homeostat.resources.families.deployments import (
 from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.families.wait_conditions import check_transport
 from homeostat.resources.graph import Graph
-from homeostat.resources.nested import POLICY
+from homeostat.resources.nested import POLICY, attribute_of_member
 from homeostat.resources.schema import Attribute, Property, ValueType, between, integer, mapping, number
 from homeostat.resources.support import hidden
 from homeostat.templates.tree import traverse
@@ -93,7 +93,7 @@ class SoftwareDeploymentGroup(Membership):
         output = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}.get(
             name, name
         )
-        found = {each: traverse(member["attributes"], (output,)) for each, member in sorted(members.items())}
+        found = {each: attribute_of_member(member, (output,)) for each, member in sorted(members.items())}
         return traverse(found, path)
 
     def attribute(self, thing: Thing, name: str) -> Any:

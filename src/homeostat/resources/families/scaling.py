@@ -361,7 +361,7 @@ class InstanceGroup(ScalingGroup):
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
         if name != "InstanceList":
             return None
-        return ",".join(str(each["attributes"].get("PublicIp")) for each in members.values())
+        return ",".join(str(attribute_of_member(each, ("PublicIp",))) for each in members.values())
 
 
 class AwsAutoScalingGroup(InstanceGroup, LikeServer):
