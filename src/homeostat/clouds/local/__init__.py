@@ -7,7 +7,7 @@
 - `tree`, `tree_snapshot`, `files`: the state on disk, a view of it for one batch, and its files
 - `processes`, `guest`, `landlock`: the processes of servers
 - `forwarder`, `forwarder_files`: the processes of load balancers and floating IPs
-- `watcher`: notices of changes
+- `watcher`, `orphans`: notices of changes, and the end of processes whose directory was removed
 - `catalogue`, `addresses`, `inventory`, `project_migration`: images and flavors, loopback addresses, what there is
 """
 

@@ -84,27 +84,71 @@ def launch(directory: str, environment: Mapping[str, str], program: Path | None 
 
 def belonging(directories: Collection[str]) -> dict[str, list[int]]:
     """Return the process ids by directory: those with its mark, and the session of its guest; in one scan of /proc."""
-    found: dict[str, list[int]] = {directory: [] for directory in directories}
-    sessions = {alive.pid: directory for directory in directories if (alive := life(directory))}
+    found = _by_directory({alive.pid: directory for directory in directories if (alive := life(directory))})
+    return {directory: found.get(directory, []) for directory in directories}
+
+
+def below(root: str) -> dict[str, list[int]]:
+    """Return the process ids by directory, of all directories below `root`, whether they still exist or not."""
+    return {directory: pids for directory, pids in _by_directory({}).items() if directory.startswith(f"{root}/")}
+
+
+def _by_directory(guests: Mapping[int, str]) -> dict[str, list[int]]:
+    """Return the ids of all processes by directory, in one scan of /proc.
+
+    A session belongs to the directory whose mark its leader has, also those of its processes that dropped the mark.
+
+    Args:
+        guests: Process id -> directory of guests that are known; an exiting one has no mark any more.
+    """
+    found: dict[str, list[int]] = {}
+    leaders, unmarked = dict(guests), {}
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
-            owner = _owner(int(name), sessions)
-            if owner in found:
-                found[owner].append(int(name))
+            pid = int(name)
+            directory, session = _mark(pid)
+            if directory:
+                found.setdefault(directory, []).append(pid)
+                if session == pid:
+                    leaders[pid] = directory
+            else:
+                unmarked[pid] = session
+    for pid, session in unmarked.items():
+        if session in leaders:
+            found.setdefault(leaders[session], []).append(pid)
     return found
 
 
-def _owner(pid: int, sessions: Mapping[int, str]) -> str:
+def _mark(pid: int) -> tuple[str, int]:
+    """Return the directory in the mark of a process, "" for none, and the id of its session, 0 where it is not told."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             environment = file.read()
         mark = f"{MARK}=".encode()
-        for entry in environment.split(b"\0") if mark in environment else ():
-            if entry.startswith(mark):
-                return os.fsdecode(entry[len(mark) :])
-        return sessions.get(os.getsid(pid), "")
+        entries = environment.split(b"\0") if mark in environment else ()
+        found = next((entry for entry in entries if entry.startswith(mark)), mark)
+        return os.fsdecode(found[len(mark) :]), os.getsid(pid)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return ""
+        return "", 0
+
+
+def keeps_directory(pid: int, directory: str) -> bool:
+    """Return whether a process is the guest of a directory that still exists, though perhaps not at its path.
+
+    A guest works in its directory, which has links for as long as it exists: also where it was moved, or where nothing
+    leads to it because its file system was unmounted. Only what was removed has none, and cannot come back.
+    """
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            command = file.read().split(b"\0")
+        # See `launch`. The path of guest.py is another one after an upgrade.
+        if os.fsencode(directory) != command[4] or os.path.basename(command[3]) != os.fsencode(GUEST.name):
+            return False
+        return os.stat(f"/proc/{pid}/cwd").st_nlink > 0
+    except (FileNotFoundError, ProcessLookupError, IndexError):
+        return False  # it has ended meanwhile, or was started otherwise
+    except OSError:
+        return True  # that it cannot be looked at does not mean that it is gone
 
 
 def end(directories: Collection[str], grace_s: float = 0.0) -> None:

@@ -1,10 +1,13 @@
 """Change notices of the local cloud: deaths by pidfd, within milliseconds; changed records by polling.
 
+What is seen to be gone takes its processes with it before the notice of it goes out, see `orphans.py`.
+
 A change of a record touches the directory of its kind (`Tree.write`), as making and removing a thing does by itself. So
 a poll costs one stat for each kind as long as nothing changes. Changes made by other means are found every few seconds.
 """
 
 import errno
+import logging
 import os
 import select
 import time
@@ -13,14 +16,19 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from homeostat.clouds.local import forwarder_files, processes
+from homeostat.clouds.local.orphans import end_orphans
 from homeostat.clouds.local.tree import RACY_S, THING, Tree
 from homeostat.clouds.port import ChangeNotice
 from homeostat.model.errors import Transient
+
+LOG = logging.getLogger(__name__)
 
 LOOK_S = 0.5
 """Seconds between polls."""
 WHOLE_LOOK_S, WHOLE_LOOK_S_MAX = 5.0, 60.0
 """Least and most seconds between polls of every single thing."""
+ORPHANS_S = 60.0
+"""Seconds between looks for processes without a directory, beyond those when a directory vanishes."""
 _SHARE = 0.0005
 """Share of a core that polls of every single thing may use."""
 FORWARDING = frozenset({"load_balancer", "floating_ip"})
@@ -64,13 +72,17 @@ class Watcher:
         """Yield everything that changes after the first poll; `stop()` is called every half a second."""
         try:
             whole_at = time.monotonic() + self._whole_look()[1]
+            orphans_at = time.monotonic()
             while not stop():
                 yield from self.deaths(LOOK_S)
                 if time.monotonic() < whole_at:
-                    yield from self.look()
-                    continue
-                changed, pause_s = self._whole_look()
-                whole_at = time.monotonic() + pause_s
+                    changed = self.look()
+                else:
+                    changed, pause_s = self._whole_look()
+                    whole_at = time.monotonic() + pause_s
+                if time.monotonic() >= orphans_at or self._outlived(changed):
+                    self._end_orphans()
+                    orphans_at = time.monotonic() + ORPHANS_S
                 yield from changed
         finally:
             self.close()
@@ -99,6 +111,24 @@ class Watcher:
                 self._poll.unregister(descriptor)
                 os.close(descriptor)
                 yield self._lives.pop(descriptor)
+
+    def _outlived(self, changed: Sequence[ChangeNotice]) -> bool:
+        """Return whether a process that is followed lives on, while the directory of its thing has just vanished."""
+        gone = {each for each in changed if each.kind in LIVING and not self._is_there(each)}
+        if not gone:
+            return False
+        dead = {descriptor for descriptor, _ in self._poll.poll(0)}
+        return any(notice in gone for descriptor, notice in self._lives.items() if descriptor not in dead)
+
+    def _is_there(self, notice: ChangeNotice) -> bool:
+        name = os.path.basename(self._tree.directory(notice.kind, notice.handle))
+        return name in self._known[notice.kind].things
+
+    def _end_orphans(self) -> None:
+        try:
+            end_orphans(self._tree, LIVING)
+        except Transient as error:
+            LOG.warning("processes whose directory is gone are looked for again in %.0f s: %s", ORPHANS_S, error)
 
     def look(self, whole: bool = False) -> list[ChangeNotice]:
         """Return what changed since the last poll, and follow new processes from now on.
