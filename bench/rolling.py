@@ -1,5 +1,7 @@
 """A rollout of metadata to the members of a large group: what its steps cost, and reports and reads meanwhile."""
 
+import itertools
+import math
 import multiprocessing
 import time
 from collections.abc import Iterator, Sequence
@@ -32,10 +34,14 @@ from homeostat.store.stacks import rollouts
 
 PROJECT = "bench"
 STEPS = ("1", "1%", "5%", "20%", "100%")
+READ_IN = "20%"
+"""The step during which metadata are read."""
 REPORTERS = 2
 """Processes that take reports, with as many threads each."""
 THREADS = 8
 READS = 2000
+GENTLE_RATE = 1000.0
+"""Reports a second while metadata are read: half of what has to be taken, so that a core is free for the readers."""
 
 
 def template(n: int, value: str) -> Template:
@@ -139,20 +145,27 @@ class Took:
     statements: int
 
 
-def reports(url: str, handle: str, members: Sequence[str]) -> Took:
-    """Let members report, several at once."""
+def reports(url: str, handle: str, members: Sequence[str], rate: float = math.inf) -> Took:
+    """Let members report, several at once. rate — at most so many a second, at even distances; else as fast as it goes.
+
+    A report that begins late, since those before it took long, counts from when it should have begun.
+    """
     db = opened(url)
     signals = Signals(db, no_scaling, lambda _: None)  # the steps are measured apart
 
-    def report(member: str) -> float:
+    def report(number: int, member: str) -> float:
         before = time.perf_counter()
+        if rate < math.inf:
+            planned = began + number / rate
+            time.sleep(max(0.0, planned - before))
+            before = planned
         signals.native(PROJECT, "signal_handle", handle, {"status": "SUCCESS", "data": member})
         return time.perf_counter() - before
 
     sent = Statements(db)
     began, cpu = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(THREADS) as pool:
-        took = list(pool.map(report, members))
+        took = list(pool.map(report, itertools.count(), members))
     spent = Took(took, time.perf_counter() - began, time.process_time() - cpu, sent.count)
     db.close()
     return spent
@@ -184,13 +197,15 @@ def rolling(n: int, database: str) -> Iterator[Figure]:
             about = f"{members} members, {cpu_s / max(members, 1) * 1000:.3g} CPU ms each"
             yield Figure(f"rollout.step_{step}.seconds", spent, "s", n, database, about)
             waiting, before_s = run.waiting(), whole_server_cpu_s(run.db)
+            rate = GENTLE_RATE / REPORTERS if step == READ_IN else math.inf
             parts: list[Future[Took]] = [
-                pool.submit(reports, url, run.handle, waiting[place::REPORTERS]) for place in range(REPORTERS)
+                pool.submit(reports, url, run.handle, waiting[place::REPORTERS], rate) for place in range(REPORTERS)
             ]
-            if step == STEPS[-1]:
+            if step == READ_IN:
                 yield from _reading(run, n, database, waiting)
-            took += [part.result() for part in parts]
-            server_s += whole_server_cpu_s(run.db) - before_s
+            done = [part.result() for part in parts]
+            if step == STEPS[-1]:
+                took, server_s = done, whole_server_cpu_s(run.db) - before_s
             if run.waiting():
                 raise RuntimeError(f"{len(run.waiting())} reports were lost")
         yield from _reported(took, server_s, n, database)
@@ -199,16 +214,16 @@ def rolling(n: int, database: str) -> Iterator[Figure]:
 
 
 def _reported(took: Sequence[Took], server_s: float, n: int, database: str) -> Iterator[Figure]:
-    """What the reports took: the rate is that of the last step, in all of whose time members report."""
-    name, last = "rollout.reports", took[-REPORTERS:]
+    """What the reports of the last step took, in all of whose time members report as fast as it goes."""
+    name = "rollout.reports"
     latencies = [each for part in took for each in part.each]
-    rate = sum(len(part.each) for part in last) / max(part.seconds for part in last)
+    rate = len(latencies) / max(part.seconds for part in took)
     cpu_s = sum(part.cpu_s for part in took)
     statements = sum(part.statements for part in took) / len(latencies)
     yield Figure(f"{name}.rate", rate, "reports/s", n, database, f"in {REPORTERS} processes of {THREADS} threads each")
     yield from quantiles(name, latencies, n, database)
     yield Figure(f"{name}.cpu", cpu_s / len(latencies) * 1000, "CPU ms/report", n, database)
-    yield Figure(f"{name}.server_cpu", server_s / len(latencies) * 1000, "CPU ms/report", n, database, "with the reads")
+    yield Figure(f"{name}.server_cpu", server_s / len(latencies) * 1000, "CPU ms/report", n, database)
     by_cpu = 2 * len(latencies) / (cpu_s + server_s)
     yield Figure(f"{name}.by_cpu", by_cpu, "reports/s", n, database, "what two cores could do by these CPU times")
     yield Figure(f"{name}.statements", statements, "statements/report", n, database)
@@ -216,7 +231,7 @@ def _reported(took: Sequence[Took], server_s: float, n: int, database: str) -> I
 
 def _reading(run: Rolling, n: int, database: str, members: Sequence[str]) -> Iterator[Figure]:
     took = reads(run.db, run.id, members)
-    about = f"while members report; {took.statements / READS:.3g} statements each"
+    about = f"while {GENTLE_RATE:,.0f} members report a second; {took.statements / READS:.3g} statements each"
     yield from quantiles("rollout.read", took.each, n, database, about)
 
 
