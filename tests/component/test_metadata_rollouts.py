@@ -281,7 +281,6 @@ def test_a_member_that_is_replaced_meanwhile_is_not_waited_for() -> None:
     assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
 
 
-@pytest.mark.shows("RU3")
 def test_no_member_is_left_out_for_one_that_was_reached_and_has_gone() -> None:
     service = Group(3, progress_deadline=600)
     service.change("2")
