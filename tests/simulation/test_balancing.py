@@ -26,7 +26,7 @@ class Balancer(Scaler):
 
     def grow(self) -> DesiredStack:
         desired = super().grow()
-        desired.resources |= self._balanced()
+        desired.resources |= self.balanced()
         return desired
 
     def mutate(self, desired: DesiredStack) -> DesiredStack:
@@ -34,15 +34,15 @@ class Balancer(Scaler):
         kept = {name: each for name, each in desired.resources.items() if name.startswith("b")}
         if kept and self._rng.random() < 0.5:
             changed = copy.deepcopy(desired)
-            changed.resources |= self._varied(kept)
+            changed.resources |= self.varied(kept)
             return changed
         others = {name: each for name, each in desired.resources.items() if name not in kept}
         changed = super().mutate(DesiredStack(others, desired.nested, desired.held))
         changed.resources |= copy.deepcopy(kept)
         return changed
 
-    def _varied(self, kept: Resources) -> Resources:
-        draw, fresh = self._rng.random(), self._balanced()
+    def varied(self, kept: Resources) -> Resources:
+        draw, fresh = self._rng.random(), self.balanced()
         if draw < 0.4:
             sizes = ("MinSize", "MaxSize", "DesiredCapacity")
             given = fresh["b2"]["properties"]
@@ -55,7 +55,7 @@ class Balancer(Scaler):
             return {"b0": fresh["b0"]}
         return {"b2": fresh["b2"]}
 
-    def _balanced(self) -> Resources:
+    def balanced(self) -> Resources:
         rng = self._rng
         ports = sorted(rng.sample((80, 81, 82), rng.randint(1, 2)))
         listeners = [{"LoadBalancerPort": port, "InstancePort": 8000 + port, "Protocol": "TCP"} for port in ports]

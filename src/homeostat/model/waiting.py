@@ -33,6 +33,7 @@ class Why(StrEnum):
     ROLLOUT = "rollout"
     REPORTS = "reports"
     BUDGET = "budget"
+    DRAINING = "draining"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,10 @@ REASONS: Mapping[Why, Reason] = {
     Why.BUDGET: Reason(
         "others of its group are away",
         "members that come back into service, or an update of the stack that lets more be away",
+    ),
+    Why.DRAINING: Reason(
+        "it is drained before it is deleted",
+        "the end of the drain_time of its group, an update that wants it again, or the deletion of its group",
     ),
 }
 """The API shows `released_by`, the `homeostat` command shows both, and a page of the documentation lists all."""

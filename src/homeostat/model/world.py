@@ -52,6 +52,7 @@ class Resource:
         hooks: Progress through hooks, see `model.hooks`.
         marks: Marks of users, locks, suspension, healing and restoring, see `model.marks`.
         new_metadata: Metadata of a group that its members get in a rollout; None while there is none.
+        drains_until: When a server that leaves its group has been drained, and is deleted; None where it stays.
     """
 
     key: str
@@ -89,6 +90,7 @@ class Resource:
     hooks: HookProgress | None = None
     marks: Marks | None = None
     new_metadata: Any = None
+    drains_until: float | None = None
 
     @property
     def shown_type(self) -> str:
@@ -380,6 +382,7 @@ class World:
         second_look_s: Seconds from a look that did not find a thing to the owner's second look for it.
         looked: Keys of the rows whose things the owner itself has looked for in this pass.
         brake: Limits on healing.
+        drain_s: Seconds for which servers of a group are drained that leave it; 0 where none are.
         stamp: The logical clock of the shard: the newest stamp in any row.
         restored: Resource name -> id of the snapshot from which it gets its data back.
         policies: Resource name -> its deletion policy as set since the deletion of the stack began (ADR 0048).
@@ -399,6 +402,7 @@ class World:
     second_look_s: float = 0.0
     looked: set[str] = field(default_factory=set)
     brake: Brake = Brake()
+    drain_s: float = 0.0
     stamp: int = 0
     restored: Mapping[str, str] = field(default_factory=dict)
     policies: Mapping[str, str] = field(default_factory=dict)

@@ -77,6 +77,7 @@ AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1, "complet
 ASKING: dict[str, Any] = {**AT_REST, "brake": Brake(policy="ask")}
 CHANGING: dict[str, Any] = {**REVISED, "brake": Brake(1.0, limit=Limit(1))}
 CHANGED = row("b", state="UPDATE_IN_PROGRESS", revision=2)
+ENDS = "it has left its load balancers, and ends what it has begun"
 AWAY = "1 of 2 members is away: b is being changed; it goes on with at least 1 in service"
 BRAKED = "of its stack are being healed, and no more are at a time"
 CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
@@ -247,6 +248,11 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **SUSPENDED),
         DUE,
         ("a", Why.SUSPENDED, (), "it is gone; the stack is suspended", 0.0, None, "", None),
+    ),
+    "it leaves its group": (
+        world([wanted("b")], [row("a", drains_until=NOW + 30), row("b")], drain_s=60.0),
+        DUE,
+        ("/a1", Why.DRAINING, (), ENDS, 30.0, 30.0, "delete", 30.0),
     ),
     "its members get new metadata": (
         world([GROUPED], [ROLLING_OUT], {"a1": seen("complete")}, rollouts={"a1": ROLLOUT}),

@@ -70,7 +70,17 @@ def unknown(number: int = 2) -> Seen:
     return Seen(Observation(Presence.UNKNOWN, "h", seen_at=NOW, reason="the cloud does not answer"), number)
 
 
-OF_WORLD = ("settled_revision", "listing_lag_s", "looked_at", "blind", "second_look_s", "looked", "brake", "rollouts")
+OF_WORLD = (
+    "settled_revision",
+    "listing_lag_s",
+    "looked_at",
+    "blind",
+    "second_look_s",
+    "looked",
+    "brake",
+    "drain_s",
+    "rollouts",
+)
 READY_WORD = {SERVER: "active", VOLUME: "available"}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from homeostat.convergence.draining import drain_s
 from homeostat.convergence.healing_brake import brake_of
 from homeostat.convergence.nested_stacks import observation
 from homeostat.convergence.nested_stacks.attributes import show_members
@@ -82,6 +83,7 @@ def load_world(
     looks = observation.refresh(tx, world, now)
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
+    world.drain_s = drain_s(tx, world)
     if any(each.new_metadata is not None for each in rows.values()):
         world.rollouts = rollouts.of_stack(tx, facts.id)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).

@@ -27,7 +27,8 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
     unjudged = seen is not None and seen.number != row.judged
     # `_judge` may note something in the row without giving a step; the note has to be stored all the same.
-    before = (row.intent, row.asked_at)
+    before = (row.intent, row.asked_at, row.drains_until)
+    row.drains_until = None  # it is wanted again
     if unjudged or check.left_alone(row) or row.asked_at is not None or maintenance_state.unresumed(context.world, row):
         judged = _judge(context, definition, row, now)
         if judged is not None:
@@ -44,7 +45,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     changes = newer or definition.type != row.type or context.is_stale(definition, row)
     if changes and not context.world.stack.held:
         decision = update.compare(context, definition, row, now)
-    noted = unjudged or resumed or before != (row.intent, row.asked_at)
+    noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until)
     return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
 
 

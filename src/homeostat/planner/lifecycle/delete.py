@@ -14,6 +14,7 @@ from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import create, hooks, intents
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.lifecycle.names import physical_name, token
+from homeostat.planner.policies import draining
 from homeostat.planner.policies.healing import is_lost
 from homeostat.planner.retry import conditions
 from homeostat.planner.retry.policy import RETRY
@@ -55,7 +56,8 @@ def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
         return create.find(context, row, now) if row.token else _remove_row(context, row, outcome.CHANGED)
     if is_lost(row) and _is_wanted(context, row):
         return _decide_lost(context, row, now)
-    return _stop_at_hook(context, row, PRE_DELETE, now) or _begin(context, row, now)
+    drained = None if _is_retained(row) else draining.drain(context, row, now)
+    return drained or _stop_at_hook(context, row, PRE_DELETE, now) or _begin(context, row, now)
 
 
 def _is_wanted(context: Context, row: Resource) -> bool:

@@ -374,7 +374,7 @@ class _Explainer:
             return Verb.DELETE, None
         if waiting.why is Why.BLIND:
             return LOOK, self._shard.observe_at
-        if waiting.why not in {Why.BACKOFF, Why.UNSEEN, *SEEN_TO_END}:
+        if waiting.why not in {Why.BACKOFF, Why.UNSEEN, Why.DRAINING, *SEEN_TO_END}:
             return "", None
         # This changes the frontier and its rows, so it comes last.
         step = self._frontier.step_at(node, waiting.due_at) if waiting.due_at is not None else None

@@ -21,7 +21,7 @@ from homeostat.resources.families.balanced import (
 from homeostat.resources.families.launch_configurations import LikeServer
 from homeostat.resources.families.resource_groups import Launched, Membership, section_of
 from homeostat.resources.graph import Graph
-from homeostat.resources.group_limits import MAX_UNAVAILABLE, limit_entry
+from homeostat.resources.group_limits import limit_entry, limits_of
 from homeostat.resources.instance_signals import (
     CREATION_FIELDS,
     SIGNAL_FIELDS,
@@ -190,7 +190,7 @@ class AutoScalingGroup(ScalingGroup):
 
     def batches(self, values: Props) -> Mapping[str, Any]:
         """Return the rolling update, which always applies; by default members change one after the other."""
-        return {"rolling_update": values["rolling_updates"], MAX_UNAVAILABLE: values[POLICY].get(MAX_UNAVAILABLE)}
+        return {"rolling_update": values["rolling_updates"], **limits_of(values[POLICY])}
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
         match name:
@@ -342,7 +342,7 @@ class InstanceGroup(ScalingGroup):
 
     def batches(self, values: Props) -> Mapping[str, Any]:
         policy, creation = values[POLICY].get(self.section), creation_of(values[CREATION])
-        found: dict[str, Any] = {MAX_UNAVAILABLE: values[POLICY].get(MAX_UNAVAILABLE)}
+        found: dict[str, Any] = limits_of(values[POLICY])
         if creation is not None:
             found["creation"] = creation
         if policy is None:

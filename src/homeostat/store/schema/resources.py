@@ -97,6 +97,7 @@ resource = Table(
     Column("hooks", Json(Codec(hooks.load, hooks.dump))),
     Column("marks", Json(Codec(marks.load, marks.dump))),
     Column("new_metadata", EncryptedJson("resource.new_metadata", always=False)),
+    Column("drains_until", Double),
     ForeignKeyConstraint(
         ["stack_id", "shard"],
         ["shard.stack_id", "shard.number"],

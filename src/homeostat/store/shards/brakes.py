@@ -73,6 +73,17 @@ def owner_of(tx: Connection, key: str) -> Any:
     return tx.execute(select(_resource.c.type, _resource.c.properties).where(_resource.c.key == key)).first()
 
 
+def around(tx: Connection, key: str) -> Any:
+    """Return the parent resource of a nested stack by its key: type, properties and action; or None.
+
+    Besides the action and the `parent_key` of its stack, as `stack_action` and `parent_key`.
+    """
+    columns = (_resource.c.type, _resource.c.properties, _resource.c.action)
+    of_stack = (_stack.c.action.label("stack_action"), _stack.c.parent_key)
+    joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
+    return tx.execute(select(*columns, *of_stack).select_from(joined).where(_resource.c.key == key)).first()
+
+
 @dataclass(frozen=True, slots=True)
 class ParentBrake:
     """Healing settings for a nested stack in its parent stack.

@@ -1,0 +1,76 @@
+"""Draining: a server that leaves its group runs on for a while after it has left its load balancers. Pure (ADR 0069).
+
+What drains is a leftover that is well: one that scaling in has removed, or that an update has replaced. Its places in
+the pools of load balancers go first. Then it, and what was built on it, such as the attachments of its volumes, stay
+for the `drain_time` of the group. Nothing runs meanwhile: the end is a column of its row.
+"""
+
+from collections.abc import Iterator
+
+from homeostat.model.observed import Condition
+from homeostat.model.plan import Step, Verb
+from homeostat.model.status import Action, Status
+from homeostat.model.waiting import Waiting, Why
+from homeostat.model.world import Resource
+from homeostat.planner.context import Context
+from homeostat.planner.policies.unhealthy import mark_of
+from homeostat.planner.scope import thing_of
+from homeostat.resources.registry import kind_of, type_of
+
+SERVER, PLACE = "server", "pool_member"
+"""Kinds of what is drained, and of its places in load balancers."""
+
+
+def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
+    """Return why a leftover is not deleted yet, or the step that begins its drain; None where it may be deleted."""
+    if context.world.drain_s <= 0 or kind_of(row.type) == PLACE:
+        return None
+    servers = [each for each in _built_on(context, row) if _drains(context, each, now)]
+    if not servers:
+        return None
+    places = tuple(node for each in servers for node in _places(context, each))
+    if places:
+        return Waiting(row.name, Why.REQUIRES, places, after=places, key=row.key)
+    fresh = [each for each in servers if each.drains_until is None]
+    for each in fresh:
+        each.drains_until = now + context.world.drain_s
+    if fresh:
+        return Step(Verb.RECORD, row, also=[each for each in fresh if each is not row])
+    until = max(each.drains_until or now for each in servers)
+    if until <= now:
+        return None
+    reason = "it has left its load balancers, and ends what it has begun"
+    return Waiting(row.name, Why.DRAINING, (), reason, until - context.world.drain_s, until, row.key)
+
+
+def _built_on(context: Context, row: Resource) -> Iterator[Resource]:
+    """Yield the servers among a row and what it was built on, as far as they are in the same stack."""
+    found, left = {row.key}, [row]
+    while left:
+        each = left.pop()
+        if kind_of(each.type) == SERVER:
+            yield each
+        new = [context.world.rows[key] for key in each.requires if key in context.world.rows and key not in found]
+        found |= {one.key for one in new}
+        left += new
+
+
+def _drains(context: Context, server: Resource, now: float) -> bool:
+    """Return whether a server leaves, and is in service: what is dead, broken or unhealthy is deleted at once."""
+    made = server.handle != "" and server.action != Action.INIT and not server.deleting
+    leaves = made and server.status == Status.COMPLETE and server is not context.current.get(server.name)
+    if not leaves or mark_of(server) is not None:
+        return False
+    verdict = type_of(server.type).judge(thing_of(context.world, server), now)
+    return verdict.condition not in (Condition.ABSENT, Condition.BROKEN)
+
+
+def _places(context: Context, server: Resource) -> Iterator[str]:
+    """Yield the nodes of the places of a server in load balancers that it has not left yet."""
+    for each in context.world.rows.values():
+        if kind_of(each.type) != PLACE or server.key not in each.requires:
+            continue
+        current = context.current.get(each.name) is each
+        node = each.name if current else f"/{each.key}"
+        if context.settled is None or node not in context.settled:
+            yield node
