@@ -113,7 +113,7 @@ def test_a_rollout_is_seen_and_approved_and_followed_to_its_end(service: Home, t
     assert (paused.code, "paused" in paused.out, "your decision" in paused.out) == (0, True, True)
     assert stack.rollout("resume", "--json").json()["rollout"]["state"] == "running"
     explained = service.run("explain", "fleet", "fleet").out
-    assert "its members get the new metadata step by step" in explained
+    assert "its members get the new metadata, or definition, step by step" in explained
     assert "2 of 3 members have the new metadata" in explained
     watched = stack.rollout("promote", "--watch")
     assert watched.code == 0, watched.err

@@ -112,7 +112,7 @@ def test_a_rollout_is_shown_from_its_first_step_to_its_end(http: httpx.Client) -
     assert first["settings"] == {
         "steps": [], "bake_time": 0.0, "progress_deadline": 900.0, "min_success_percent": 100.0,
         "on_failure": "hold", "approval": False, "order": "number", "wait_conditions": ["wait"],
-        "alarms": [], "checks": 0,
+        "alarms": [], "checks": 0, "applies_to": "metadata",
     }  # fmt: skip
     stack.report(0, "FAILURE", "too old")
     second = stack.until(lambda found: found["step"] == 2 and found["members"]["updated"] == 2, "the second step")

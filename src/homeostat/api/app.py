@@ -135,7 +135,7 @@ def create_app(
 def _service(db: Database, stack_service: StackService, clock: Clock, limits: Limits, policy: Policy) -> Service:
     quotas = stack_service.quotas
     scaling = Scaling(db, clock, quotas.resources_max, quotas.timeout_s)
-    rollouts = MetadataRollouts(db)
+    rollouts = MetadataRollouts(db, timeout_s=quotas.timeout_s)
     return Service(
         db,
         stack_service,

@@ -43,7 +43,7 @@ def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dic
         row = row if member is None else rollouts.metadata_of(tx, stack_id, at.group, member)
     if row is None:
         return None
-    return dict((row.metadata if row.instance_id is None else row.new_metadata) or {})
+    return dict(rollouts.seen_by(row) or {})
 
 
 def groups_around(tx: Connection, row: Resource | Owner, parent_key: str | None) -> list[tuple[Group, str]]:

@@ -1,4 +1,4 @@
-"""Rendering of rollouts of metadata: a bar with its step and what follows, a table of several, one line of a change."""
+"""Rendering of rollouts: a bar with its step and what follows, a table of several, one line of a change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +18,7 @@ WAITS = {
     "worker": "a worker, which takes it up by itself",
     "stack": "the stack, which is locked or suspended",
     "handles": "the handles to which its members signal",
+    "members": "the members of the step, which are being changed",
     "reports": "the reports of the members of the step",
     "checks": "the answers of the URLs in its checks",
     "bake_time": "the end of the time after the step",
@@ -26,6 +27,8 @@ WAITS = {
     "nothing": "",
 }
 """Words for `waits_for` of the API."""
+WORDS = {"definition": "definition", "both": "definition, and metadata"}
+"""Words for `gives` of the API; that members get new metadata goes without saying."""
 
 
 def place(rollout: Wire) -> str:
@@ -93,6 +96,7 @@ def _details(rollout: Wire, stack: str, now: float) -> list[tuple[str, str]]:
           for each in failures["members"]],
         ("why", rollout["reason"]),
         ("waits for", waits),
+        ("gives", f"a new {WORDS[rollout['gives']]}" if rollout.get("gives") in WORDS else ""),
         ("begun", f"{begun} ago, {rollout['pattern']}; the step {_since(rollout['step_at'], now)} ago"),
         ("you can", _commands(rollout, stack)),
     ]  # fmt: skip

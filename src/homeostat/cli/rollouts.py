@@ -1,4 +1,4 @@
-"""`homeostat rollout`: see and steer how the members of a group get new metadata (RU8)."""
+"""`homeostat rollout`: see and steer how the members of a group get new metadata, or a new definition (RU8)."""
 
 import time
 from argparse import Namespace
@@ -232,18 +232,18 @@ def add_commands(commands: Commands) -> None:
         commands,
         rollout,
         "rollout",
-        "see and steer how the members of a group get new metadata, step by step",
+        "see and steer how the members of a group get new metadata, or a new definition, step by step",
         "homeostat rollout status web -w\n  homeostat rollout approve web fleet --step 2\n"
         "  homeostat rollout roll-back web\n\n"
         "  status      how far it is, what it waits for, what failed members said, and what you can do next\n"
         "  pause       stop it where it is; members keep what they have\n"
         "  resume      let it go on that was paused or held; failures so far are accepted\n"
         "  approve     let the next step begin, where update_policy.rollout asks for approval\n"
-        "  promote     give the new metadata to all members now, whatever the gates say\n"
-        "  abort       end it where it is: some members have the new metadata, and the stack fails\n"
-        "  roll-back   give the old metadata to all members again; the stack fails\n\n"
-        "To correct a rollout, update the stack: members that have the wrong metadata are the first to get the right\n"
-        "ones. With --watch the exit code is 1 where the group fails, unless you have aborted or rolled it back.",
+        "  promote     give what is new to all members now, whatever the gates say\n"
+        "  abort       end it where it is: some members have what is new, and the stack fails\n"
+        "  roll-back   give what was there before to all members again; the stack fails\n\n"
+        "To correct a rollout, update the stack: members that have what is wrong are the first to get what is right.\n"
+        "With --watch the exit code is 1 where the group fails, unless you have aborted or rolled it back.",
     )
     command.add_argument("act", choices=ACTS, help="see it (status), or steer it")
     command.add_argument("name", metavar="STACK", help="name or id of the stack")

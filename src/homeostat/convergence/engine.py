@@ -75,5 +75,5 @@ def build_engine(
         Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge),
         SnapshotCollector(db, clouds),
         Scaling(db, clock, limits.resources_max, limits.stack_timeout_s),
-        MetadataRollouts(db, ask, asking),
+        MetadataRollouts(db, ask, asking, limits.stack_timeout_s),
     )

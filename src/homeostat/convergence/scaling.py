@@ -22,7 +22,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
-from homeostat.planner.policies import rolling_update
+from homeostat.planner.policies import definition_rollout, rolling_update
 from homeostat.resources import groups
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.families.scaling_policies import POLICY_KIND, ScalingPolicy
@@ -192,7 +192,9 @@ class Scaling:
             return plan
         wanted = groups.resized(before.template, before.template["resource_def"], size, failed)
         new = nested.complete_revision is None
-        if _is_refused(nested, before.template):
+        if definition_rollout.STAGED in before.template:
+            group: groups.Group = definition_rollout.resized(before.template, wanted)
+        elif _is_refused(nested, before.template):
             group = rolling_update.resized(before.template, wanted)
         else:
             pending, batches = is_pending(nested), kind.batches(values)

@@ -1,4 +1,7 @@
-"""Rollouts of metadata to the members of a group: settings, state, and what is known of the members (RU1 to RU8)."""
+"""Rollouts to the members of a group: settings, state, and what is known of the members (RU1 to RU8).
+
+A rollout gives members new metadata, a new definition (ADR 0068), or both.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -96,6 +99,20 @@ class MemberOrder(StrEnum):
     ZONE = "zone"
 
 
+class AppliesTo(StrEnum):
+    """What members get step by step; the rest of a change reaches all of them at once.
+
+    Attributes:
+        METADATA: New metadata of the group.
+        DEFINITION: A new definition: members are changed in place, or replaced.
+        BOTH: Either, and both in one rollout where both change.
+    """
+
+    METADATA = "metadata"
+    DEFINITION = "definition"
+    BOTH = "both"
+
+
 @dataclass(frozen=True, slots=True)
 class WaitGate:
     """A wait condition that depends on the group: each member of a step has to signal to it.
@@ -134,6 +151,7 @@ class RolloutSettings:
         alarms: Ids of the records of handles to which alarms are sent: one that fires stops the rollout.
         checks: URLs that have to answer with a success once the members of a step have reported.
         gates_pending: Whether handles that members are to signal to are still being made: it goes on after that.
+        applies_to: One of `AppliesTo`.
     """
 
     pattern: str = ROLLING
@@ -151,6 +169,7 @@ class RolloutSettings:
     alarms: Sequence[str] = ()
     checks: Sequence[str] = ()
     gates_pending: bool = False
+    applies_to: str = AppliesTo.METADATA
 
     @property
     def time_s(self) -> float | None:
@@ -198,7 +217,10 @@ def load(stored: Mapping[str, Any]) -> RolloutSettings:
 
 def dump(settings: RolloutSettings) -> dict[str, Any]:
     """Return settings as plain data."""
-    return asdict(settings)
+    plain = asdict(settings)
+    if settings.applies_to == AppliesTo.METADATA:  # programs of earlier versions know no other rollouts
+        del plain["applies_to"]
+    return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +271,9 @@ class Rollout:
         first: Members that come before all others: those that had other new metadata before.
         zones: Availability zones with the shards that have members in them, in the order in which they are reached;
             None unless members are reached by zone.
+        subject: Revision of the child stack that brought the new definition; None for a rollout of metadata alone.
+        giving: Revision of the child stack by which the members of the step get the new definition; None once they
+            have it.
     """
 
     key: str
@@ -273,6 +298,15 @@ class Rollout:
     place: int = 0
     first: Sequence[str] = ()
     zones: Sequence[tuple[str, int]] | None = None
+    subject: int | None = None
+    giving: int | None = None
+
+    @property
+    def what(self) -> str:
+        """What members get, for users."""
+        if self.subject is None:
+            return "metadata"
+        return "definition and metadata" if self.settings.applies_to == AppliesTo.BOTH else "definition"
 
     @property
     def unbegun(self) -> bool:

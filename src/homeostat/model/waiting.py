@@ -91,7 +91,7 @@ REASONS: Mapping[Why, Reason] = {
         "a user who runs homeostat converge STACK RESOURCE, or the thing coming back",
     ),
     Why.ROLLOUT: Reason(
-        "its members get the new metadata step by step",
+        "its members get the new metadata, or definition, step by step",
         "the reports of its members, the end of their time, or a user who steers the rollout (homeostat rollout)",
     ),
     Why.REPORTS: Reason(

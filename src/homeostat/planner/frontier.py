@@ -293,7 +293,11 @@ class Frontier:
         definition = self.world.definitions.get(node)
         if definition is None or row.revision != self.world.stack.revision or not row.judged:
             return False
-        if row.new_metadata is not None or maintenance_state.unresumed(self.world, row):
+        if (
+            row.new_metadata is not None
+            or row.key in self.world.rollouts
+            or maintenance_state.unresumed(self.world, row)
+        ):
             return False
         if maintenance_state.still_locked(self.world, row):
             return False

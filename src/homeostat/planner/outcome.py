@@ -146,6 +146,8 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
 
 def judged(world: World, row: Resource, now: float) -> StepOutcome:
     """Complete or fail a row in progress if its newest observation says so; otherwise it stays in progress."""
+    if row.key in world.rollouts or (row.key in world.seen and "staged" in world.seen[row.key].observation.properties):
+        return StepOutcome(row)  # its rollout says what follows: the next decision asks for that
     verdict = maintenance_state.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         judge_at_rest(world, row, verdict)

@@ -1,12 +1,14 @@
 """Members of a group of alike resources: their names, their definitions, and the names that are not used any more.
 
-The desired state of a group's stack is a map: `{resource_def, index_var, count, skip[, earlier, rollout]}`.
+The desired state of a group's stack is a map: `{resource_def, index_var, count, skip[, earlier, rollout, staged]}`.
 
 - `skip`: names that no member may have; an entry `<N` stands for all numbers below N, so that a group which has
   scaled a thousand times is described in as few words as one that is new
 - `earlier`: former definitions of members that a rolling update has not reached yet,
   `[{resource_def, numbers: [[low, high]]}]`, high not included
 - `rollout`: how the rolling update continues, see `planner.policies.rolling_update`
+- `staged`: what members go back to, where they get their definition in a rollout with gates, see
+  `planner.policies.definition_rollout`
 
 Members are named by numbers, and every function works on ranges of numbers: a group may have very many members.
 """

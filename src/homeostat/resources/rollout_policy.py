@@ -1,4 +1,4 @@
-"""Rollouts of metadata as templates describe them: a property of groups, and a section of their update policy."""
+"""Rollouts as templates describe them: a property of groups, and a section of their update policy."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +10,7 @@ from homeostat.model.rollout import (
     IMMEDIATE,
     PATTERNS,
     WAITED_FOR_MAX,
+    AppliesTo,
     MemberOrder,
     OnFailure,
     RolloutSettings,
@@ -33,7 +34,7 @@ from homeostat.resources.schema import (
 )
 
 ROLLOUT = "rollout"
-"""Section of the update policy that says how members get new metadata."""
+"""Section of the update policy that says how members get new metadata, or a new definition."""
 STEPS_MAX = 100
 GATES_MAX, URL_MAX = 10, 2000
 DAY_S = 86_400
@@ -46,6 +47,11 @@ def pattern_property(name: str) -> dict[str, Property]:
 
 
 FIELDS: Schema = {
+    "applies_to": text(
+        "What members get step by step: new metadata of the group, a new definition, or both.",
+        default=AppliesTo.METADATA,
+        constraints=(one_of(*AppliesTo),),
+    ),
     "steps": listing(
         "Members that have the new metadata after each step: numbers, or shares such as 5%.",
         items=text(),
@@ -84,7 +90,52 @@ FIELDS: Schema = {
 
 def rollout_section() -> dict[str, Property]:
     """Return the section of the update policy about rollouts."""
-    return {ROLLOUT: mapping("When a rollout of new metadata goes on, and when it stops.", fields=FIELDS)}
+    return {ROLLOUT: mapping("When a rollout goes on, and when it stops.", fields=FIELDS)}
+
+
+def applies_to(policy: Props) -> str:
+    """Return what a rollout gives to members, by the section `update_policy`, with defaults or without."""
+    return str((policy.get(ROLLOUT) or {}).get("applies_to") or AppliesTo.METADATA)
+
+
+def check_definitions(pattern: str, provided: Props, policy: Props, other: str, path: tuple[str | int, ...]) -> None:
+    """Check that nothing else says how members get a new definition where a rollout does.
+
+    Args:
+        pattern: Name of the property that says how members are reached.
+        provided: Properties of the group.
+        policy: Its section `update_policy`.
+        other: What else in the template says how members are changed; "" for nothing.
+        path: Path of the properties.
+
+    Raises:
+        Rejected: Members would be reached at once, or in two orders.
+    """
+    wanted = applies_to(policy)
+    if wanted == AppliesTo.METADATA:
+        return
+    where = (*path, ROLLOUT, "applies_to")
+    if provided.get(pattern) in (None, IMMEDIATE):
+        steps = " or ".join(each for each in PATTERNS if each != IMMEDIATE)
+        message = f"{wanted} needs steps: set {pattern} to {steps}, which holds for the definition as well"
+        raise invalid(message, *where, error="Property error")
+    if other:
+        message = (
+            f"{other} says how members get a new definition, and so does this rollout: leave {other} out to have the "
+            f"steps and gates of the rollout, or let the rollout apply to {AppliesTo.METADATA} to have batches"
+        )
+        raise invalid(message, *where, error="Property error")
+
+
+def refuse_definitions(policy: Props, path: tuple[str | int, ...]) -> None:
+    """Refuse a rollout of definitions for a type that is changed as a whole.
+
+    Raises:
+        Rejected: It applies to the definition of members.
+    """
+    if applies_to(policy) != AppliesTo.METADATA:
+        message = f"the members of a chain are changed one after the other: use {AppliesTo.METADATA}, or a group"
+        raise invalid(message, *path, ROLLOUT, "applies_to", error="Property error")
 
 
 def settings_of(pattern: str, provided: Props | None) -> RolloutSettings:
@@ -109,6 +160,7 @@ def settings_of(pattern: str, provided: Props | None) -> RolloutSettings:
         str(section["order"]),
         int(section["seed"]),
         checks=tuple(section["checks"] or ()),
+        applies_to=str(section["applies_to"]),
     )
 
 

@@ -1,4 +1,4 @@
-"""Routes that show and steer rollouts of metadata to the members of groups (RU8); Heat has none."""
+"""Routes that show and steer rollouts to the members of groups (RU8); Heat has none."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -106,9 +106,9 @@ def steer_rollout(
 
     - `pause`: stop it where it is
     - `resume`: let it go on that was paused or held; what has failed so far is accepted
-    - `promote`: give the new metadata to all members now, whatever the gates say
+    - `promote`: give the new metadata, or definition, to all members now, whatever the gates say
     - `abort`: end it where it is; the stack fails
-    - `roll_back`: give the old metadata to all members again; the stack fails
+    - `roll_back`: give the old metadata, or definition, to all members again; the stack fails
 
     The response is 409 for a rollout whose state does not allow that, and for a locked stack.
     """
@@ -200,6 +200,7 @@ def _shown(
         "path": [*_path(tx, stack, top, known or {}), rollout.name],
         "state": rollout.state,
         "pattern": rollout.settings.pattern,
+        "gives": "metadata" if rollout.subject is None else rollout.settings.applies_to,
         "step": rollout.step,
         "approved_step": rollout.approved,
         "reason": rollout.reason,
@@ -262,6 +263,7 @@ def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
 def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> Wire:
     alarms = rollouts.names_of(tx, stack_id, settings.alarms)
     return {
+        "applies_to": settings.applies_to,
         "steps": list(settings.steps),
         "bake_time": settings.bake_s,
         "progress_deadline": settings.time_s,

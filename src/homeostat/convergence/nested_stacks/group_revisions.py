@@ -9,9 +9,10 @@ from homeostat.convergence.absences import absences
 from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Terminal
-from homeostat.model.status import Status
+from homeostat.model.rollout import AppliesTo
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner.policies import rolling_update
+from homeostat.planner.policies import definition_rollout, rolling_update
 from homeostat.planner.scope import thing_of
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
@@ -65,7 +66,16 @@ def group_revision(
     if adopts:
         policy = {name: each for name, each in policy.items() if name != "creation"}
     new, pending = nested is None or nested.complete_revision is None, is_pending(nested)
+    if isinstance(kind, Membership) and kind.rolls_out(values, AppliesTo.DEFINITION):
+        if nested is not None and not new and not adopts and not _goes_back(world):
+            return definition_rollout.begin(before.template, wanted, int(nested.revision) + 1)
+        policy = {name: each for name, each in policy.items() if name != "rolling_update"}
     return rolling_update.begin(before.template, wanted, policy, failed, new, away, pending=pending, now=now)
+
+
+def _goes_back(world: World) -> bool:
+    """Return whether a stack returns to what was well before: its members get that at once."""
+    return world.stack.restoring or world.stack.action in (Action.ROLLBACK, Action.RESTORE)
 
 
 def is_pending(nested: Row[Any] | None) -> bool:

@@ -55,6 +55,8 @@ def _observation(stack_id: str, nested: NestedStatus | None, now: float) -> Obse
         properties["fault"] = nested.reason
     if nested.suspended:
         properties["suspended"] = True
+    if nested.staged is not None:
+        properties["staged"] = nested.staged
     return Observation(Presence.PRESENT, stack_id, properties, now)
 
 

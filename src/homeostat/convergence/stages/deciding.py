@@ -65,7 +65,7 @@ def _collect(current: Pass, steps: Sequence[Step]) -> None:
         writes.events.extend(step.events)
         if step.removed:
             writes.remove(step.row)
-            if step.row.new_metadata is not None:
+            if step.row.new_metadata is not None or step.row.key in current.world.rollouts:
                 writes.rollouts.append(RolloutEnd(step.row.key))  # the stack has a time limit again
         elif step.inserted:
             writes.insert(step.row)

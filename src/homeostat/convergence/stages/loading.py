@@ -17,6 +17,8 @@ from homeostat.model.desired import Identity
 from homeostat.model.errors import Superseded
 from homeostat.model.status import Status
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, World
+from homeostat.resources.families.resource_groups import Membership
+from homeostat.resources.registry import type_of
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import revisions, rollouts, snapshots, stacks
 from homeostat.templates import requires
@@ -84,7 +86,7 @@ def load_world(
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
     world.drain_s = drain_s(tx, world)
-    if any(each.new_metadata is not None for each in rows.values()):
+    if any(isinstance(type_of(each.type), Membership) for each in rows.values()):
         world.rollouts = rollouts.of_stack(tx, facts.id)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:

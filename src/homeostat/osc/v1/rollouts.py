@@ -1,4 +1,4 @@
-"""`openstack stack rollout …`: see and steer how the members of a group get new metadata (RU8)."""
+"""`openstack stack rollout …`: see and steer how the members of a group get new metadata, or a new definition (RU8)."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ class _OnRollout(ShowOne):
 class ShowRollout(_OnRollout):
     """Show the rollout of a group: how far it is, what it waits for, what failed members said, what you can do
 
-    The resource is a group whose members get new metadata step by step (its property `metadata_update_pattern`).
+    The resource is a group whose members are reached step by step (its property `metadata_update_pattern`).
     """
 
     examples = ("openstack stack rollout show web fleet", "openstack stack rollout show web fleet -f value -c state")
@@ -76,7 +76,7 @@ class _Steer(_OnRollout):
 
 
 class PauseRollout(_Steer):
-    """Pause the rollout of a group: members keep the metadata that they have until it is resumed"""
+    """Pause the rollout of a group: members keep what they have until it is resumed"""
 
     verb = "pause"
     examples = ("openstack stack rollout pause web fleet",)
@@ -130,21 +130,21 @@ class _End(_Steer):
 
 
 class PromoteRollout(_End):
-    """Give the new metadata to all members of a group now, whatever they report"""
+    """Give what is new to all members of a group now, whatever they report"""
 
     verb, wanted = "promote", "COMPLETE"
     examples = ("openstack stack rollout promote --wait web fleet",)
 
 
 class AbortRollout(_End):
-    """End the rollout of a group where it is: some members have the new metadata, and the stack fails"""
+    """End the rollout of a group where it is: some members have what is new, and the stack fails"""
 
     verb = "abort"
     examples = ("openstack stack rollout abort web fleet",)
 
 
 class RollBackRollout(_End):
-    """Give the old metadata to all members of a group again; the stack fails"""
+    """Give what was there before to all members of a group again; the stack fails"""
 
     verb = "roll_back"
     examples = ("openstack stack rollout rollback --wait web fleet",)

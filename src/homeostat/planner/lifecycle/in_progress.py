@@ -11,7 +11,16 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.context import Context, changed_properties
-from homeostat.planner.lifecycle import adopt, create, external, heal, intents, metadata_updates, update
+from homeostat.planner.lifecycle import (
+    adopt,
+    create,
+    definition_rollouts,
+    external,
+    heal,
+    intents,
+    metadata_updates,
+    update,
+)
 from homeostat.planner.retry import conditions
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
@@ -29,10 +38,9 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     if row.acted_at is None and not _is_missed(context, row):
         return _repeat(context, definition, row, now)
     verdict = _judge(context, row, now)
-    if verdict.condition in (Condition.READY, Condition.DRIFTED):
-        outcome.judge_at_rest(context.world, row, verdict)
-        rolling_out = metadata_updates.decide(context, row, now)
-        return rolling_out or Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    ended = _ended(context, row, verdict, now)
+    if ended is not None:
+        return ended
     if verdict.condition is Condition.ABSENT:
         visible_at = (row.acted_at or now) + context.world.listing_lag_s
         # Otherwise a slow listing would have a second thing made.
@@ -57,10 +65,9 @@ def finish(context: Context, definition: Definition, row: Resource, now: float) 
     if row.acted_at is None and not _is_missed(context, row):
         return _repeat(context, definition, row, now)
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
-    if verdict.condition in (Condition.READY, Condition.DRIFTED):
-        outcome.judge_at_rest(context.world, row, verdict)
-        rolling_out = metadata_updates.finish(context, row, now)
-        return rolling_out or Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    ended = _ended(context, row, verdict, now, begins=False)
+    if ended is not None:
+        return ended
     visible_at = (row.acted_at or now) + context.world.listing_lag_s
     # A cloud that lists late does not show what was just created: absent means nothing before `visible_at`.
     late = row.action == Action.CREATE and now < visible_at
@@ -75,6 +82,27 @@ def _nothing_to_finish(context: Context, row: Resource) -> Decision:
     stack = context.world.stack
     waits = stack.held and not stack.maintained
     return held(stack, row.name, row.key, row.updated_at) if waits else SETTLED
+
+
+def _ended(context: Context, row: Resource, verdict: Verdict, now: float, *, begins: bool = True) -> Decision | None:
+    """Complete a resource whose act has come to its end, unless a rollout follows; None where it has not.
+
+    Args:
+        context: The shard.
+        row: The row.
+        verdict: The judgement of its thing.
+        now: The time.
+        begins: Whether a rollout may begin.
+    """
+    decided = definition_rollouts.decide(context, row, verdict, now, begins=begins)
+    well = verdict.condition in (Condition.READY, Condition.DRIFTED)
+    if not well and decided is None:
+        return None
+    outcome.judge_at_rest(context.world, row, verdict)
+    if decided is None:
+        rolled = metadata_updates.decide if begins else metadata_updates.finish
+        decided = rolled(context, row, now)
+    return decided or Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
 
 
 def redirect(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:

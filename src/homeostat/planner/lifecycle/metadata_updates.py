@@ -1,5 +1,7 @@
 """Metadata of groups that their members get in a rollout: how a group's row waits for it (RU1, RU7). Pure.
 
+`definition_rollouts` has what differs where members get a new definition.
+
 A group whose metadata changes is updated as long as the rollout goes on: the new metadata are in `new_metadata`, and
 become the metadata when all members have reported. What makes the rollout go on is `convergence.metadata_rollouts`.
 """
@@ -11,7 +13,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.rollout import (
-    IMMEDIATE,
+    AppliesTo,
     Rollout,
     RolloutBegin,
     RolloutEnd,
@@ -55,7 +57,14 @@ def is_gradual(want: ResolvedResource, row: Resource) -> bool:
         return False
     if row.action in (Action.INIT, Action.CREATE, Action.ADOPT) and row.status != Status.COMPLETE:
         return False
-    return kind.metadata_pattern(kind.complete(want.values)) != IMMEDIATE
+    return kind.rolls_out(kind.complete(want.values), AppliesTo.METADATA)
+
+
+def subject_of(context: Context, row: Resource) -> int | None:
+    """Return the revision of a group's stack that brought the definition which its members get in a rollout."""
+    seen = context.world.seen.get(row.key)
+    found: int | None = seen.observation.properties.get("staged") if seen is not None and row.handle else None
+    return found
 
 
 def begin(context: Context, want: ResolvedResource, row: Resource, now: float) -> Step:
@@ -94,17 +103,18 @@ def decide(context: Context, row: Resource, now: float) -> Decision | None:
         return None
     rollout = context.world.rollouts.get(row.key)
     if rollout is None:
-        return _begin_gated(context, row, now)
+        return begin_gated(context, row, now)
     if rollout.state == RolloutState.SUCCEEDED:
-        row.metadata, row.new_metadata = row.new_metadata, None
-        return _ended(context, row, now)
-    if rollout.state == RolloutState.ROLLED_BACK:
-        row.new_metadata = None
-        return _failed(context, row, rollout, now)
-    if rollout.state == RolloutState.ABORTED:
-        return _failed(context, row, rollout, now)
+        return succeed(context, row, now)
+    if RolloutState(rollout.state).ended:
+        return fail(context, row, rollout, now)
+    return wait(context, row, rollout, now)
+
+
+def wait(context: Context, row: Resource, rollout: Rollout, now: float) -> Decision | None:
+    """Wait for the end of a rollout; one that waits for handles begins once they are there."""
     if rollout.unbegun:
-        return _begin_gated(context, row, now)
+        return begin_gated(context, row, now)
     return Waiting(row.name, Why.ROLLOUT, (), rollout.reason, rollout.step_at, key=row.key)
 
 
@@ -122,14 +132,14 @@ def resume(context: Context, row: Resource, now: float) -> Step | None:
     """
     rollout = context.world.rollouts.get(row.key)
     ended = rollout is not None and RolloutState(rollout.state).ended
-    if row.new_metadata is None or context.world.stack.held or (context.is_halted and not ended):
+    if not is_rolling_out(context, row) or context.world.stack.held or (context.is_halted and not ended):
         return None
     events = outcome.begin(row, Action.UPDATE)
     row.acted_at, row.updated_at = now, now
     return Step(Verb.RECORD, row, events=events)
 
 
-def _begin_gated(context: Context, row: Resource, now: float) -> Decision | None:
+def begin_gated(context: Context, row: Resource, now: float) -> Decision | None:
     """Begin a rollout once the handles are there to which its members, and alarms, are to signal.
 
     None in a stack that has failed meanwhile, where nothing is begun. A newer revision begins it then.
@@ -161,6 +171,7 @@ def _begun(context: Context, row: Resource, now: float) -> Step:
         step_at=now,
         due_at=None if awaited else now,
         reason=f"it waits for {', '.join(awaited)}" if awaited else "it begins with its first members",
+        subject=subject_of(context, row),
     )
     before = context.world.rollouts.get(row.key)
     if before is not None and before.unbegun:  # a user may have paused it, and an alarm have come
@@ -193,15 +204,28 @@ def _alarms(row: Resource) -> Sequence[str]:
     return kind.alarms(kind.complete(row.properties))
 
 
-def _ended(context: Context, row: Resource, now: float) -> Step:
+def is_rolling_out(context: Context, row: Resource) -> bool:
+    """Return whether the members of a group are to get new metadata, or a new definition, in a rollout."""
+    rollout = context.world.rollouts.get(row.key)
+    definitions = rollout is not None and rollout.subject is not None
+    return row.new_metadata is not None or definitions or subject_of(context, row) is not None
+
+
+def succeed(context: Context, row: Resource, now: float) -> Step:
+    """Complete a group all of whose members have what they were to get."""
     del context.world.rollouts[row.key]
+    if row.new_metadata is not None:
+        row.metadata, row.new_metadata = row.new_metadata, None
     completed = outcome.complete(context.world, row, now)
     return Step(Verb.RECORD, row, events=completed.events, rollout=RolloutEnd(row.key))
 
 
-def _failed(context: Context, row: Resource, rollout: Rollout, now: float) -> Step:
-    """Fail a group whose rollout has ended before all members had the new metadata."""
+def fail(context: Context, row: Resource, rollout: Rollout, now: float) -> Step:
+    """Fail a group whose rollout has ended before all members had what they were to get."""
     del context.world.rollouts[row.key]
+    if rollout.state == RolloutState.ROLLED_BACK:
+        row.new_metadata = None
     step = context.acts.fail(row, rollout.reason, now)
-    step.rollout = RolloutEnd(row.key, keeps_members=rollout.state == RolloutState.ABORTED)
+    kept = rollout.state == RolloutState.ABORTED and row.new_metadata is not None
+    step.rollout = RolloutEnd(row.key, keeps_members=kept)
     return step

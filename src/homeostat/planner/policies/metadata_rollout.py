@@ -1,4 +1,7 @@
-"""The next move of a metadata rollout: a step, a wait, its end, or its failure (RU3, RU4, RU6, RU8). Pure."""
+"""The next move of a rollout: a step, a wait, its end, or its failure (RU3, RU4, RU6, RU8). Pure.
+
+It is the same for new metadata and for a new definition.
+"""
 
 from dataclasses import dataclass
 
@@ -10,7 +13,7 @@ SAID_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Give the new metadata to so many members in all."""
+    """Give what is new to so many members in all."""
 
     target: int
 
@@ -39,7 +42,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """All members have the new metadata, and have reported."""
+    """All members have what is new, and have reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,9 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
         now: The time.
     """
     settings = rollout.settings
-    refusal = _refusal(rollout, report, now)
-    if refusal:
-        return Refuse(refusal)
+    refused = refusal(rollout, report, now)
+    if refused:
+        return Refuse(refused)
     if rollout.step:
         waits = _waits_for_members(rollout, report, now) or _asks(rollout, checked, now) or _bakes(rollout, now)
         if waits is not None:
@@ -87,7 +90,7 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
     return Advance(settings.target(rollout.active, total)) if total else Finish()
 
 
-def _refusal(rollout: Rollout, report: StepReport, now: float) -> str:
+def refusal(rollout: Rollout, report: StepReport, now: float) -> str:
     """Return which gate says no, and for which members; "" where none does."""
     if rollout.alarm:
         return f"step {rollout.step}: {rollout.alarm}"
@@ -148,7 +151,7 @@ def _is_late(rollout: Rollout, now: float) -> bool:
 def _waits_for_members(rollout: Rollout, report: StepReport, now: float) -> Rest | None:
     if not report.waiting or not rollout.settings.gates:
         return None
-    if _is_late(rollout, now):  # enough have succeeded: `_refusal` has seen to that
+    if _is_late(rollout, now):  # enough have succeeded: `refusal` has seen to that
         return None
     asked = report.waiting + report.succeeded + report.failed
     due_at = rollout.step_at + (rollout.settings.time_s or 0.0)

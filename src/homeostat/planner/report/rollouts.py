@@ -1,4 +1,4 @@
-"""Where a rollout of metadata stands: what it waits for, when time moves it on, what a user can do (RU8). Pure."""
+"""Where a rollout stands: what it waits for, when time moves it on, what a user can do (RU8). Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +13,7 @@ class Awaited(StrEnum):
         WORKER: A worker, which takes it up by itself.
         STACK: The end of a lock or suspension of its stack.
         HANDLES: Handles to which its members are to signal, and which are being made.
+        MEMBERS: The members of its step, which are being changed or replaced.
         REPORTS: The reports of the members of its step, or the end of their time.
         CHECKS: The URLs that are asked about its step, or the end of their time.
         BAKE_TIME: The end of the time after a step.
@@ -24,6 +25,7 @@ class Awaited(StrEnum):
     WORKER = "worker"
     STACK = "stack"
     HANDLES = "handles"
+    MEMBERS = "members"
     REPORTS = "reports"
     CHECKS = "checks"
     BAKE_TIME = "bake_time"
@@ -72,7 +74,7 @@ def possible(rollout: Rollout) -> tuple[Steering, ...]:
 
 def extent(rollout: Rollout) -> str:
     """Return how far a rollout is."""
-    return f"{rollout.active} of {max(rollout.total, rollout.active)} members have the new metadata"
+    return f"{rollout.active} of {max(rollout.total, rollout.active)} members have the new {rollout.what}"
 
 
 def _asks_for(rollout: Rollout, steering: Steering) -> bool:
@@ -96,6 +98,8 @@ def _running(rollout: Rollout, now: float) -> tuple[Awaited, float | None]:
     settings = rollout.settings
     if rollout.unbegun:
         return Awaited.HANDLES, None
+    if rollout.giving is not None:
+        return Awaited.MEMBERS, None
     if not rollout.step or rollout.active < rollout.target:
         return Awaited.WORKER, None
     if rollout.reported_at is None:
@@ -116,6 +120,7 @@ def _released_by(rollout: Rollout, awaits: Awaited, steering: tuple[Steering, ..
         Awaited.WORKER: "a worker taking it up",
         Awaited.STACK: "the stack being unlocked or resumed",
         Awaited.HANDLES: f"the handles being ready to which its members signal, or a user {commands}",
+        Awaited.MEMBERS: f"the members of {step} being changed, or a user {commands}",
         Awaited.REPORTS: f"the reports of the members of {step}, the end of their time, or a user {commands}",
         Awaited.CHECKS: f"the answers of the URLs in its checks, the end of their time, or a user {commands}",
         Awaited.BAKE_TIME: f"the end of the time after {step}, or a user {commands}",

@@ -4,11 +4,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from homeostat.model.errors import invalid
-from homeostat.model.rollout import RolloutSettings
+from homeostat.model.rollout import IMMEDIATE, AppliesTo, RolloutSettings
 from homeostat.resources.base import Props, Thing
 from homeostat.resources.group_limits import MAX_UNAVAILABLE, check_limit, limit_entry
 from homeostat.resources.nested import POLICY, NestedStack, attribute_of_member, of_member
-from homeostat.resources.rollout_policy import ROLLOUT, check_rollout, pattern_property, rollout_section, settings_of
+from homeostat.resources.rollout_policy import (
+    ROLLOUT,
+    applies_to,
+    check_definitions,
+    check_rollout,
+    pattern_property,
+    refuse_definitions,
+    rollout_section,
+    settings_of,
+)
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -76,7 +85,20 @@ class Membership(NestedStack):
         values = super().check({name: value for name, value in provided.items() if name != POLICY}, path)
         if POLICY in provided:
             values[POLICY] = self.check_policy(section_of(provided, POLICY, "update_policy", path), path)
+            self.check_steps(values, path)
         return values
+
+    def check_steps(self, values: Props, path: tuple[str | int, ...]) -> None:
+        """Check that the update policy of a group fits to its properties, which are as provided.
+
+        Raises:
+            Rejected: Two of them say how members get a new definition, or none does.
+        """
+        check_definitions(self.pattern, values, values[POLICY], self.batched_by(values), path)
+
+    def batched_by(self, values: Props) -> str:
+        """Return what in a template says that members are changed in batches; "" for nothing."""
+        return ""
 
     def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """Check the section `update_policy`, and convert its values.
@@ -97,6 +119,10 @@ class Membership(NestedStack):
     def metadata_pattern(self, values: Props) -> str:
         """Return how members get new metadata: one of `model.rollout.PATTERNS`."""
         return str(values[self.pattern])
+
+    def rolls_out(self, values: Props, what: AppliesTo) -> bool:
+        """Return whether members get new metadata, or a new definition, step by step; `values` are with defaults."""
+        return applies_to(values[POLICY]) in (what, AppliesTo.BOTH) and self.metadata_pattern(values) != IMMEDIATE
 
     def rollout_settings(self, values: Props) -> RolloutSettings:
         """Return how a rollout of new metadata proceeds; `values` are with defaults."""
@@ -198,6 +224,9 @@ class ResourceGroup(Membership):
         "removed_rsrc_list": Attribute("Names that no member may have any more.", ValueType.LIST),
     }
 
+    def batched_by(self, values: Props) -> str:
+        return "rolling_update" if values[POLICY].get("rolling_update") is not None else ""
+
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         if name == "refs_map":
             members = thing.seen.properties.get("members") or {}
@@ -228,6 +257,9 @@ class ResourceChain(Membership):
         "refs": Attribute("Reference ids of the members, in order.", ValueType.LIST),
         "attributes": Attribute("An attribute of each member by its name; needs a path.", ValueType.MAP),
     }
+
+    def check_steps(self, values: Props, path: tuple[str | int, ...]) -> None:
+        refuse_definitions(values[POLICY], path)
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         """Check that each item names a type."""

@@ -188,6 +188,9 @@ class AutoScalingGroup(ScalingGroup):
         policy = made.get("deletion_policy")
         return {**made, "deletion_policy": policy.capitalize()} if isinstance(policy, str) else made
 
+    def batched_by(self, values: Props) -> str:
+        return "rolling_updates" if values.get("rolling_updates") is not None else ""
+
     def batches(self, values: Props) -> Mapping[str, Any]:
         """Return the rolling update, which always applies; by default members change one after the other."""
         return {"rolling_update": values["rolling_updates"], **limits_of(values[POLICY])}
@@ -352,6 +355,9 @@ class InstanceGroup(ScalingGroup):
             "max_batch_size": max(policy["MaxBatchSize"], 1),
         }
         return {**found, "rolling_update": {**rolling, **batches_of(policy)}}
+
+    def batched_by(self, values: Props) -> str:
+        return self.section if values[POLICY].get(self.section) is not None else ""
 
     def takes_reports(self, values: Props) -> bool:
         """Return whether its members are to report before it goes on; `values` are with defaults."""

@@ -1,4 +1,4 @@
-"""Tables of rollouts: metadata that the members of groups get step by step, and what members report of batches."""
+"""Tables of rollouts: what the members of groups get step by step, and what members report of batches."""
 
 from sqlalchemy import Column, Double, ForeignKey, Index, Integer, Table, Text, text
 
@@ -34,6 +34,8 @@ rollout = Table(
     Column("place", Integer, nullable=False),
     Column("first", Json, nullable=False),
     Column("zones", Json),
+    Column("subject", Integer),
+    Column("giving", Integer),
     Index("ix_rollout_stack", "stack_id"),
     Index(
         "ix_rollout_due_at",
@@ -42,7 +44,9 @@ rollout = Table(
         postgresql_where=text("due_at IS NOT NULL"),
     ),
 )
-"""Rollouts of metadata, one for each group whose row has `new_metadata`; for the columns see `model.rollout.Rollout`.
+"""Rollouts, one for each group whose row has `new_metadata`, or whose stack is `staged` (`resources.groups`).
+
+For the columns see `model.rollout.Rollout`.
 
 What makes a rollout go on locks its row first.
 """

@@ -24,8 +24,8 @@ def cancel(
 ) -> None:
     """Fail a stack, and all stacks nested in it that are being created or changed, as they are.
 
-    Acts in progress are finished; nothing new begins, and no further batch of a rolling update follows. Rollouts of
-    metadata are taken back: all members have the old ones.
+    Acts in progress are finished; nothing new begins, and no further batch of a rolling update follows. Rollouts are
+    taken back: all members have what they had before.
 
     Args:
         db: The database.
@@ -53,7 +53,7 @@ def cancel(
         for some in _chunks(sorted(levels[depth])):
             shards.wake_all(tx, some, now, shards.USER)
     for some in _chunks([each.id for each in found]):
-        rollouts.take_back(tx, some, "ended, since its stack is cancelled")
+        rollouts.take_back(tx, some, "ended, since its stack is cancelled", now)
 
 
 def _end(tx: Connection, found: Sequence[Row[Any]], action: str, now: float, reason: str) -> None:

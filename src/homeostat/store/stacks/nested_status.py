@@ -20,6 +20,7 @@ class NestedStatus:
         skip: If it is a group, names that no member may have.
         changes: A number that changes whenever its shards were woken or have stored anything.
         failures: How many of its resources are FAILED.
+        staged: If it is a group whose members get a new definition in a rollout, the revision that brought it.
     """
 
     name: str
@@ -31,6 +32,7 @@ class NestedStatus:
     changes: int
     failures: int
     suspended: bool
+    staged: int | None = None
 
 
 def is_nested(tx: Connection, stack: Row[Any]) -> bool:
@@ -53,7 +55,8 @@ def _statuses(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatu
     for stack_id, name, project, action, status, reason, suspended, template in _reported(tx, stack_ids):
         skip = (template or {}).get("skip", [])
         counted = counts.get(stack_id, (0, 0))
-        found[stack_id] = NestedStatus(name, project, action, status, reason, skip, *counted, suspended)
+        staged = ((template or {}).get("staged") or {}).get("since")
+        found[stack_id] = NestedStatus(name, project, action, status, reason, skip, *counted, suspended, staged)
     return found
 
 

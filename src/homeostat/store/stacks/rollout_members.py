@@ -1,11 +1,11 @@
-"""Which members of a group get the new metadata next, in the order of their rollout (RU3, RU4).
+"""Which members of a group get the new metadata, or definition, next, in the order of their rollout (RU3, RU4).
 
 A step costs its members, and those of a shard: shards are read one after the other. For the order by zone the places of
 members, which are pairs of a zone and a shard, are collected once, when the rollout begins.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, exists, func, ins
 
 from homeostat.model.rollout import MemberOrder, Rollout
 from homeostat.model.status import Action, Status
+from homeostat.resources.signals import FAILURE
 from homeostat.store import schema
 
 _active = schema.active_metadata_updates
@@ -20,6 +21,8 @@ _resource = schema.resource
 _observed = schema.resource_observed
 ZONE = "availability_zone"
 """Field of an observed server that says in which zone it is."""
+ROWS_PER_QUERY = 500
+"""Members that one statement names."""
 ZONED_SHARDS = 5
 """Shards whose members are looked at for their zones in one transaction."""
 
@@ -83,6 +86,89 @@ def activate(tx: Connection, rollout: Rollout, shards: int, wanted: int) -> tupl
     return list(found), place
 
 
+def next_by_zone(
+    tx: Connection, rollout: Rollout, shards: int, wanted: int, unreached: Container[str]
+) -> tuple[list[str], int]:
+    """Return the members that get a new definition next where they are reached zone by zone.
+
+    Args:
+        tx: The transaction; the row of the rollout is locked.
+        rollout: The rollout, whose zones are known.
+        shards: Number of shards of the child stack.
+        wanted: How many members.
+        unreached: Names of the members that do not have it.
+
+    Returns:
+        Their names, and the new `place` of the rollout.
+    """
+    found: dict[str, None] = {}
+    place, order = rollout.place, _places(rollout, shards)
+    while len(found) < wanted and place < len(order):
+        zone, shard = order[place].zone, _resource.c.shard == order[place].shard
+        rows = _in_order(rollout, _rows(tx, rollout, shard, zoned=zone is not None))
+        here = [row.name for row in rows if row.name in unreached and (zone is None or _zone(row) == zone)]
+        new = [name for name in here if name not in found]
+        taken = new[: wanted - len(found)]
+        found |= dict.fromkeys(taken)
+        if len(taken) == len(new):
+            place += 1
+    return list(found), place
+
+
+def failed_names(tx: Connection, rollout: Rollout) -> set[str]:
+    """Return the names of the FAILED members, also of those that have no thing."""
+    failed = (_resource.c.status == Status.FAILED, _resource.c.replaced_by.is_(None))
+    return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == rollout.members, *failed)).scalars())
+
+
+def renew(
+    tx: Connection, rollout: Rollout, reached: Callable[[str], bool], expected: int, since: int | None = None
+) -> int:
+    """Bring the rows of members with a new definition up to date, since members are replaced for it, and by healing.
+
+    Things that have come are in the step. Those that are gone are forgotten once there is a thing for each member,
+    unless they have reported a failure: until then the step waits for them.
+
+    Args:
+        tx: The transaction; the row of the rollout is locked.
+        rollout: The rollout.
+        reached: Whether the member of a name is to have the new definition.
+        expected: How many members are to have it.
+        since: Only members that a revision of the child stack from this one on has changed; None for all.
+
+    Returns:
+        How many members have it, or are on their way to it.
+    """
+    there = {row.handle: (row.name, row.revision) for row in _present(tx, rollout)}
+    rows = tx.execute(select(_active.c.instance_id, _active.c.status).where(_mine(rollout))).all()
+    known = {row.instance_id for row in rows}
+    mine = [
+        handle
+        for handle, (name, revision) in there.items()
+        if reached(name) and (handle in known or since is None or revision >= since)
+    ]
+    come = [handle for handle in mine if handle not in known]
+    if come:
+        tx.execute(
+            insert(_active), [{"resource_id": rollout.key, "instance_id": each, "step": rollout.step} for each in come]
+        )
+    gone = [row.instance_id for row in rows if row.instance_id not in there and row.status != FAILURE]
+    for start in range(0, len(gone) if len(mine) >= expected else 0, ROWS_PER_QUERY):
+        some = gone[start : start + ROWS_PER_QUERY]
+        tx.execute(delete(_active).where(_mine(rollout), _active.c.instance_id.in_(some)))
+    return len(mine)
+
+
+def _mine(rollout: Rollout) -> ColumnElement[bool]:
+    return _active.c.resource_id == rollout.key
+
+
+def _present(tx: Connection, rollout: Rollout) -> Sequence[Any]:
+    """Return name, handle and revision of all members that have a thing."""
+    chosen = select(_resource.c.name, _resource.c.handle, _resource.c.revision)
+    return tx.execute(chosen.where(*_are_members(rollout))).all()
+
+
 def _first_of(tx: Connection, rollout: Rollout) -> list[str]:
     """Return the members that come first: those with other new metadata before, and FAILED ones."""
     unreached = _is_unreached(rollout)
@@ -133,6 +219,7 @@ def _rows(tx: Connection, rollout: Rollout, *where: ColumnElement[bool], zoned: 
 
 
 def _are_members(rollout: Rollout) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that the members of a group meet that have a thing."""
     return (
         _resource.c.stack_id == rollout.members,
         _resource.c.handle != "",
@@ -163,17 +250,22 @@ def _drawn(seed: int, name: str) -> bytes:
     return hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
 
 
-def drop_gone(tx: Connection, rollout: Rollout, limit: int) -> None:
-    """Forget members of the current step that do not exist any more and have not reported.
+def gone(tx: Connection, rollout: Rollout, limit: int) -> list[str]:
+    """Return members of the current step that have not reported and whose things do not exist any more.
 
     Args:
         tx: The transaction; the row of the rollout is locked.
         rollout: The rollout.
         limit: How many members are looked at.
     """
-    mine = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step, _active.c.status == "")
+    mine = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
     waiting = list(tx.execute(select(_active.c.instance_id).where(*mine).limit(limit)).scalars())
     there = set(_handles(tx, rollout, _resource.c.handle.in_(waiting))) if waiting else set()
-    gone = [each for each in waiting if each not in there]
-    if gone:
-        tx.execute(delete(_active).where(*mine, _active.c.instance_id.in_(gone)))
+    return [each for each in waiting if each not in there]
+
+
+def drop(tx: Connection, rollout: Rollout, members: Sequence[str]) -> None:
+    """Forget members of the current step that have not reported."""
+    mine = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
+    if members:
+        tx.execute(delete(_active).where(*mine, _active.c.instance_id.in_(members)))

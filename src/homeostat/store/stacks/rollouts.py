@@ -1,4 +1,4 @@
-"""Rollouts of metadata: their rows, and the members that have the new metadata (RU5, RU7).
+"""Rollouts: their rows, and the members that have the new metadata, or definition (RU5, RU7).
 
 What makes a rollout go on locks first the shard of the group, then the row of the rollout. What members report is
 stored by `rollout_reports`.
@@ -152,18 +152,22 @@ def deactivate(tx: Connection, key: str) -> int:
     return tx.execute(delete(_active).where(_active.c.resource_id == key)).rowcount
 
 
-def take_back(tx: Connection, stack_ids: Sequence[str], why: str) -> None:
+def take_back(tx: Connection, stack_ids: Sequence[str], why: str, now: float) -> None:
     """Give the old metadata to all members of the rollouts that go on in these stacks; the caller wakes their shards.
 
     Args:
         tx: The transaction, which has locked the shards of the groups.
         stack_ids: The stacks.
         why: Why they end.
+        now: The time.
     """
     going_on = select(_rollout).where(_rollout.c.stack_id.in_(stack_ids), _rollout.c.state.in_(GOING_ON))
     for row in tx.execute(row_lock(going_on.order_by(_rollout.c.key))).all():
-        back = f"{having(deactivate(tx, row.key), 'has', 'have')} the old metadata again"
-        ended = replace(_of(row), state=RolloutState.ROLLED_BACK, active=0, due_at=None)
+        count, rollout = deactivate(tx, row.key), _of(row)
+        back = f"{having(count, 'has', 'have')} the old {rollout.what} again"
+        # Members that have a new definition get the old one by a revision, which whatever takes the rollout up makes.
+        due_at = None if row.subject is None else now
+        ended = replace(rollout, state=RolloutState.ROLLED_BACK, active=0, due_at=due_at)
         save(tx, replace(ended, reason=f"rollout {why}; {back}"))
 
 
@@ -296,13 +300,14 @@ def groups_around(tx: Connection, stack_id: str, instance_id: str) -> list[tuple
         Each resource whose child stack it is in, with the instance id of the member there; none in a root stack.
     """
     return [
-        (Group(row.name, row.type, row.handle, row.stack_id, row.properties, _seen_by(row)), row.member)
+        (Group(row.name, row.type, row.handle, row.stack_id, row.properties, seen_by(row)), row.member)
         for row in _groups_around(tx, stack_id, instance_id)
     ]
 
 
-def _seen_by(row: Row[Any]) -> Any:
-    return row.metadata if row.instance_id is None else row.new_metadata
+def seen_by(row: Row[Any]) -> Any:
+    """Return the metadata of a group that a member reads; in a rollout of a definition alone there are no new ones."""
+    return row.metadata if row.instance_id is None or row.new_metadata is None else row.new_metadata
 
 
 @prepared

@@ -1,9 +1,9 @@
-"""Rollouts of metadata to the members of groups."""
+"""Rollouts to the members of groups."""
 
 from pydantic import BaseModel, Field
 
 from homeostat.api.orchestration.models.stacks import Link
-from homeostat.model.rollout import PATTERNS, MemberOrder, OnFailure, RolloutState, Steering
+from homeostat.model.rollout import PATTERNS, AppliesTo, MemberOrder, OnFailure, RolloutState, Steering
 from homeostat.planner.report.rollouts import Awaited
 
 
@@ -12,12 +12,12 @@ class StepMembers(BaseModel):
 
     succeeded: int
     failed: int
-    waiting: int = Field(description="They have the new metadata, and have not reported.")
+    waiting: int = Field(description="They have what is new, and have not reported.")
 
 
 class Members(BaseModel):
     total: int = Field(description="Members of the group.")
-    updated: int = Field(description="How many of them have the new metadata.")
+    updated: int = Field(description="How many of them have what is new.")
     target: int = Field(description="How many of them have it at the end of the step.")
     step: StepMembers
 
@@ -41,7 +41,8 @@ class Failures(BaseModel):
 class Settings(BaseModel):
     """How the rollout proceeds."""
 
-    steps: list[str] = Field(description="Members that have the new metadata after each step; empty: one by one.")
+    applies_to: str = Field(description=f"What rollouts of the group give to members: one of {', '.join(AppliesTo)}.")
+    steps: list[str] = Field(description="Members that have what is new after each step; empty: one by one.")
     bake_time: float = Field(description="Seconds to wait once a step has reported.")
     progress_deadline: float | None = Field(
         description="Seconds in which the members of a step have to report; null where none has to."
@@ -64,6 +65,7 @@ class Rollout(BaseModel):
     path: list[str] = Field(description="Names of the resources from the requested stack down to the group.")
     state: str = Field(description=f"One of {', '.join(RolloutState)}.")
     pattern: str = Field(description=f"One of {', '.join(PATTERNS[1:])}.")
+    gives: str = Field(description=f"What this one gives to members: one of {', '.join(AppliesTo)}.")
     step: int = Field(description="Number of the step; 0 before the first.")
     approved_step: int = Field(description="The last step that a user approved; 0 for none.")
     reason: str

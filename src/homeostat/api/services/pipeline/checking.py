@@ -23,7 +23,7 @@ from homeostat.resources.families.resource_groups import Membership, ResourceGro
 from homeostat.resources.families.scaling import InstanceGroup, ScalingGroup
 from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.graph import Indexed
-from homeostat.resources.nested import STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
+from homeostat.resources.nested import POLICY, STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, kind_of, named_type, resource_type
 from homeostat.resources.rollout_policy import check_alarms, check_waited_for
 from homeostat.resources.schema import UNKNOWN, coerce
@@ -214,6 +214,8 @@ def _check_external(definition: Definition, kind: ResourceType, path: tuple[str 
 def _check_policies(kind: ResourceType, definition: Definition, path: tuple[str | int, ...]) -> None:
     """Check the update policy and the deletion policy of a resource. Raise Rejected naming the place."""
     check_policy(kind, definition.update_policy, (*path, "update_policy"))
+    if definition.update_policy and isinstance(kind, Membership):
+        kind.check_steps({**definition.properties, POLICY: definition.update_policy}, (*path, "update_policy"))
     if definition.creation_policy and isinstance(kind, InstanceGroup):
         _check_known(definition.creation_policy, (*path, "creation_policy"))
         kind.check_creation(definition.creation_policy, (*path, "creation_policy"))
