@@ -24,6 +24,7 @@ def steered(approval: bool = True, **changed: Any) -> Rollout:
         (replace(STEP, step=0, active=0, target=0), Awaited.WORKER, None),
         (replace(STEP, active=3), Awaited.WORKER, None),
         (STEP, Awaited.REPORTS, 40.0),
+        (replace(STEP, subject=3, giving=7), Awaited.MEMBERS, None),
         (replace(STEP, step_at=NOW - 60), Awaited.WORKER, None),
         (replace(STEP, settings=RolloutSettings()), Awaited.WORKER, None),
         (replace(STEP, reported_at=NOW - 10), Awaited.BAKE_TIME, 20.0),

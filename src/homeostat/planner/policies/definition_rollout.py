@@ -33,7 +33,8 @@ def begin(before: Group, wanted: Group, since: int) -> dict[str, Any]:
     if STAGED in before and before["resource_def"] == wanted["resource_def"]:
         return resized(before, wanted)
     back = _back(before)
-    if back["resource_def"] == wanted["resource_def"] and not back.get("earlier"):
+    same = back["resource_def"] == wanted["resource_def"] and not back.get("earlier")
+    if same or not before["count"]:
         return dict(wanted)
     group = _with_present(before, wanted, back["resource_def"])
     return {**group, STAGED: {"since": since, **back}} if group.get("earlier") else dict(wanted)
