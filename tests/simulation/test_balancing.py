@@ -8,16 +8,22 @@ import os
 import random
 from contextlib import closing
 from functools import cache
+from operator import methodcaller
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 
+from homeostat.clouds.simulated import Faults
 from homeostat.resources.families.balanced import SERVER, BalancedServer
 from tests.simulation.templates import DesiredStack, Resources
 from tests.simulation.test_scaling import Scaler, ScalingWorld
+from tests.simulation.watched import WatchedCloud
 
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
+LEAVING = 600
+"""Steps of the processes while stacks are deleted, before those who have added listeners take them away again."""
 GROUP, POLICY = "AWS::AutoScaling::AutoScalingGroup", "AWS::AutoScaling::ScalingPolicy"
 
 
@@ -89,12 +95,49 @@ class Balancer(Scaler):
 
 
 class BalancingWorld(ScalingWorld):
-    """checked — places in pools that were found right in the end."""
+    """Others add listeners to load balancers by hand: what they have made stays until they take it away in the end.
+
+    checked — places in pools that were found right in the end.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._gardener = Balancer(self.rng, nested=True)
+        # Of their own, so that the rest of a world is what it would be without them.
+        self._neighbours = random.Random(seed)
         self.checked = 0
+
+    def happen(self) -> None:
+        """In the end others have added listeners to some load balancers, and users delete half of the stacks."""
+        super().happen()
+        for cloud in self.clouds.values():
+            for balancer in sorted(cloud.things("load_balancer")):
+                if self._neighbours.random() < 0.5:
+                    self._add_listener(cloud, balancer)
+        for stack_id in sorted(self._desired):
+            if self._neighbours.random() < 0.5:
+                self._request(methodcaller("delete", stack_id), f"delete {stack_id[:6]}")
+        for _ in range(LEAVING):
+            self.replace_dead()
+            if not self.step():
+                self._pass_time()
+            self.clock.time += self._neighbours.choice((0.0, 0.01, 0.1))
+
+    def _add_listener(self, cloud: WatchedCloud, balancer: str) -> None:
+        spec = {"loadbalancer": balancer, "protocol": "TCP", "protocol_port": 7000 + len(cloud.theirs)}
+        with patch.object(cloud.weather, "faults", Faults()), patch.object(cloud.weather, "quota", None):
+            handle = cloud.give("listener", spec)
+        self.note(f"{handle} is added to {balancer} by hand")
+
+    def calm(self) -> None:
+        for cloud in self.clouds.values():
+            for handle in cloud.theirs & cloud.things("listener").keys():
+                cloud.vanish(handle)
+        super().calm()
+
+    def count(self, name: str) -> int:
+        """Sum of a count of all clouds."""
+        return sum(getattr(cloud, name) for cloud in self.clouds.values())
 
     def check_places(self) -> None:
         """Each server behind a load balancer is in a pool of each listener."""
@@ -112,10 +155,13 @@ class BalancingWorld(ScalingWorld):
 
 
 class Balanced(NamedTuple):
-    """What one seed gave: signals that were answered, and places that were right in the end."""
+    """What one seed gave: signals that were answered, places that were right in the end, load balancers that were
+    deleted together with their parts, and how often that was refused."""
 
     scaled: int
     checked: int
+    cascades: int
+    refusals: int
 
 
 def play(seed: int) -> Balanced:
@@ -127,7 +173,7 @@ def play(seed: int) -> Balanced:
         except Exception as error:
             story = "\n".join(world.story.lines)
             raise AssertionError(f"seed {seed}: {error}\n{story}") from error
-    return Balanced(world.scaled, world.checked)
+    return Balanced(world.scaled, world.checked, world.count("cascades"), world.count("refusals"))
 
 
 played = cache(play)
@@ -142,6 +188,12 @@ def test_there_are_signals_and_servers_in_pools_in_these_worlds() -> None:
     worlds = [played(seed) for seed in range(SEEDS)]
     assert sum(world.scaled for world in worlds) > 10
     assert sum(world.checked for world in worlds) > 5
+
+
+def test_balancers_are_deleted_together_with_their_parts_unless_others_have_added_some() -> None:
+    worlds = [played(seed) for seed in range(SEEDS)]
+    assert sum(world.cascades for world in worlds) > 0
+    assert sum(world.refusals for world in worlds) > 0
 
 
 def test_random_templates_have_groups_behind_balancers() -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine
 
 from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.model.errors import NotFound
+from homeostat.model.errors import NotFound, Terminal
 from homeostat.model.observed import Observation
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -102,11 +102,13 @@ class WatchedDatabase(Database):
 
 
 class WatchedCloud(SimulatedCloud):
-    """A cloud that reports every deletion before it is carried out. theirs — what the service may not touch."""
+    """A cloud that reports every deletion before it is carried out. theirs — what the service may not touch; cascades —
+    load balancers that were deleted together with their parts; refusals — how often that was refused."""
 
     on_delete: Callable[["WatchedCloud", str, Sequence[str]], None] | None = None
     theirs: frozenset[str] = frozenset()
     touched: tuple[str, ...] = ()
+    cascades = refusals = 0
 
     def carrying(self, tokens: Collection[str]) -> set[str]:
         """Handles of what was made under these tokens."""
@@ -139,6 +141,19 @@ class WatchedCloud(SimulatedCloud):
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         self._touch([each.handle for each in operations])
         return super().operate(kind, operations)
+
+    def _delete_with_parts(self, kind: str, operation: Operation) -> Answer:
+        key, listed = (kind, operation.handle), operation.arguments["parts"]
+        parts = sorted(self._parts(*key)) if self._present(*key) is not None else []
+        if all(handle in listed.get(of, ()) for of, handle in parts) and self.on_delete is not None:
+            for of, handle in (key, *parts):
+                self.on_delete(self, of, [handle])
+        answer = super()._delete_with_parts(kind, operation)
+        refused = isinstance(answer, Terminal)
+        self.cascades += bool(parts) and not refused
+        self.refusals += refused
+        self._touch([] if refused else [handle for _, handle in parts])
+        return answer
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         self._touch(handles)

@@ -91,6 +91,7 @@ class Kind:
         creation_only: Fields that the cloud reports only in its response to the creation.
         snapshot_field: Field that takes the id of a snapshot, so that a thing starts with its data; "" where there
             are no snapshots.
+        parts: Kinds of its parts, at any depth: its operation `delete_with_parts` deletes them together with it.
         notes: Rules beyond the fields.
     """
 
@@ -104,6 +105,7 @@ class Kind:
     id_field: str = ""
     creation_only: tuple[str, ...] = ()
     snapshot_field: str = ""
+    parts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

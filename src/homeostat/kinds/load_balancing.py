@@ -39,8 +39,18 @@ LOAD_BALANCER = Kind(
         busy=frozenset({"building", "deleting", "pending_create", "pending_delete", "pending_update"}),
         operations={"error": "start", "stopped": "start"},
     ),
-    operations={"start": "Only where it has a process that can die; its status is then `stopped`."},
-    notes=("It may be created without vip_subnet: the cloud chooses one.",),
+    operations={
+        "start": "Only where it has a process that can die; its status is then `stopped`.",
+        "delete_with_parts": (
+            "Its argument `parts` ({kind: [handle]}) lists the parts that may be deleted with it. If it has others, "
+            "it is refused for good and nothing is deleted."
+        ),
+    },
+    parts=("listener", "pool", "pool_member", "health_monitor", "l7_policy", "l7_rule"),
+    notes=(
+        "It may be created without vip_subnet: the cloud chooses one.",
+        "`delete` is refused as long as it has parts.",
+    ),
 )
 LISTENER = Kind(
     name="listener",

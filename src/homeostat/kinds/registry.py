@@ -53,5 +53,7 @@ CLOUD_KINDS: Mapping[str, Kind] = {kind.name: kind for kinds in _SERVICES for ki
 BUILTIN_KINDS: Mapping[str, Kind] = {kind.name: kind for kind in builtin.KINDS}
 """The kinds that the service itself provides."""
 KINDS: Mapping[str, Kind] = {**CLOUD_KINDS, **BUILTIN_KINDS}
+PART_KINDS = frozenset(part for kind in CLOUD_KINDS.values() for part in kind.parts)
+"""Kinds of things that are parts of other things, and may be deleted together with them."""
 LISTED_KINDS = frozenset({builtin.SOFTWARE_CONFIG.name, builtin.SOFTWARE_DEPLOYMENT.name})
 """The built-in kinds with URLs of their own in the API: users can list and delete such things without a stack."""

@@ -54,6 +54,10 @@ class SnapshotMade:
     snapshot: str
 
 
+PARTS_FIRST = "delete_parts_first"
+"""Operation of the intent of a thing that could not be deleted together with its parts: they are deleted before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
     """The thing is not as it should be for this reason, and is left so."""

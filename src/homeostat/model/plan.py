@@ -67,6 +67,10 @@ def snapshots_of(kind: str) -> str:
     return f"{kind}_snapshot"
 
 
+DELETE_WITH_PARTS = "delete_with_parts"
+"""Operation of the cloud port that deletes a thing together with its parts, see `kinds.base.Kind.parts`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """The snapshot of one resource's thing, as a part of a snapshot of its stack; see `store.schema.snapshot_part`.

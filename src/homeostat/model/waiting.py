@@ -15,6 +15,7 @@ class Why(StrEnum):
     HALTED = "halted"
     FAILED = "failed"
     IN_USE = "in_use"
+    PART = "part"
     LEAVING = "leaving"
     SNAPSHOT = "snapshot"
     ANSWER = "answer"
@@ -59,6 +60,7 @@ REASONS: Mapping[Why, Reason] = {
         "it failed", "an update of the stack that changes or replaces it, or a change of what it requires"
     ),
     Why.IN_USE: Reason("others still use it", "the resources that use it releasing it"),
+    Why.PART: Reason("it goes with what it is part of", "the deletion of what it is part of"),
     Why.LEAVING: Reason("what it replaces is being deleted", "the end of its predecessor's deletion"),
     Why.SNAPSHOT: Reason(
         "a snapshot of it is made first",

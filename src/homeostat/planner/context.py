@@ -138,6 +138,8 @@ class Context:
         healing: Keys of the rows that are being healed.
         away: The members of a group that are away, and by what it shows that they are still the same; None where that
             was not asked yet.
+        parts: Key of a row that is to be deleted together with its parts -> kind -> handles of these; the frontier
+            keeps it up to date.
         is_halted: Whether the newest revision has failed before it was ever complete.
         unsettled: Whether the shard has yet to bring about the newest revision.
     """
@@ -161,6 +163,7 @@ class Context:
         self.scope = scope or RowScope(world, current)
         self.judges = judges
         self.settled = settled
+        self.parts: dict[str, dict[str, list[str]]] = {}
         self.weights = ShardWeight(world, current)
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
         self.away: tuple[tuple[int, int], dict[str, Absence]] | None = None

@@ -1,6 +1,6 @@
 """Which subject decides about a resource: a step, nothing to do, or a named reason to wait. Pure."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from homeostat.model.desired import Definition
 from homeostat.model.intent import adoption_of
@@ -16,6 +16,7 @@ from homeostat.planner.gates import LiveGates
 from homeostat.planner.lifecycle import (
     adopt,
     at_rest,
+    cascade,
     create,
     delete,
     external,
@@ -24,6 +25,7 @@ from homeostat.planner.lifecycle import (
     marked,
     replace,
 )
+from homeostat.planner.lifecycle.cascade import Fate
 from homeostat.planner.policies import unhealthy
 from homeostat.resources.registry import is_renamed
 
@@ -58,6 +60,14 @@ class Decider:
     def decide_leftover(self, row: Resource, now: float) -> Step | Waiting:
         """Decide about a leftover that nothing uses any more (CV12)."""
         return delete.decide(self._context, row, now)
+
+    def fate_of(self, row: Resource) -> Fate:
+        """Return what becomes of a leftover that is a whole or a part."""
+        return cascade.fate_of(self._context, row)
+
+    def goes_with(self, whole: Resource, parts: Iterable[Resource]) -> None:
+        """Have these parts deleted together with their whole, in place of those before."""
+        self._context.parts[whole.key] = cascade.listed(parts)
 
     def look_for(self, row: Resource, now: float) -> Step | Waiting:
         """Look for what a creation without an answer has made; nothing is begun for it."""

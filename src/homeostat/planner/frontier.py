@@ -7,7 +7,7 @@ does not cost a thousand loads of the shard.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from homeostat.model.plan import Settled, Step, StepOutcome, Verb
 from homeostat.model.stack_actions import STACK_ACTIONS, Order
@@ -19,7 +19,8 @@ from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
-from homeostat.planner.lifecycle import hooks
+from homeostat.planner.lifecycle import cascade, hooks
+from homeostat.planner.lifecycle.cascade import Fate
 from homeostat.planner.retry import deadlines
 from homeostat.resources.registry import kind_of
 
@@ -58,6 +59,8 @@ class Frontier:
         self._ready: deque[Node] = deque()
         self._braked: deque[Node] = deque()
         self._budgeted: deque[Node] = deque()
+        self._together: dict[str, set[str]] = {}
+        self._apart: set[str] = set()
         self._build()
 
     def _build(self) -> None:
@@ -107,7 +110,9 @@ class Frontier:
 
     def _add_leftover(self, row: Resource) -> None:
         # A deletion that has begun is carried on: it is too late to wait for what uses the row.
-        self._add(leftover_node(row.key), () if row.deleting else self._holders(row))
+        # If it was refused together with the parts, these still come before it.
+        begun = row.deleting and not cascade.is_refused(self.world, row)
+        self._add(leftover_node(row.key), () if begun else self._holders(row))
 
     def _holders(self, row: Resource) -> set[Node]:
         """Return what comes before the deletion of a leftover: its replacement, and every row that was built on it."""
@@ -153,6 +158,10 @@ class Frontier:
         self.waiting.pop(node, None)
         decision: Step | Settled | Waiting
         if node[0] == "/":
+            self._gather(node)
+            # It waits for others by now: for what it is a part of, or what uses its parts.
+            if self._blocked[node] > 0:
+                return None
             decision = self._decide_leftover(node, now)
         elif self._blocked[node] > 0:
             row = self._unanswered(node)
@@ -233,6 +242,7 @@ class Frontier:
         self.current[row.name] = row
         if old is not None:
             self.leftovers[old.key] = old
+            self._apart.clear()
             self._add_leftover(old)
             self._hold(old)
 
@@ -244,6 +254,95 @@ class Frontier:
             if used is not None and used is not user and not used.deleting:
                 self._unblocks[holder].append(leftover_node(key))
                 self._blocked[leftover_node(key)] += 1
+
+    # -- wholes and their parts (ADR 0070) ---------------------------------------------------------------------------
+
+    def _gather(self, node: Node) -> None:
+        """Turn the order around where a thing is deleted together with its parts: it comes first, then they.
+
+        The thing then waits for everything else that uses it or one of these parts.
+        """
+        row = self.leftovers.get(node[1:])
+        if row is None:
+            return
+        whole = row if cascade.part_kinds(row) else cascade.whole_of(self.world, row) if cascade.is_part(row) else None
+        if whole is None or whole.key not in self.leftovers or whole.key in self._apart:
+            return
+        together = self._together.get(whole.key, set())
+        if row.key not in together:
+            fresh = self._going(whole, together)
+            if fresh is None or not self._turn(whole, fresh):
+                self._apart.add(whole.key)
+                return
+            together = self._together.setdefault(whole.key, set())
+            together.update(each.key for each in fresh)
+        parts = (self.world.rows[key] for key in sorted(together) if key in self.leftovers)
+        self._decider.goes_with(whole, parts)
+
+    def _going(self, whole: Resource, together: set[str]) -> list[Resource] | None:
+        """Return the parts that go with a whole, beyond those known to; None where it is deleted after its parts."""
+        if cascade.is_refused(self.world, whole) or self._decider.fate_of(whole) is not Fate.GOES:
+            return None
+        parts = cascade.parts_of(self.world, self._users, whole)
+        fates = {part.key: self._decider.fate_of(part) for part in parts}
+        if Fate.STAYS in fates.values():
+            return None
+        going = (part for part in parts if part.key in self.leftovers and fates[part.key] is Fate.GOES)
+        return [part for part in going if part.key not in together]
+
+    def _turn(self, whole: Resource, parts: Sequence[Resource]) -> bool:
+        """Have parts wait for their whole, and it for whatever else they waited for; not if that were a circle."""
+        first, nodes = leftover_node(whole.key), {leftover_node(part.key) for part in parts}
+        known = {first, *nodes, *map(leftover_node, self._together.get(whole.key, ()))}
+        holders = {each for part in parts for each in self._holders(part)} - known - self._settled
+        if (holders | self._holders(whole)) & self._waiting_for(known):
+            return False
+        for node in nodes:
+            kept = [each for each in self._unblocks.pop(node, ()) if not self._release(each, known)]
+            self._unblocks[node] += kept
+        held = {node for node in holders if first in self._unblocks[node]}
+        if not whole.deleting:
+            for node in holders - held:
+                self._unblocks[node].append(first)
+                self._blocked[first] += 1
+        # The deletion of a part that has begun is carried on.
+        for part in parts:
+            if not part.deleting:
+                self._unblocks[first].append(leftover_node(part.key))
+                self._blocked[leftover_node(part.key)] += 1
+        return True
+
+    def _release(self, node: Node, known: set[Node]) -> bool:
+        """Let a node out of a wait, if it is one of these."""
+        if node not in known:
+            return False
+        self._blocked[node] -= 1
+        if self._blocked[node] == 0:
+            self._ready.append(node)
+        return True
+
+    def _waiting_for(self, nodes: set[Node]) -> set[Node]:
+        """Return what waits for these nodes, directly or through others."""
+        found, rest = set[Node](), list(nodes)
+        while rest:
+            fresh = set(self._unblocks.get(rest.pop(), ())) - found - nodes
+            found |= fresh
+            rest += fresh
+        return found
+
+    def _part(self, whole: Resource) -> None:
+        """Delete the parts before their whole again, since the cloud refuses to delete them together."""
+        rows = [whole, *(self.leftovers[key] for key in self._together.pop(whole.key) if key in self.leftovers)]
+        nodes = {leftover_node(row.key) for row in rows}
+        for blocker in list(self._unblocks):
+            self._unblocks[blocker] = [each for each in self._unblocks[blocker] if each not in nodes]
+        self._decider.goes_with(whole, ())
+        for row in rows:
+            self._add_leftover(row)
+
+    def goes_with(self, node: Node) -> bool:
+        """Return whether a leftover waits for what it is a part of."""
+        return any(node[1:] in keys for keys in self._together.values())
 
     def _reinstate(self, row: Resource) -> None:
         """Make a replaced row the current one of its name again, and its replacement a leftover."""
@@ -266,6 +365,8 @@ class Frontier:
         self._healed(row, removed=record.removed)
         for each in step.also:
             self._healed(each, removed=False)
+        if row.key in self._together and cascade.is_refused(self.world, row):
+            self._part(row)
         if record.removed:
             self._gone(row)
         # What was only recorded may not have been compared with its definition yet, so it is examined again.

@@ -6,6 +6,8 @@ from dataclasses import replace
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.intent import (
+    PARTS_FIRST,
+    OperationIntent,
     adoption_of,
     changed_of,
     late_s_of,
@@ -14,7 +16,7 @@ from homeostat.model.intent import (
     without_adoption,
 )
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
-from homeostat.model.plan import Event, Step, StepOutcome, Verb, event_of
+from homeostat.model.plan import DELETE_WITH_PARTS, Event, Step, StepOutcome, Verb, event_of
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
@@ -93,6 +95,8 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
         if step.verb is Verb.CREATE and isinstance(answer, Uncertain) and answer.late_s:
             row.intent, again.whole = with_late_s(row.intent, answer.late_s), True
         return again
+    if isinstance(answer, HomeostatError) and step.operation == DELETE_WITH_PARTS:
+        return _parts_first(row, answer)
     if isinstance(answer, HomeostatError):
         way_out = f". {snapshot_state.WAY_OUT}" if snapshot_state.deletion_token(row) else ""
         return fail(world, row, failure_text(row, answer) + way_out, now)
@@ -111,7 +115,7 @@ def _observed(world: World, step: Step, answer: Observation, now: float) -> Step
         return _unlocked(world, row, answer, now)
     if step.verb is Verb.OBSERVE:
         return _observed_external(world, row, answer, now)
-    if step.verb is Verb.DELETE:
+    if step.verb is Verb.DELETE or step.operation == DELETE_WITH_PARTS:
         return _deleted(world, row, answer, now)
     if step.verb is Verb.FIND:
         return _found(world, row, answer, now)
@@ -369,6 +373,14 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> St
     row.due_at = None
     look(world, row, answer)
     return StepOutcome(row, observation=answer)
+
+
+def _parts_first(row: Resource, error: HomeostatError) -> StepOutcome:
+    """Conclude the refusal to delete a thing together with its parts: the parts are deleted first, one by one."""
+    row.intent = OperationIntent(PARTS_FIRST)
+    row.acted_at = row.due_at = None
+    row.reason = f"its parts are deleted first, one by one: {_cut(str(error))}"
+    return StepOutcome(row, whole=True)
 
 
 def _snapshot_requested(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:

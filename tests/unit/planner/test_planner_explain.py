@@ -43,6 +43,8 @@ OLD = row("a", state="DELETE_IN_PROGRESS", reason="broken", revision=2, updated_
 NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9)
 KEPT = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", changed=1, updated_at=NOW - 9,
            intent=OperationIntent("snapshot", token="t"))  # fmt: skip
+GOING = row("a", "OS::Octavia::LoadBalancer", "DELETE_IN_PROGRESS", revision=2, updated_at=NOW - 9)
+PART = row("b", "OS::Octavia::Listener", requires=["a1"])
 FAILED = row("a", state="CREATE_FAILED", reason="quota", updated_at=NOW - 30)
 MARK = UnhealthyMark("it smells", NOW - 30, expires_at=NOW + 30)
 MARKED = row("a", state="CHECK_FAILED", reason="it smells", marks=Marks(MARK))
@@ -164,6 +166,11 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
               {"b1": seen("building")}, **REVISED),
         DUE,
         ("/a1", Why.IN_USE, ("b",), "", 60.0, None, "delete", None),
+    ),
+    "it goes with what it is part of": (
+        world([], [GOING, PART], {"a1": seen("deleting")}, **{**REVISED, "action": "DELETE"}),
+        DUE,
+        ("/b1", Why.PART, ("a",), "", 60.0, None, "delete", None),
     ),
     "what it replaces goes first": (
         world([wanted("a")], [OLD, NEW], {"a1": seen("deleting")}, **REVISED),

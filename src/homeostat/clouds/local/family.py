@@ -17,6 +17,7 @@ from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import DELETE_WITH_PARTS
 
 Item = TypeVar("Item")
 Facts = dict[str, Any]
@@ -208,7 +209,8 @@ class Family:
             return outcome
         present = None if outcome is None else look.get(self.kind, outcome.id)
         told = self._seen(look, present, item if isinstance(item, str) else getattr(item, "handle", ""))
-        return replace(told, not_found=True) if outcome is None and isinstance(item, str) else told
+        deletes = isinstance(item, str) or getattr(item, "verb", "") == DELETE_WITH_PARTS
+        return replace(told, not_found=True) if outcome is None and deletes else told
 
     def _looked_at(self, look: TreeSnapshot, handle: str) -> Observation:
         """Observe one thing; UNKNOWN if its record cannot be read."""

@@ -10,8 +10,11 @@ from homeostat.clouds.local.tree import ThingRecord
 from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal
+from homeostat.model.plan import DELETE_WITH_PARTS
 
 _FORWARDED = frozenset({"TCP", "HTTP", "HTTPS"})
+_PARTS = ("pool_member", "health_monitor", "pool", "listener")
+"""Kinds of parts: each comes before what it belongs to."""
 OF_POOL = Refers(("pool",), "pool", "pool_id", required=True)
 
 
@@ -56,8 +59,26 @@ class LoadBalancers(_Balanced):
         return reachable
 
     def perform(self, look: TreeSnapshot, record: ThingRecord, operation: Operation) -> None:
-        if operation.verb != "start":
+        if operation.verb == DELETE_WITH_PARTS:
+            self._delete_with_parts(look, record, operation.arguments["parts"])
+        elif operation.verb != "start":
             super().perform(look, record, operation)
+
+    def _delete_with_parts(self, look: TreeSnapshot, record: ThingRecord, parts: Mapping[str, Sequence[str]]) -> None:
+        """Delete a load balancer and its parts.
+
+        Raises:
+            Terminal: It has parts that are not listed.
+        """
+        mine = [each for kind in _PARTS for each in look.referring(kind, "loadbalancer_id", record.id)]
+        others = [f"{each.kind} {each.id}" for each in mine if each.id not in parts.get(each.kind, ())]
+        if others:
+            raise Terminal(f"load balancer {record.id} has parts that may not be deleted: {', '.join(others[:5])}")
+        # Parts first: after an interruption the load balancer is still there, and the rest of them.
+        for each in mine:
+            look.drop(each)
+        self.dismantle(look, record)
+        look.drop(record)
 
     def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         processes.end([self.tree.directory("load_balancer", record.id)])

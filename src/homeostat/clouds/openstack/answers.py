@@ -144,6 +144,7 @@ RULES: tuple[Rule, ...] = (
         service="load-balancer",
         methods="DELETE",
         words="it has children",
+        remedy="if it stays so, others have added listeners or pools to it, which only they or you can delete",
     ),
     _rule(
         [409],

@@ -16,6 +16,7 @@ from homeostat.clouds.openstack.tokens import Joined
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.model.errors import HomeostatError, Terminal, Uncertain
 from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import DELETE_WITH_PARTS
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -179,7 +180,13 @@ class OpenStackCloud:
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         of = self.collections[kind]
-        return self._each(of, [(it.handle, partial(of.operate, it.handle, it.verb, it.arguments)) for it in operations])
+        acts = [(it.handle, partial(of.operate, it.handle, it.verb, it.arguments)) for it in operations]
+        deleted = [it for it in operations if it.verb == DELETE_WITH_PARTS]
+        for it in deleted:
+            gone = {kind: [it.handle], **it.arguments["parts"]}
+            for of_kind, handle in ((of_kind, handle) for of_kind, handles in gone.items() for handle in handles):
+                self._remember(of_kind, handle, exists=False)
+        return self._each(of, acts, deleting=bool(deleted))
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         return self._watch(stop)

@@ -19,10 +19,13 @@ from homeostat.clouds.openstack.turns import Turns
 from homeostat.clouds.port import Creation
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+from homeostat.model.plan import DELETE_WITH_PARTS
 
 ERROR_S = 30.0
 """Seconds until a load balancer in ERROR is looked at again."""
 PENDING = "PENDING_"
+NAMED_MAX = 5
+"""Most parts that an error names."""
 
 
 class BalancingCollection(Collection):
@@ -162,7 +165,7 @@ class LoadBalancers(BalancingCollection):
         if status == "ERROR" and not deletes:
             raise Transient(
                 f"load balancer {id} is in ERROR: it takes no change before an administrator fails it over; or delete "
-                "it with all its parts (cascade)",
+                f"it with all its parts: openstack loadbalancer delete --cascade {id}",
                 ERROR_S,
             )
         return status.startswith(PENDING)
@@ -183,7 +186,56 @@ class LoadBalancers(BalancingCollection):
         return str(found[0]["id"])
 
     def operations(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], None]]:
-        return {"start": self._fail_over}
+        return {"start": self._fail_over, DELETE_WITH_PARTS: self._delete_with_parts}
+
+    def _delete_with_parts(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        """Delete a load balancer in one request with all its parts; one in ERROR takes no other.
+
+        Octavia does not ask whose the parts are, so they are looked at first. While this turn lasts the service sends
+        no other change; a part that another client adds between look and deletion goes with the rest.
+
+        Raises:
+            Terminal: It has parts that are not listed.
+        """
+        listed = {(kind, id.rpartition("/")[2]) for kind, ids in arguments["parts"].items() for id in ids}
+        with self.turn(handle, deletes=True):
+            others = [f"{kind.replace('_', ' ')} {id}" for kind, id in self._parts(handle) if (kind, id) not in listed]
+            if others:
+                more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+                raise Terminal(
+                    f"load balancer {handle} has parts that are not to be deleted with it: "
+                    f"{', '.join(others[:NAMED_MAX])}{more}"
+                )
+            self.api.request("DELETE", self.path_of(handle), of=handle, params={"cascade": "true"})
+
+    def _parts(self, handle: str) -> Iterator[tuple[str, str]]:
+        """Yield kind and id of each part of a load balancer."""
+        balancer = self.get(handle)
+        for pool in self._below(balancer, "pools"):
+            yield "pool", pool["id"]
+            yield from (("pool_member", each["id"]) for each in pool.get("members") or ())
+            if pool.get("healthmonitor_id"):
+                yield "health_monitor", pool["healthmonitor_id"]
+        policies = set()
+        for listener in self._below(balancer, "listeners"):
+            yield "listener", listener["id"]
+            policies |= {each["id"] for each in listener.get("l7policies") or ()}
+        yield from (("l7_policy", each) for each in sorted(policies))
+        for policy in self.api.list("/lbaas/l7policies", "l7policies") if policies else ():
+            if policy["id"] in policies:
+                yield from (("l7_rule", each["id"]) for each in policy.get("rules") or ())
+
+    def _below(self, balancer: Wire, keys: str) -> Sequence[Wire]:
+        """Return the listeners or the pools of a load balancer.
+
+        Raises:
+            Transient: The list lacks some that the load balancer names itself.
+        """
+        found = list(self.api.list(f"/lbaas/{keys}", keys, loadbalancer_id=balancer["id"]))
+        missed = {each["id"] for each in balancer.get(keys) or ()} - {each["id"] for each in found}
+        if missed:
+            raise Transient(f"load balancer {balancer['id']} has {keys} that are not listed: {', '.join(missed)}")
+        return found
 
     def _fail_over(self, handle: str, arguments: Mapping[str, Any]) -> None:
         """Bring a load balancer in ERROR back, with new machines behind the same address."""

@@ -14,6 +14,7 @@ from homeostat.clouds.simulated.objects import (
     BUILDING_STATUS,
     FIELDS,
     ID_FIELDS,
+    PART_OF,
     READY_STATUS,
     SNAPSHOTS,
     creation_only_fields,
@@ -24,6 +25,7 @@ from homeostat.clouds.simulated.services import refusal
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence, Remedy
+from homeostat.model.plan import DELETE_WITH_PARTS
 
 
 @dataclass(slots=True)
@@ -403,6 +405,9 @@ class SimulatedCloud:
             refused = refusal(thing.properties)
             if refused:
                 return Terminal(refused)
+            parts = self._parts(kind, handle)
+            if parts:
+                return Transient(f"{kind} {handle} is in use by {_names(parts)}")
             thing.gone_at = self._now() + self.weather.delete_s
         return replace(self._observation(kind, handle), not_found=thing is None)
 
@@ -412,12 +417,44 @@ class SimulatedCloud:
             return Rejected("Forbidden", f"{kind} {operation.handle} is locked")
         if not is_supported(kind, verb):
             return Rejected("NotSupported", f"{verb} of a {kind} is not supported.")
+        if verb == DELETE_WITH_PARTS:
+            return self._delete_with_parts(kind, operation)
         if thing is not None and verb == "snapshot":
             self._snapshot((kind, operation.handle), operation.arguments)
         elif thing is not None and verb == "post":
             self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
         elif thing is not None:
             thing.properties.update(fields_after(kind, verb))
+        return self._observation(kind, operation.handle)
+
+    def _parts(self, kind: str, handle: str) -> dict[tuple[str, str], _Thing]:
+        """Return the parts of a whole that exist: those of its parts, too."""
+        of, found, rest = CLOUD_KINDS[kind].parts, dict[tuple[str, str], _Thing](), [(kind, handle)]
+        things = [(key, each) for key, each in list(self._things.items()) if key[0] in of]
+        while rest:
+            above, id = rest.pop()
+            named = {id, self._things[above, id].properties.get("name")} - {None, ""}
+            for key, thing in things:
+                fields = (field for field, of_kind in PART_OF[key[0]].items() if of_kind == above)
+                below = any(thing.properties.get(field) in named for field in fields)
+                if below and key not in found and self._true_look(*key).present:
+                    found[key] = thing
+                    rest.append(key)
+        return found
+
+    def _delete_with_parts(self, kind: str, operation: Operation) -> Answer:
+        thing = self._present(kind, operation.handle)
+        if thing is None:
+            return replace(self._observation(kind, operation.handle), not_found=True)
+        if thing.gone_at is None:
+            allowed = {(of, handle) for of, handles in operation.arguments["parts"].items() for handle in handles}
+            parts = self._parts(kind, operation.handle)
+            others = [key for key, each in parts.items() if key not in allowed or each.properties.get("locked")]
+            if others:
+                return Terminal(f"{kind} {operation.handle} has parts that may not be deleted: {_names(others)}")
+            gone_at = self._now() + self.weather.delete_s
+            for each in (*parts.values(), thing):
+                each.gone_at = each.gone_at or gone_at
         return self._observation(kind, operation.handle)
 
     def _snapshot(self, key: tuple[str, str], arguments: Mapping[str, Any]) -> None:
@@ -429,3 +466,7 @@ class SimulatedCloud:
         ready_at = now + self.weather.snapshot_s
         made = _Snapshot(f"snapshot-{next(self._numbers)}", arguments["token"], arguments["name"], now, ready_at, fault)
         mine.append(made)
+
+
+def _names(things: Collection[tuple[str, str]]) -> str:
+    return ", ".join(f"{kind} {handle}" for kind, handle in sorted(things))

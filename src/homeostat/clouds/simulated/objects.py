@@ -5,7 +5,7 @@ from typing import Any
 
 from homeostat.clouds.simulated import services
 from homeostat.kinds.registry import CLOUD_KINDS
-from homeostat.model.plan import snapshots_of
+from homeostat.model.plan import DELETE_WITH_PARTS, snapshots_of
 
 READY_STATUS: Mapping[str, str] = {
     "server": "active",
@@ -54,6 +54,16 @@ REPORTS_ACTION = frozenset(name for name, kind in CLOUD_KINDS.items() if "action
 SNAPSHOTS = {snapshots_of(name): name for name, kind in CLOUD_KINDS.items() if kind.snapshot_field}
 """Kind of snapshots -> kind of their sources."""
 
+PART_OF: Mapping[str, Mapping[str, str]] = {
+    "listener": {"loadbalancer": "load_balancer"},
+    "pool": {"loadbalancer": "load_balancer", "listener": "listener"},
+    "pool_member": {"pool": "pool"},
+    "health_monitor": {"pool": "pool"},
+    "l7_policy": {"listener": "listener"},
+    "l7_rule": {"l7policy": "l7_policy"},
+}
+"""Kind of parts -> field that names what a part belongs to -> the kind of that."""
+
 Things = Mapping[tuple[str, str], Any]
 Fields = dict[str, Any]
 
@@ -64,6 +74,8 @@ def is_supported(kind: str, operation: str) -> bool:
         return kind in SNAPSHOTS.values()
     if operation == "post":
         return kind == "queue"
+    if operation == DELETE_WITH_PARTS:
+        return kind in CLOUD_KINDS and bool(CLOUD_KINDS[kind].parts)
     return operation in ("adopt", "lock", "unlock") or operation in _STATUS_AFTER
 
 

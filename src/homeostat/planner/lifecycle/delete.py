@@ -1,9 +1,8 @@
 """Deletion of resources that should not exist, as their deletion policies say (CV12, CV14). Pure."""
 
-from homeostat.kinds.registry import BUILTIN_KINDS, LISTED_KINDS
-from homeostat.model.intent import OperationIntent, SnapshotMade, adoption_of
+from homeostat.model.intent import OperationIntent, SnapshotMade
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Step, StepOutcome, Verb, event_of
+from homeostat.model.plan import DELETE_WITH_PARTS, Step, StepOutcome, Verb, event_of
 from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
@@ -11,8 +10,9 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import create, hooks, intents
+from homeostat.planner.lifecycle import cascade, create, hooks, intents
 from homeostat.planner.lifecycle.create import may_exist
+from homeostat.planner.lifecycle.deletion_policy import is_spared, policy_of
 from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.policies import draining
 from homeostat.planner.policies.healing import is_lost
@@ -20,8 +20,7 @@ from homeostat.planner.retry import conditions
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
 from homeostat.resources.missing import unknown
-from homeostat.resources.nested import NestedStack
-from homeostat.resources.registry import is_known, kind_of, type_of
+from homeostat.resources.registry import is_known, type_of
 from homeostat.templates.registry import POST_DELETE, PRE_DELETE
 
 RETAINED = "kept, as its deletion policy says"
@@ -34,7 +33,7 @@ RETAINED_AFTER_RETURN = (
 
 def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
     """Decide about a leftover that nothing uses any more (CV12)."""
-    if _is_spared(context, row):
+    if is_spared(context, row):
         # A row that lingers at its last hook: its thing is deleted, and that was reported.
         gone = row.deleting and row.status == Status.COMPLETE
         events = [] if gone else [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
@@ -43,7 +42,7 @@ def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
     overtaken = hooks.interrupted(context.world, row)
     if overtaken is not None:
         return overtaken
-    policy = _policy_of(context, row)
+    policy = policy_of(context, row)
     if policy != row.deletion_policy:
         # Another policy may lead to another act, so the backoff of the last one does not count.
         row.deletion_policy, row.due_at = policy, None
@@ -80,51 +79,13 @@ def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
     return _remove_row(context, row, RETAINED_AFTER_RETURN if there else REPLACED, stays=there)
 
 
-def _is_spared(context: Context, row: Resource) -> bool:
-    """Return whether the thing stays, since its stack is abandoned, or was to adopt it.
-
-    What was made here carries a token. A nested stack is deleted in any case, and releases its own things. So are
-    things of the service that users could not find or delete without the stack. A thing that is still to be taken
-    over does not belong to the stack yet, and stays whatever the stack does.
-    """
-    stack, kind = context.world.stack, kind_of(row.type)
-    mine = kind == NestedStack.kind or kind in BUILTIN_KINDS.keys() - LISTED_KINDS
-    if adoption_of(row.intent) is not None and (row.action == Action.INIT or not mine):
-        return True
-    if stack.spares is None or mine:
-        return False
-    adopted = row.action == Action.ADOPT if kind in LISTED_KINDS else row.token == ""
-    return stack.abandoned or adopted
-
-
 def _stop_at_hook(context: Context, row: Resource, hook: str, now: float) -> Step | Waiting | None:
     """Stop at a hook of the row's deletion; what was never made does not stop."""
     there = row.action != Action.INIT and hooks.stops_deletion(row, hook)
     return hooks.stop(context.world, row, hook, now) if there else None
 
 
-def _policy_of(context: Context, row: Resource) -> str:
-    """Return the deletion policy that holds for a row.
-
-    That is its last one. In the middle of its deletion the policy of a newer revision counts instead
-    (CV14), and Retain in the newest revision counts in any case. A thing that is not managed here (`external_id`) stays
-    whatever a revision says that could not make it the stack's own.
-    """
-    if row.external_id is not None:
-        return DeletionPolicy.RETAIN
-    if context.world.stack.abandoned and kind_of(row.type) == NestedStack.kind:
-        # An abandoned nested stack has to release its own things, which is a deletion to it.
-        return DeletionPolicy.DELETE
-    if row.name in context.world.policies:
-        return context.world.policies[row.name]
-    definition = context.world.definitions.get(row.name)
-    if definition is None or not row.deleting or row.deletion_policy == DeletionPolicy.RETAIN:
-        return row.deletion_policy
-    newer = row.revision < context.world.stack.revision or definition.deletion_policy == DeletionPolicy.RETAIN
-    return definition.deletion_policy if newer else row.deletion_policy
-
-
-def _begin(context: Context, row: Resource, now: float) -> Step:
+def _begin(context: Context, row: Resource, now: float) -> Step | Waiting:
     """Begin, or begin again, what the deletion policy says; what the stack has locked is unlocked before that."""
     if maintenance_state.has_mark(row, LOCKED) and may_exist(row) and is_known(row.type):
         return _unlock(context, row, now)
@@ -136,7 +97,25 @@ def _begin(context: Context, row: Resource, now: float) -> Step:
         return _give_up(context, row, now)
     if snapshot_state.needed(row, row.deletion_policy):
         return _request_snapshot(context, row, now)
+    if cascade.has_lost_its_whole(context.world, row):
+        gone = _find_gone(context, row, now)
+        if gone is not None:
+            return gone
     return _request_deletion(context, row, now)
+
+
+def _find_gone(context: Context, row: Resource, now: float) -> Step | Waiting | None:
+    """Look for a part whose whole is deleted, and forget its row if it went with it; None if it is still there.
+
+    Looks are made in bulk: one for all parts of a kind, where deletions are one request each.
+    """
+    if row.key not in context.world.looked:
+        if row.due_at is not None and row.due_at > now:
+            return Waiting(row.name, Why.UNSEEN, (), row.reason, row.updated_at, row.due_at, row.key)
+        return Step(Verb.OBSERVE, row)
+    if context.world.seen[row.key].observation.presence is not Presence.ABSENT:
+        return None
+    return _record_removal(row, outcome.not_found(context.world, row))
 
 
 def _retain(context: Context, row: Resource) -> Step:
@@ -149,7 +128,7 @@ def _retain(context: Context, row: Resource) -> Step:
     return _remove_row(context, row, RETAINED, stays=True)
 
 
-def _unlock(context: Context, row: Resource, now: float) -> Step:
+def _unlock(context: Context, row: Resource, now: float) -> Step | Waiting:
     """Unlock a thing before its deletion, after locking or unlocking the stack has failed."""
     kind = type_of(row.type)
     method = kind.maintenance_method(thing_of(context.world, row, kind), Action.UNLOCK)
@@ -249,8 +228,11 @@ def _record_removal(row: Resource, record: StepOutcome, *, retained: str = "") -
 
 
 def _request_deletion(context: Context, row: Resource, now: float) -> Step:
-    """Intend the deletion."""
+    """Intend the deletion; of a thing whose parts go with it, together with these."""
+    parts = context.parts.get(row.key)
     step = Step(Verb.DELETE, row)
+    if parts:
+        step = Step(Verb.OPERATE, row, operation=DELETE_WITH_PARTS, arguments={"parts": parts})
     # A snapshot counts for the deletion it was made for; one requested again, after a failure, makes its own.
     if not snapshot_state.snapshot_id(row) or row.failed:
         row.intent = None

@@ -34,7 +34,7 @@ EXAMINED_AGAIN = {Why.BRAKE, Why.BLIND, Why.BUDGET}
 PATIENCE_S = 5.0
 """Seconds that a shard is due before a missing worker is the reason."""
 
-CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.LEAVING, Why.HALTED})
+CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.PART, Why.LEAVING, Why.HALTED})
 """Reasons whose cause is another resource."""
 
 LAST = 4
@@ -300,7 +300,8 @@ class _Explainer:
 
     def _blocked(self, node: Node, blockers: Sequence[Node]) -> Waiting:
         on = tuple(sorted({self._frontier.name(each) for each in blockers}))
-        why = Why.IN_USE if node[0] == "/" else Why.REQUIRES
+        of_leftover = Why.PART if self._frontier.goes_with(node) else Why.IN_USE
+        why = of_leftover if node[0] == "/" else Why.REQUIRES
         return Waiting(self._frontier.name(node), why, on, since=self._shard.begun_at)
 
     def _left_alone(self, name: str) -> Waiting | None:
@@ -370,7 +371,7 @@ class _Explainer:
             if row is not None and row.is_to_be_adopted:
                 return ADOPT, None
             return (Verb.CREATE if row is None or row.action == Action.INIT else COMPARE), None
-        if waiting.why is Why.IN_USE:
+        if waiting.why in (Why.IN_USE, Why.PART):
             return Verb.DELETE, None
         if waiting.why is Why.BLIND:
             return LOOK, self._shard.observe_at

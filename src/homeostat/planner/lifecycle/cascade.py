@@ -1,0 +1,117 @@
+"""Things that are deleted together with their parts, in one request (ADR 0070). Pure.
+
+A load balancer is a whole; its listeners, pools, members, health monitors and policies are its parts. A row is a part
+of a whole if it was built on it, directly or through other parts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+
+from homeostat.kinds.registry import KINDS, PART_KINDS
+from homeostat.model.intent import PARTS_FIRST, operation_of
+from homeostat.model.stack_actions import LOCKED
+from homeostat.model.status import Action, DeletionPolicy
+from homeostat.model.world import Resource, World
+from homeostat.planner.actions import maintenance_state
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import hooks
+from homeostat.planner.lifecycle.deletion_policy import is_spared, policy_of
+from homeostat.planner.policies.healing import is_lost
+from homeostat.resources.registry import kind_of
+from homeostat.templates.registry import PRE_DELETE
+
+Parts = Mapping[str, Sequence[str]]
+"""Kind -> handles of the parts that may be deleted together with their whole."""
+
+
+class Fate(Enum):
+    """What becomes of a leftover while its whole, or a part of it, is to be deleted.
+
+    Attributes:
+        GOES: It is deleted, and nothing has to be done or decided before that.
+        LATER: Something has to be found out first: what its creation has made, or whether a lost thing has come back.
+        STAYS: It stays, or a user wants its deletion to stop, or it has to be unlocked first.
+    """
+
+    GOES = "goes"
+    LATER = "later"
+    STAYS = "stays"
+
+
+def part_kinds(row: Resource) -> tuple[str, ...]:
+    """Return the kinds of the parts of a row's thing; none for what is no whole."""
+    kind = KINDS.get(kind_of(row.type))
+    return kind.parts if kind is not None else ()
+
+
+def is_part(row: Resource) -> bool:
+    """Return whether a row's thing is a part of another one."""
+    return kind_of(row.type) in PART_KINDS
+
+
+def whole_of(world: World, row: Resource) -> Resource | None:
+    """Return the row of the whole that a part was built on; None where the shard has no such row."""
+    kind, seen, rest = kind_of(row.type), {row.key}, [row]
+    while rest:
+        for key in rest.pop().requires:
+            used = world.rows.get(key)
+            if used is None or key in seen:
+                continue
+            seen.add(key)
+            if kind in part_kinds(used):
+                return used
+            if is_part(used):
+                rest.append(used)
+    return None
+
+
+def has_lost_its_whole(world: World, row: Resource) -> bool:
+    """Return whether something that a part was built on, directly or through other parts, is deleted already."""
+    if not is_part(row):
+        return False
+    seen, rest = {row.key}, [row]
+    while rest:
+        for key in rest.pop().requires:
+            used = world.rows.get(key)
+            if used is None:
+                return True
+            if key not in seen and is_part(used):
+                seen.add(key)
+                rest.append(used)
+    return False
+
+
+def parts_of(world: World, users: Mapping[str, Iterable[str]], whole: Resource) -> list[Resource]:
+    """Return the rows of the parts of a whole; `users` are the keys of the rows that were built on each row."""
+    kinds, found, rest = part_kinds(whole), dict[str, Resource](), [whole.key]
+    while rest:
+        for key in users.get(rest.pop(), ()):
+            row = world.rows.get(key)
+            if row is not None and key not in found and kind_of(row.type) in kinds:
+                found[key] = row
+                rest.append(key)
+    return list(found.values())
+
+
+def fate_of(context: Context, row: Resource) -> Fate:
+    """Return what becomes of a leftover that is a whole or a part."""
+    if is_spared(context, row) or policy_of(context, row) != DeletionPolicy.DELETE:
+        return Fate.STAYS
+    if maintenance_state.has_mark(row, LOCKED) or hooks.stops_deletion(row, PRE_DELETE):
+        return Fate.STAYS
+    unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
+    return Fate.LATER if unanswered or is_lost(row) or not row.handle else Fate.GOES
+
+
+def is_refused(world: World, whole: Resource) -> bool:
+    """Return whether the cloud has refused, for this revision, to delete a whole together with its parts."""
+    return operation_of(whole.intent) == PARTS_FIRST and whole.revision == world.stack.revision
+
+
+def listed(parts: Iterable[Resource]) -> dict[str, list[str]]:
+    """Return the handles of parts by kind."""
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        if part.handle:
+            found.setdefault(kind_of(part.type), []).append(part.handle)
+    return found

@@ -1,0 +1,274 @@
+"""Load balancers that are deleted together with their parts, and those that are deleted after them (ADR 0070)."""
+
+from typing import Any
+
+import pytest
+from tests.unit.planner.worlds import LONG_AGO, NOW, TEST, described, keys, row, seen, world
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient
+from homeostat.model.hooks import HookProgress
+from homeostat.model.intent import PARTS_FIRST, OperationIntent
+from homeostat.model.marks import Marks
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.plan import Step, StepOutcome, Verb
+from homeostat.model.stack_actions import LOCKED
+from homeostat.model.waiting import Why
+from homeostat.model.world import Resource, World
+from homeostat.planner import Frontier, outcome
+from homeostat.templates.registry import PRE_DELETE
+
+BALANCER, LISTENER = "OS::Octavia::LoadBalancer", "OS::Octavia::Listener"
+POOL, MEMBER, MONITOR = "OS::Octavia::Pool", "OS::Octavia::PoolMember", "OS::Octavia::HealthMonitor"
+POLICY, RULE = "OS::Octavia::L7Policy", "OS::Octavia::L7Rule"
+DELETED: dict[str, Any] = {"revision": 2, "action": "DELETE", "settled_revision": 1}
+ALL = {
+    "listener": ["h-listener1"],
+    "pool": ["h-pool1"],
+    "pool_member": ["h-m1", "h-n1"],
+    "health_monitor": ["h-monitor1"],
+    "l7_policy": ["h-policy1"],
+    "l7_rule": ["h-rule1"],
+}
+
+
+def balanced(**changed: dict[str, Any]) -> list[Resource]:
+    """A load balancer with a part of each kind; `changed` — name of a row -> what is different of it."""
+    rows = [
+        ("lb", BALANCER, []),
+        ("listener", LISTENER, ["lb1"]),
+        ("pool", POOL, ["listener1"]),
+        ("m", MEMBER, ["pool1"]),
+        ("n", MEMBER, ["pool1"]),
+        ("monitor", MONITOR, ["pool1"]),
+        ("policy", POLICY, ["listener1"]),
+        ("rule", RULE, ["policy1"]),
+    ]
+    return [row(name, type, **{"requires": requires, **changed.get(name, {})}) for name, type, requires in rows]
+
+
+class Player:
+    """Carries out all that can be done; `refusals` are answers to the first acts on resources of these names."""
+
+    def __init__(
+        self, of: World, refusals: dict[str, HomeostatError] | None = None, here: tuple[str, ...] = ()
+    ) -> None:
+        self.world, self.frontier = of, Frontier(of, keys())
+        self.story: list[str] = []
+        self.steps: list[Step] = []
+        self._refusals, self._here = dict(refusals or {}), here
+
+    def play(self) -> list[str]:
+        while steps := self.frontier.steps(NOW, 1):
+            (step,) = steps
+            self.steps.append(step)
+            self.story.append(f"{described(step)} {step.row.name}")
+            self.frontier.apply(step, self._record(step))
+        return self.story
+
+    def _record(self, step: Step) -> StepOutcome:
+        if step.verb is Verb.RECORD:
+            return StepOutcome(step.row, removed=step.removed)
+        refusal = self._refusals.pop(step.row.name, None)
+        if refusal is not None:
+            return outcome.conclude(self.world, step, refusal, NOW)
+        there = step.verb is Verb.OBSERVE and step.row.name in self._here
+        presence = Presence.PRESENT if there else Presence.ABSENT
+        return outcome.conclude(self.world, step, Observation(presence, step.row.handle, seen_at=NOW), NOW)
+
+
+def played(rows: list[Resource], *definitions: Any, **more: Any) -> Player:
+    facts = {**DELETED, **more.pop("facts", {})}
+    player = Player(world(definitions, rows, more.pop("looks", None), **facts), **more)
+    player.play()
+    return player
+
+
+TOGETHER = "operate delete_with_parts lb"
+
+
+def test_a_balancer_is_deleted_together_with_its_parts_which_are_then_found_gone() -> None:
+    player = played(balanced())
+    assert player.story[0] == TOGETHER
+    assert player.steps[0].arguments == {"parts": ALL}
+    assert not [each for each in player.story if each.startswith("delete")]
+    looked = {each.removeprefix("observe ") for each in player.story if each.startswith("observe")}
+    assert looked == {"listener", "pool", "m", "n", "monitor", "policy", "rule"}
+    assert not player.world.rows
+    assert player.frontier.at_rest
+
+
+def test_what_is_still_there_after_its_balancer_is_deleted_by_itself() -> None:
+    player = played(balanced(), here=("m",))
+    assert player.story.count("delete m") == 1
+    assert not player.world.rows
+
+
+NOT_TOGETHER: dict[str, dict[str, dict[str, Any]]] = {
+    "a part is retained": {"pool": {"deletion_policy": "Retain"}},
+    "a part is not managed here": {"listener": {"external_id": "h-listener1"}},
+    "the balancer is retained": {"lb": {"deletion_policy": "Retain"}},
+    "a part is locked": {"m": {"marks": Marks(maintained={LOCKED: NOW})}},
+    "a user wants to be asked before a part goes": {"rule": {"hooks": HookProgress(of_deletion=(PRE_DELETE,))}},
+    "a user wants to be asked before the balancer goes": {"lb": {"hooks": HookProgress(of_deletion=(PRE_DELETE,))}},
+}
+
+
+@pytest.mark.parametrize("why", NOT_TOGETHER)
+def test_parts_are_deleted_one_by_one_where(why: str) -> None:
+    player = played(balanced(**NOT_TOGETHER[why]))
+    assert TOGETHER not in player.story
+    assert "delete n" in player.story
+
+
+def test_parts_are_deleted_one_by_one_if_the_stack_keeps_the_balancer() -> None:
+    rows = balanced()
+    rows[0].properties = {"vip_subnet": "s"}
+    kept = wanted_balancer()
+    player = played(rows, kept, facts={"action": "UPDATE"})
+    assert TOGETHER not in player.story
+    assert {"delete m", "delete pool", "delete listener"} <= set(player.story)
+    assert "lb1" in player.world.rows
+
+
+def wanted_balancer(**properties: Any) -> Any:
+    return Definition("lb", BALANCER, {"vip_subnet": "s", **properties}, static=True)
+
+
+REFUSALS = (Terminal("load balancer h-lb1 has others"), Rejected("NotSupported", "there is no such operation"))
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=["others", "unsupported"])
+def test_after_a_refusal_the_parts_are_deleted_before_the_balancer(refusal: HomeostatError) -> None:
+    player = played(balanced(), refusals={"lb": refusal})
+    story = player.story
+    assert story[0] == TOGETHER
+    assert TOGETHER not in story[1:]
+    order = ["delete m", "delete pool", "delete listener", "delete lb"]
+    assert sorted(order, key=story.index) == order
+    assert story[-1] == "delete lb"
+    assert not player.world.rows
+
+
+def test_a_refusal_is_remembered_by_the_next_worker_and_explained() -> None:
+    of = world([], balanced(), **DELETED)
+    frontier = Frontier(of, keys())
+    (step,) = frontier.steps(NOW, 1)
+    record = outcome.conclude(of, step, Terminal("it has listener x"), NOW)
+    assert record.whole, "the intent is stored"
+    assert record.row.intent == OperationIntent(PARTS_FIRST)
+    assert record.row.reason == "its parts are deleted first, one by one: it has listener x"
+    player = Player(of)
+    assert TOGETHER not in player.play()
+    assert not of.rows
+
+
+def test_a_newer_revision_tries_it_together_again() -> None:
+    refused = {"lb": {"intent": OperationIntent(PARTS_FIRST), "revision": 2, "acted_at": None}}
+    rows = balanced(**refused)
+    rows[0].action, rows[0].status = "DELETE", "IN_PROGRESS"
+    assert played(rows, facts={"revision": 3}).story[0] == TOGETHER
+
+
+def test_a_request_without_an_answer_is_repeated() -> None:
+    """A worker has died after the request, and its row says so: the balancer is gone by now, or it is not."""
+    rows = balanced()
+    rows[0].action, rows[0].status, rows[0].acted_at, rows[0].revision = "DELETE", "IN_PROGRESS", None, 2
+    player = played(rows)
+    assert player.story.count(TOGETHER) == 1
+    assert not [each for each in player.story if each.startswith("delete")]
+    assert not player.world.rows
+
+
+def test_parts_wait_while_their_balancer_is_being_deleted() -> None:
+    rows = balanced()
+    rows[0].action, rows[0].status, rows[0].revision = "DELETE", "IN_PROGRESS", 2
+    player = played(rows, looks={"lb1": seen("deleting", 2)})
+    assert player.story == []
+    assert player.frontier.waiting["/lb1"].why is Why.BUILDING
+    assert set(player.frontier.unmet()) == {f"/{each.key}" for each in rows[1:]}
+
+
+def test_it_is_explained_that_parts_wait_for_their_balancer() -> None:
+    rows = balanced()
+    rows[0].action, rows[0].status, rows[0].revision = "DELETE", "IN_PROGRESS", 2
+    player = Player(world([], rows, {"lb1": seen("deleting", 2)}, **DELETED))
+    player.play()
+    assert player.frontier.goes_with("/pool1")
+    assert not player.frontier.goes_with("/lb1")
+
+
+def test_when_the_balancer_is_gone_the_next_worker_looks_for_its_parts_first() -> None:
+    player = played(balanced()[1:])
+    assert "observe m" in player.story
+    assert not [each for each in player.story if each.startswith("delete")]
+
+
+def test_a_balancer_waits_for_what_uses_its_parts() -> None:
+    user = row("u", TEST, requires=["pool1"])
+    story = played([*balanced(), user]).story
+    assert story.index("delete u") < story.index(TOGETHER)
+
+
+def test_nothing_is_turned_around_where_that_were_a_circle() -> None:
+    """The server knows the address of the balancer, and the member that of the server."""
+    server = row("u", requires=["lb1"])
+    player = played([*balanced(m={"requires": ["pool1", "u1"]}), server])
+    assert TOGETHER not in player.story
+    assert not player.world.rows
+
+
+def test_what_a_creation_has_made_is_found_before_the_balancer_goes() -> None:
+    unknown = {"status": "IN_PROGRESS", "handle": "", "acted_at": None, "updated_at": LONG_AGO}
+    rows = balanced()
+    for name, value in unknown.items():
+        setattr(rows[3], name, value)
+    story = played(rows).story
+    assert story[:2] == ["find m", TOGETHER] or story.index("find m") < story.index(TOGETHER)
+
+
+def test_a_part_whose_deletion_waits_goes_with_its_balancer_as_well() -> None:
+    """Such is a stack of an older version: each part waits while the balancer is in ERROR."""
+    rows = balanced()
+    for each in rows[3:]:
+        each.action, each.status, each.acted_at, each.due_at, each.revision = "DELETE", "IN_PROGRESS", None, NOW + 9, 2
+    player = played(rows)
+    assert player.story[0] == TOGETHER
+    assert player.steps[0].arguments == {"parts": ALL}
+
+
+def test_a_refusal_for_now_is_repeated_together() -> None:
+    player = played(balanced(), refusals={"lb": Transient("it is being changed", 4)})
+    assert player.story == [TOGETHER]
+    waiting = player.frontier.waiting["/lb1"]
+    assert (waiting.why, waiting.due_at) == (Why.BACKOFF, NOW + 4)
+
+
+def test_a_replaced_balancer_goes_with_its_old_parts() -> None:
+    rows = [row("lb", BALANCER, properties={"vip_subnet": "s"})]
+    old = {"protocol": "TCP", "protocol_port": 80, "loadbalancer": "h-lb1"}
+    rows.append(row("listener", LISTENER, requires=["lb1"], properties=old))
+    new = [
+        Definition("lb", BALANCER, {"vip_subnet": "t"}, static=True),
+        Definition("listener", LISTENER, {**old, "loadbalancer": "h-new1"}, requires=("lb",), static=True),
+    ]
+    player = Replacing(world(new, rows, **{**DELETED, "action": "UPDATE"}))
+    story = player.play()
+    assert story[-3:] == [TOGETHER, "observe listener", "removed listener"]
+    assert player.steps[-3].arguments == {"parts": {"listener": ["h-listener1"]}}
+    assert {each.handle for each in player.world.rows.values()} == {"h-new1", "h-new2"}
+
+
+class Replacing(Player):
+    """Creations succeed."""
+
+    def _record(self, step: Step) -> StepOutcome:
+        if step.verb is Verb.CREATE:
+            made = Observation(Presence.PRESENT, f"h-{step.row.key}", {"status": "active"}, NOW)
+            return outcome.conclude(self.world, step, made, NOW)
+        return super()._record(step)
+
+
+def test_a_lost_part_is_not_deleted_with_its_balancer() -> None:
+    story = played(balanced(m={"marks": Marks(lost_at=LONG_AGO)})).story
+    assert story.index("delete m") < story.index(TOGETHER)
