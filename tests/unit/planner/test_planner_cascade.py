@@ -198,6 +198,22 @@ def test_it_is_explained_that_parts_wait_for_their_balancer() -> None:
     assert not player.frontier.goes_with("/lb1")
 
 
+def test_a_deletion_that_ends_in_error_is_requested_again() -> None:
+    rows = balanced()
+    rows[0].action, rows[0].status, rows[0].revision, rows[0].acted_at = "DELETE", "IN_PROGRESS", 2, NOW
+    failed = {"lb1": seen("error", 2, fault="no host")}
+    player = played(rows, looks=failed)
+    assert player.story == []
+    waiting = player.frontier.waiting["/lb1"]
+    assert waiting.why is Why.BACKOFF
+    assert "no host" in waiting.reason
+    assert waiting.due_at is not None
+    rows[0].acted_at = NOW - (waiting.due_at - NOW)
+    again = played(rows, looks=failed)
+    assert again.story[0] == TOGETHER
+    assert rows[0].attempts == 2
+
+
 def test_when_the_balancer_is_gone_the_next_worker_looks_for_its_parts_first() -> None:
     player = played(balanced()[1:])
     assert "observe m" in player.story

@@ -231,7 +231,10 @@ class LoadBalancers(BalancingCollection):
         Raises:
             Transient: The list lacks some that the load balancer names itself.
         """
-        found = list(self.api.list(f"/lbaas/{keys}", keys, loadbalancer_id=balancer["id"]))
+        # An Octavia that does not filter (allow_filtering) lists those of others, too.
+        mine = {"id": balancer["id"]}
+        listed = self.api.list(f"/lbaas/{keys}", keys, loadbalancer_id=balancer["id"])
+        found = [each for each in listed if mine in (each.get("loadbalancers") or [mine])]
         missed = {each["id"] for each in balancer.get(keys) or ()} - {each["id"] for each in found}
         if missed:
             raise Transient(f"load balancer {balancer['id']} has {keys} that are not listed: {', '.join(missed)}")

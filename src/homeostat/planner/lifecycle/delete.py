@@ -207,7 +207,18 @@ def _await_absence(context: Context, row: Resource, now: float) -> Step | Waitin
         return _begin(context, row, now)
     if verdict.remedy is Remedy.MANUAL:
         return context.acts.fail(row, verdict.reason, now)
+    if verdict.condition is Condition.BROKEN and cascade.part_kinds(row):
+        return _repeat_deletion(context, row, verdict.reason, now)
     return Waiting(row.name, Why.BUILDING, (), "it is being deleted", row.updated_at, verdict.due_at, row.key)
+
+
+def _repeat_deletion(context: Context, row: Resource, reason: str, now: float) -> Step | Waiting:
+    """Request again the deletion of a load balancer that has gone to ERROR: it takes no other request."""
+    due_at = (row.acted_at or now) + RETRY.delay_s(row.attempts + 1)
+    if due_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), reason, row.updated_at, due_at, row.key)
+    row.attempts += 1
+    return _request_deletion(context, row, now)
 
 
 def _remove_row(context: Context, row: Resource, reason: str, *, stays: bool = False) -> Step:
