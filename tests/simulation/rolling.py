@@ -33,7 +33,7 @@ DUE = "SELECT min(due_at) FROM (SELECT due_at FROM rollout UNION ALL SELECT due_
 HANDLES = "SELECT g.handle, g.bit, r.project FROM rollout_gate g JOIN record r ON r.id = g.handle WHERE g.key = ?"
 ALARMS = "SELECT g.handle, r.project FROM rollout_gate g JOIN record r ON r.id = g.handle WHERE g.bit < 0"
 TEMPERS = {"well": 73, "failing": 7, "mute": 5, "twice": 5, "changing": 5, "late": 5}
-SILENT = {"well": 50, "mute": 25, "late": 25}
+SILENT = {"well": 40, "failing": 5, "mute": 20, "changing": 15, "late": 20}
 """What members are like, with weights: in most rollouts, and where not all have to report."""
 
 Body = dict[str, Any]

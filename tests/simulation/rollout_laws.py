@@ -371,6 +371,7 @@ class RolloutLaws:
             self._demand(passed, f"{name} has not reported to all conditions: {each} {after}")
             if each.status == "SUCCESS" and each.step < after.step:
                 self.happened["reported late"] += 1
+            self.happened["reported after a failure"] += was.status == "FAILURE"
             if was.status == "SUCCESS" and each.status == "FAILURE":
                 self.happened["failed after a success"] += 1
 
