@@ -156,21 +156,9 @@ class Frontier:
 
     def _examine(self, node: Node, now: float) -> Step | None:
         self.waiting.pop(node, None)
-        decision: Step | Settled | Waiting
-        if node[0] == "/":
-            self._gather(node)
-            # It waits for others by now: for what it is a part of, or what uses its parts.
-            if self._blocked[node] > 0:
-                return None
-            decision = self._decide_leftover(node, now)
-        elif self._blocked[node] > 0:
-            row = self._unanswered(node)
-            # It was queued for a lost answer that has arrived since; it is queued again when nothing blocks it.
-            if row is None:
-                return None
-            decision = self._decider.look_for(row, now)
-        else:
-            decision = self._decider.decide(self.world.definitions[node], now)
+        decision = self._decide(node, now)
+        if decision is None:
+            return None
         if isinstance(decision, Waiting) and decision.after:
             self._wait_for(node, decision.after)
             return None
@@ -189,6 +177,18 @@ class Frontier:
         self._acting.add(node)
         self._adopt(node, decision)
         return decision
+
+    def _decide(self, node: Node, now: float) -> Step | Settled | Waiting | None:
+        """Decide about a node; None where it waits for others that queue it again."""
+        if node[0] == "/":
+            self._gather(node)
+            # It waits for others by now: for what it is a part of, or what uses its parts.
+            return None if self._blocked[node] > 0 else self._decide_leftover(node, now)
+        if self._blocked[node] > 0:
+            # Where it was queued for a lost answer that has arrived since, it is queued again when nothing blocks it.
+            row = self._unanswered(node)
+            return None if row is None else self._decider.look_for(row, now)
+        return self._decider.decide(self.world.definitions[node], now)
 
     def _wait_for(self, node: Node, names: Iterable[str]) -> None:
         """Have a node wait for others as if it required them."""
