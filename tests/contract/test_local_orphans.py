@@ -109,7 +109,7 @@ def test_what_has_outlived_its_guest_ends_with_the_directory_too(
     assert set(daemons) < set(pids)
     removed(root, handle)
     end_orphans(opened(root), LIVING)
-    assert none_of(daemons)
+    until(lambda: none_of(daemons), "the processes to end")
 
 
 def test_what_was_removed_while_no_service_ran_ends_when_one_does(
@@ -151,7 +151,7 @@ def test_processes_of_a_server_that_was_moved_run_on_until_it_is_removed(
     place.rename(root.with_name("elsewhere"))
     shutil.rmtree(root.with_name("elsewhere"))
     end_orphans(tree, LIVING)
-    assert none_of(pids)
+    until(lambda: none_of(pids), "the processes to end")
 
 
 def test_a_directory_without_a_record_is_there(cloud: LocalCloud, root: Path, started: Started) -> None:

@@ -19,14 +19,14 @@ class ExplainedWorld(TroubledWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.steps = 0
+        self.looks = 0
         self.explained = 0
         self._definitions = DesiredGraphs()
 
     def check(self) -> None:
         super().check()
-        self.steps += 1
-        if self.steps % EVERY == 0:
+        self.looks += 1
+        if self.looks % EVERY == 0:
             for stack in self.all_stacks():
                 if stack.deleted_at is None:
                     self._explain(stack.id)
