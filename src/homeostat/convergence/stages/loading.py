@@ -86,7 +86,8 @@ def load_world(
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
     world.drain_s = drain_s(tx, world)
-    if any(isinstance(type_of(each.type), Membership) for each in rows.values()):
+    # Of few types there are many rows.
+    if any(isinstance(type_of(each), Membership) for each in {row.type for row in rows.values()}):
         world.rollouts = rollouts.of_stack(tx, facts.id)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:
