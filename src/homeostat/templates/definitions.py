@@ -77,7 +77,8 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dial
     metadata = tree("metadata")
     if metadata is not None and not isinstance(metadata, Function):
         metadata = _map(metadata, (*path, "metadata"))
-    explicit = _depends_on(entry.get("depends_on"), reader, dialect.place(*path, "depends_on"))
+    depends_on = entry.get("depends_on")
+    explicit = set() if depends_on is None else _depends_on(depends_on, reader, dialect.place(*path, "depends_on"))
     external_id = tree("external_id")
     deletion_policy = _deletion_policy(tree("deletion_policy"), dialect, path)
     if external_id is None:
@@ -125,7 +126,7 @@ def _depends_on(value: Any, reader: Reader, path: Path) -> set[str]:
     Raises:
         Rejected: Not a text or a list of texts, or a name that the template does not have.
     """
-    names = [] if value is None else [value] if isinstance(value, str) else value
+    names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         raise invalid("depends_on must be a string or a list of strings", *path)
     resources = reader.context.resources

@@ -17,13 +17,16 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     unseen = check.look_first(context.world, row)
     if unseen is not None:
         return unseen
-    rolling_out = metadata_updates.resume(context, row, now)
-    if rolling_out is not None:
-        return rolling_out
+    seen = context.world.seen.get(row.key)
+    # Asked here, since most rows are no groups: see `metadata_updates.is_rolling_out`.
+    staged = seen is not None and "staged" in seen.observation.properties
+    if staged or row.new_metadata is not None or row.key in context.world.rollouts:
+        rolling_out = metadata_updates.resume(context, row, now)
+        if rolling_out is not None:
+            return rolling_out
     # An update was intended and then overtaken before the thing was changed; no look would show that.
     if outcome.is_unchanged(row) and not (context.is_halted or context.world.stack.held):
         return update.compare(context, definition, row, now)
-    seen = context.world.seen.get(row.key)
     # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
     unjudged = seen is not None and seen.number != row.judged
     # `_judge` may note something in the row without giving a step; the note has to be stored all the same.
