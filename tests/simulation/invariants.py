@@ -16,7 +16,7 @@ from homeostat.model.waiting import Why
 from homeostat.model.world import Resource, Seen
 from homeostat.planner import Frontier
 from homeostat.planner.current import current_row
-from homeostat.planner.frontier import leftover_node
+from homeostat.planner.graph import leftover_node
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.planner.report.explain import ShardStatus, explain
 from homeostat.planner.retry.deadlines import SEEN_TO_END

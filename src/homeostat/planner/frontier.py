@@ -19,25 +19,18 @@ from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
+from homeostat.planner.graph import Node, WaitGraph, leftover_node
 from homeostat.planner.lifecycle import cascade, hooks
 from homeostat.planner.lifecycle.cascade import Fate
 from homeostat.planner.retry import deadlines
 from homeostat.resources.registry import kind_of
 
-Node = str
-"""Name of a resource, or a slash and the key of a leftover row. Resource names cannot contain a slash."""
-
-
-def leftover_node(key: str) -> Node:
-    """Return the node of a leftover row."""
-    return f"/{key}"
-
 
 class Frontier:
     """Plans one shard. Pure: changes nothing but the rows of its own world.
 
-    Each node is in one of these states: blocked by others (`_blocked` counts them), ready to be examined, acting (its
-    step was returned, and `apply` was not called for it yet), waiting for a reason in `waiting`, or settled.
+    Each node is in one of these states: blocked by others or ready to be examined (see `WaitGraph`), acting (its step
+    was returned, and `apply` was not called for it yet), waiting for a reason in `waiting`, or settled.
 
     Args:
         world: The whole shard.
@@ -49,14 +42,11 @@ class Frontier:
         self.current: dict[str, Resource] = {}
         self.leftovers: dict[str, Resource] = {}
         self.waiting: dict[Node, Waiting] = {}
-        self._settled: set[Node] = set()
+        self._graph = WaitGraph()
         # `current` is shared with the decider, which so sees every row that takes the place of another one.
-        self._decider = Decider(world, self.current, keys, self._settled)
-        self._blocked: dict[Node, int] = {}
-        self._unblocks: dict[Node, list[Node]] = defaultdict(list)
+        self._decider = Decider(world, self.current, keys, self._graph.settled)
         self._users: dict[str, list[str]] = defaultdict(list)
         self._acting: set[Node] = set()
-        self._ready: deque[Node] = deque()
         self._braked: deque[Node] = deque()
         self._budgeted: deque[Node] = deque()
         self._together: dict[str, set[str]] = {}
@@ -98,15 +88,10 @@ class Frontier:
         return users
 
     def _add(self, node: Node, blockers: Iterable[Node]) -> None:
-        count = 0
-        for blocker in set(blockers):
-            if blocker not in self._settled:
-                self._unblocks[blocker].append(node)
-                count += 1
-        self._blocked[node] = count
+        self._graph.add(node, blockers)
         # A lost answer is cleared up at once, whatever blocks the node by now; see `_unanswered`.
-        if count == 0 or self._unanswered(node) is not None:
-            self._ready.append(node)
+        if self._graph.blocked[node] == 0 or self._unanswered(node) is not None:
+            self._graph.ready.append(node)
 
     def _add_leftover(self, row: Resource) -> None:
         # A deletion that has begun is carried on: it is too late to wait for what uses the row.
@@ -142,10 +127,10 @@ class Frontier:
         tried.
         """
         found: list[Step] = []
-        while self._ready and len(found) < limit:
-            node = self._ready.popleft()
+        while self._graph.ready and len(found) < limit:
+            node = self._graph.ready.popleft()
             # A node may have been queued twice, or settled since it was queued.
-            if node in self._settled or node in self._acting:
+            if node in self._graph.settled or node in self._acting:
                 continue
             step = self._examine(node, now)
             if step is not None:
@@ -160,7 +145,7 @@ class Frontier:
         if decision is None:
             return None
         if isinstance(decision, Waiting) and decision.after:
-            self._wait_for(node, decision.after)
+            self._graph.wait_for(node, decision.after)
             return None
         if isinstance(decision, Waiting):
             decision = deadlines.in_time(self.world, decision, now)
@@ -183,18 +168,12 @@ class Frontier:
         if node[0] == "/":
             self._gather(node)
             # It waits for others by now: for what it is a part of, or what uses its parts.
-            return None if self._blocked[node] > 0 else self._decide_leftover(node, now)
-        if self._blocked[node] > 0:
+            return None if self._graph.blocked[node] > 0 else self._decide_leftover(node, now)
+        if self._graph.blocked[node] > 0:
             # Where it was queued for a lost answer that has arrived since, it is queued again when nothing blocks it.
             row = self._unanswered(node)
             return None if row is None else self._decider.look_for(row, now)
         return self._decider.decide(self.world.definitions[node], now)
-
-    def _wait_for(self, node: Node, names: Iterable[str]) -> None:
-        """Have a node wait for others as if it required them."""
-        for name in names:
-            self._unblocks[name].append(node)
-            self._blocked[node] += 1
 
     def _unanswered(self, node: Node) -> Resource | None:
         """Return the row of this name if it is not known whether its creation has made anything.
@@ -252,8 +231,7 @@ class Frontier:
         for key in user.requires:
             used = self.leftovers.get(key)
             if used is not None and used is not user and not used.deleting:
-                self._unblocks[holder].append(leftover_node(key))
-                self._blocked[leftover_node(key)] += 1
+                self._graph.wait_for(leftover_node(key), (holder,))
 
     # -- wholes and their parts (ADR 0070) ---------------------------------------------------------------------------
 
@@ -294,48 +272,23 @@ class Frontier:
         """Have parts wait for their whole, and it for whatever else they waited for; not if that were a circle."""
         first, nodes = leftover_node(whole.key), {leftover_node(part.key) for part in parts}
         known = {first, *nodes, *map(leftover_node, self._together.get(whole.key, ()))}
-        holders = {each for part in parts for each in self._holders(part)} - known - self._settled
-        if (holders | self._holders(whole)) & self._waiting_for(known):
+        holders = {each for part in parts for each in self._holders(part)} - known - self._graph.settled
+        if (holders | self._holders(whole)) & self._graph.waiting_for(known):
             return False
         for node in nodes:
-            kept = [each for each in self._unblocks.pop(node, ()) if not self._release(each, known)]
-            self._unblocks[node] += kept
-        held = {node for node in holders if first in self._unblocks[node]}
+            self._graph.release(node, known)
         if not whole.deleting:
-            for node in holders - held:
-                self._unblocks[node].append(first)
-                self._blocked[first] += 1
+            self._graph.wait_for(first, [node for node in holders if first not in self._graph.unblocks[node]])
         # The deletion of a part that has begun is carried on.
         for part in parts:
             if not part.deleting:
-                self._unblocks[first].append(leftover_node(part.key))
-                self._blocked[leftover_node(part.key)] += 1
+                self._graph.wait_for(leftover_node(part.key), (first,))
         return True
-
-    def _release(self, node: Node, known: set[Node]) -> bool:
-        """Let a node out of a wait, if it is one of these."""
-        if node not in known:
-            return False
-        self._blocked[node] -= 1
-        if self._blocked[node] == 0:
-            self._ready.append(node)
-        return True
-
-    def _waiting_for(self, nodes: set[Node]) -> set[Node]:
-        """Return what waits for these nodes, directly or through others."""
-        found, rest = set[Node](), list(nodes)
-        while rest:
-            fresh = set(self._unblocks.get(rest.pop(), ())) - found - nodes
-            found |= fresh
-            rest += fresh
-        return found
 
     def _part(self, whole: Resource) -> None:
         """Delete the parts before their whole again, since the cloud refuses to delete them together."""
         rows = [whole, *(self.leftovers[key] for key in self._together.pop(whole.key) if key in self.leftovers)]
-        nodes = {leftover_node(row.key) for row in rows}
-        for blocker in list(self._unblocks):
-            self._unblocks[blocker] = [each for each in self._unblocks[blocker] if each not in nodes]
+        self._graph.forget_waits_of({leftover_node(row.key) for row in rows})
         self._decider.goes_with(whole, ())
         for row in rows:
             self._add_leftover(row)
@@ -373,9 +326,9 @@ class Frontier:
         elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
             self._settle(node)
         elif step.verb is Verb.OBSERVE:
-            self._ready.appendleft(node)  # what follows from a look comes next: only this pass has seen it
+            self._graph.ready.appendleft(node)  # what follows from a look comes next: only this pass has seen it
         else:
-            self._ready.append(node)
+            self._graph.ready.append(node)
 
     def _healed(self, row: Resource, *, removed: bool) -> None:
         """Once a row is not being healed any more, examine one that the brake has held back."""
@@ -383,7 +336,7 @@ class Frontier:
         if row.key in healing and (removed or not outcome.is_being_healed(row)):
             healing.discard(row.key)
             if self._braked:
-                self._ready.append(self._braked.popleft())
+                self._graph.ready.append(self._braked.popleft())
 
     def _is_done(self, node: Node, row: Resource) -> bool:
         """Return whether a row that has just become complete needs no further examination.
@@ -416,20 +369,16 @@ class Frontier:
         self._settle(leftover_node(row.key))
         # A replacement that waits for its broken predecessor to be deleted (`Why.LEAVING`) is not blocked by the
         # predecessor's node, so settling that does not queue it.
-        if self._blocked.get(row.name) == 0 and row.name not in self._settled:
-            self._ready.append(row.name)
+        if self._graph.blocked.get(row.name) == 0 and row.name not in self._graph.settled:
+            self._graph.ready.append(row.name)
 
     def _settle(self, node: Node) -> None:
-        if node in self._settled:
+        if node in self._graph.settled:
             return
-        self._settled.add(node)
         # It may have been away: a node that waits for others to be in service is examined again.
         if self._budgeted:
-            self._ready.append(self._budgeted.popleft())
-        for other in self._unblocks.pop(node, ()):
-            self._blocked[other] -= 1
-            if self._blocked[other] == 0:
-                self._ready.append(other)
+            self._graph.ready.append(self._budgeted.popleft())
+        self._graph.settle(node)
 
     def time_out(self, now: float) -> list[Step]:
         """Fail whatever is still in progress: the stack's deadline has passed."""
@@ -449,22 +398,22 @@ class Frontier:
     @property
     def at_rest(self) -> bool:
         """Whether everything is as it should be: nothing to do, nothing in progress, no leftovers."""
-        return len(self._settled) >= len(self._blocked)
+        return len(self._graph.settled) >= len(self._graph.blocked)
 
     @property
     def exhausted(self) -> bool:
         """Whether nothing can be done now: what is left waits for something outside this shard, or for time."""
-        return not self._ready and not self._acting
+        return not self._graph.ready and not self._acting
 
     @property
     def unfinished(self) -> int:
         """Number of nodes that are not at rest."""
-        return max(0, len(self._blocked) - len(self._settled))
+        return max(0, len(self._graph.blocked) - len(self._graph.settled))
 
     @property
     def size(self) -> int:
         """Number of nodes: resources that should exist, and leftovers, even if deleted since the frontier was built."""
-        return len(self._blocked)
+        return len(self._graph.blocked)
 
     def due_at(self) -> float | None:
         """Return the earliest time at which something that waits should be examined again."""
@@ -480,7 +429,7 @@ class Frontier:
         return self._decider.waits_for_reports(row)
 
     def is_settled(self, node: Node) -> bool:
-        return node in self._settled
+        return node in self._graph.settled
 
     def step_at(self, node: Node, at: float) -> Step | None:
         """Return what would be done about a waiting node at a later time; the frontier is useless afterwards."""
@@ -489,9 +438,9 @@ class Frontier:
     def unmet(self) -> dict[Node, list[Node]]:
         """Return for each node not examined yet the nodes that have to come to rest first."""
         found: dict[Node, list[Node]] = defaultdict(list)
-        for blocker, nodes in self._unblocks.items():
+        for blocker, nodes in self._graph.unblocks.items():
             for node in nodes:
-                if node not in self._settled:
+                if node not in self._graph.settled:
                     found[node].append(blocker)
         return found
 

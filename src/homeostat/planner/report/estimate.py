@@ -12,7 +12,7 @@ from statistics import median
 from homeostat.model.plan import Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Why
-from homeostat.planner.frontier import Node
+from homeostat.planner.graph import Node
 from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.planner.report.explain import Explanation
 

@@ -20,7 +20,8 @@ from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance_state import held
-from homeostat.planner.frontier import Frontier, Node, leftover_node
+from homeostat.planner.frontier import Frontier
+from homeostat.planner.graph import Node, leftover_node
 from homeostat.planner.lifecycle.adopt import ADOPT
 from homeostat.planner.report.rollouts import extent, outlook
 from homeostat.planner.retry.deadlines import SEEN_TO_END
