@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation
 from homeostat.model.plan import DELETE_WITH_PARTS
-from tests.component.running import Service
+from homeostat.store.stacks import deletion
+from tests.component.running import Service, template
 from tests.simulation.actors import VirtualClock
 
 PARTS = ("listener", "pool", "pool_member", "health_monitor")
@@ -218,3 +220,148 @@ def test_a_composed_balancer_goes_in_one_request(service: Service) -> None:
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert cloud.deletions == ["all"]
     assert cloud.things() == {}
+
+
+MEMBER = """
+heat_template_version: 2021-04-16
+parameters:
+  pool: {type: string}
+resources:
+  member:
+    type: OS::Octavia::PoolMember
+    properties: {pool: {get_param: pool}, address: 10.0.0.9, protocol_port: 80}
+"""
+
+
+def grouped(count: int = 3) -> dict[str, Any]:
+    """Members that are resources of a group's stack, and one in a stack of its own, below another one."""
+    pool = {"get_resource": "pool"}
+    properties = {"pool": pool, "address": "10.0.0.%index%", "protocol_port": 80}
+    group = {"count": count, "resource_def": {"type": "OS::Octavia::PoolMember", "properties": properties}}
+    deep = {"count": 1, "resource_def": {"type": "member.yaml", "properties": {"pool": pool}}}
+    resources = {name: each for name, each in balanced(0).items() if name != "monitor"}
+    groups = {
+        name: {"type": "OS::Heat::ResourceGroup", "properties": each} for name, each in (("g", group), ("d", deep))
+    }
+    return {**resources, **groups}
+
+
+def broken(
+    service: Service, resources: dict[str, Any], member: str = MEMBER, **options: Any
+) -> tuple[str, BalancingCloud]:
+    """A stack whose load balancer has gone to ERROR."""
+    stack_id = service.create(resources, files={"member.yaml": member}, **options)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.states(stack_id)
+    assert isinstance(service.cloud, BalancingCloud)
+    (balancer,) = service.cloud.things("load_balancer")
+    service.cloud.change(balancer, status="error", fault="no host")
+    service.cloud.deletions.clear()
+    return stack_id, service.cloud
+
+
+def test_a_balancer_in_error_takes_along_what_nested_stacks_have_in_it(service: Service) -> None:
+    stack_id, cloud = broken(service, grouped())
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert cloud.things() == {}
+
+
+def test_what_a_nested_stack_retains_keeps_a_balancer_in_error(service: Service) -> None:
+    retained = MEMBER.replace("    properties:", "    deletion_policy: Retain\n    properties:")
+    stack_id, cloud = broken(service, grouped(), retained)
+    before = set(cloud.things())
+    service.delete(stack_id)
+    service.live(120)
+    assert set(cloud.things()) == before
+    (kept,) = (each for each, it in cloud.things("pool_member").items() if it["address"] == "10.0.0.9")
+    assert kept in service.row(stack_id, "lb").reason
+
+
+def test_what_others_have_added_keeps_a_balancer_in_error(service: Service) -> None:
+    stack_id, cloud = broken(service, grouped())
+    theirs = cloud.add_listener()
+    before = set(cloud.things())
+    service.delete(stack_id)
+    service.live(120)
+    assert set(cloud.things()) == before
+    assert theirs in service.row(stack_id, "lb").reason
+    cloud.vanish(theirs)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert cloud.things() == {}
+
+
+def test_a_deletion_that_took_too_long_ends_once_it_is_requested_again(service: Service) -> None:
+    stack_id, cloud = broken(service, grouped(), timeout_mins=3)
+    theirs = cloud.add_listener()
+    service.delete(stack_id)
+    service.live(200)
+    assert service.state(stack_id) == "DELETE_FAILED"
+    cloud.vanish(theirs)
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert cloud.things() == {}
+
+
+def test_an_update_that_drops_balancer_and_group_does_the_same(service: Service) -> None:
+    stack_id, cloud = broken(service, grouped())
+    service.update(stack_id, {"r": {"type": "OS::Heat::TestResource"}})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert cloud.things() == {}
+
+
+def test_a_balancer_that_works_waits_for_what_nested_stacks_have_in_it(service: Service) -> None:
+    stack_id, cloud = broken(service, grouped())
+    (balancer,) = cloud.things("load_balancer")
+    cloud.change(balancer, status="active", fault=None)
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert cloud.deletions == ["pool_member"] * 4 + ["all"]
+
+
+def test_a_worker_that_dies_after_such_a_request_leaves_nothing_behind(service: Service) -> None:
+    stack_id, cloud = broken(service, grouped())
+    theirs = cloud.add_listener()
+    service.delete(stack_id)
+    service.live(10)
+    cloud.vanish(theirs)
+    cloud.dies = True
+    with pytest.raises(KeyboardInterrupt):
+        service.live(120)
+    assert cloud.deletions[-1] == "all"
+    service.clock.time += 600.0
+    service.rest(3600.0)
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert cloud.things() == {}
+
+
+def test_after_other_deletion_policies_nothing_of_nested_stacks_is_taken_along(service: Service) -> None:
+    """Nested stacks read the new policies when they decide next: until then what they have stored does not count."""
+    stack_id, cloud = broken(service, grouped())
+    theirs = cloud.add_listener()
+    service.delete(stack_id)
+    service.live(30)
+    members = set(cloud.things("pool_member"))
+    assert going(service, stack_id) == members
+    retained = MEMBER.replace("    properties:", "    deletion_policy: Retain\n    properties:")
+    request = StackRequest(template(grouped()), files={"member.yaml": retained}, disable_rollback=True)
+    service.stack_service.update(stack_id, request)
+    assert going(service, stack_id) == set()
+    before = set(cloud.things()) - {theirs}
+    cloud.vanish(theirs)
+    service.live(300)
+    assert set(cloud.things()) == before
+    assert service.state(stack_id) == "DELETE_IN_PROGRESS"
+
+
+def going(service: Service, root_id: str) -> set[str]:
+    with service.db.read() as tx:
+        found = deletion.going_inside(tx, root_id, ["OS::Octavia::PoolMember"], 10)
+        assert deletion.going_inside(tx, "another", ["OS::Octavia::PoolMember"], 10) == []
+        assert len(deletion.going_inside(tx, root_id, ["OS::Octavia::PoolMember"], 1)) == min(1, len(found))
+    return {handle for _, handle in found}

@@ -5,6 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.counting import one_each
@@ -171,7 +172,7 @@ class StepExecutor:
         """Return the cloud's answers, redacted; an error that the call raises is redacted as well."""
         try:
             cloud = self._clouds(world.stack.project)
-            answers = one_each(cloud, verb, kind, len(steps), self._call(cloud, verb, kind, steps, ownership))
+            answers = one_each(cloud, verb, kind, len(steps), self._call(world, cloud, verb, kind, steps, ownership))
         except Exception as error:
             shown = redacted(error, redact)
             if shown is error:
@@ -182,6 +183,15 @@ class StepExecutor:
     def _with_model(self, world: World, step: Step) -> Step:
         """Return a creation with what it takes over from the server that it names, any other step as it is."""
         return with_model(self._clouds(world.stack.project), step) if names_model(step) else step
+
+    def _with_parts_inside(self, world: World, step: Step) -> Step:
+        """Return a deletion that takes along what nested stacks are deleting of the thing, any other as it is."""
+        if not step.inside:
+            return step
+        parts = {kind: list(handles) for kind, handles in step.arguments["parts"].items()}
+        for kind, handles in self._nested_stacks.parts_inside(world, step.row).items():
+            parts.setdefault(kind, []).extend(handles)
+        return replace(step, arguments={**step.arguments, "parts": parts})
 
     def _execute_builtin(self, world: World, verb: Verb, step: Step, redact: Redact) -> Answer:
         """Execute a step on a resource that lives in the service alone, such as a random string.
@@ -211,12 +221,14 @@ class StepExecutor:
         return Observation(Presence.PRESENT, step.arguments.get("id") or row.handle or row.key, body, now)
 
     def _call(
-        self, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership
+        self, world: World, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership
     ) -> Sequence[Answer]:
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.OBSERVE:
             return _looked_at_both_ways(cloud, kind, [step.row for step in steps])
+        if any(step.inside for step in steps):
+            steps = [self._with_parts_inside(world, step) for step in steps]
         # Everything above only looks, which does no harm even where another worker owns the shard by now.
         ownership.check()
         if verb is Verb.CREATE:

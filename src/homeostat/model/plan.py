@@ -98,6 +98,7 @@ class Step:
         changed: Names of the fields of `spec` that differ, see `clouds.port.Change`.
         operation: Operation for OPERATE.
         arguments: Arguments of the operation, or the adoption data of its row.
+        inside: Whether the operation takes along what nested stacks are deleting of the thing, too (ADR 0070).
         inserted: Whether the row is new.
         removed: Whether the row is deleted.
         events: Events to store with the intent.
@@ -118,6 +119,7 @@ class Step:
     changed: tuple[str, ...] = ()
     operation: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
+    inside: bool = False
     inserted: bool = False
     removed: bool = False
     events: list[Event] = field(default_factory=list)

@@ -65,9 +65,18 @@ class Decider:
         """Return what becomes of a leftover that is a whole or a part."""
         return cascade.fate_of(self._context, row)
 
-    def goes_with(self, whole: Resource, parts: Iterable[Resource]) -> None:
-        """Have these parts deleted together with their whole, in place of those before."""
+    def is_stuck(self, whole: Resource, now: float) -> bool:
+        """Return whether a whole is in a state in which its parts cannot be deleted."""
+        return cascade.is_stuck(self._context, whole, now)
+
+    def goes_with(self, whole: Resource, parts: Iterable[Resource], *, inside: bool = False) -> None:
+        """Have these parts deleted together with their whole, in place of those before.
+
+        Args:
+            inside: What nested stacks are deleting of it goes with it as well.
+        """
         self._context.parts[whole.key] = cascade.listed(parts)
+        (self._context.inside.add if inside else self._context.inside.discard)(whole.key)
 
     def look_for(self, row: Resource, now: float) -> Step | Waiting:
         """Look for what a creation without an answer has made; nothing is begun for it."""

@@ -70,6 +70,7 @@ class Frontier:
             self._add(name, blockers)
         for row in list(self.leftovers.values()):
             self._add_leftover(row)
+        self._look_at_wholes()
 
     def _order(self) -> Mapping[Node, Iterable[Node]]:
         """Return for each resource the resources that come before it: those that it requires.
@@ -166,7 +167,7 @@ class Frontier:
     def _decide(self, node: Node, now: float) -> Step | Settled | Waiting | None:
         """Decide about a node; None where it waits for others that queue it again."""
         if node[0] == "/":
-            self._gather(node)
+            self._gather(node, now)
             # It waits for others by now: for what it is a part of, or what uses its parts.
             return None if self._graph.blocked[node] > 0 else self._decide_leftover(node, now)
         if self._graph.blocked[node] > 0:
@@ -235,10 +236,17 @@ class Frontier:
 
     # -- wholes and their parts (ADR 0070) ---------------------------------------------------------------------------
 
-    def _gather(self, node: Node) -> None:
+    def _look_at_wholes(self) -> None:
+        """Have wholes that wait examined where nested stacks, which may have parts of them, are being deleted."""
+        if any(cascade.is_deleted_stack(row) for row in self.leftovers.values()):
+            nodes = (leftover_node(key) for key, row in self.leftovers.items() if cascade.part_kinds(row))
+            self._graph.ready.extend(node for node in nodes if self._graph.blocked[node] > 0)
+
+    def _gather(self, node: Node, now: float) -> None:
         """Turn the order around where a thing is deleted together with its parts: it comes first, then they.
 
-        The thing then waits for everything else that uses it or one of these parts.
+        The thing then waits for everything else that uses it or one of these parts, except that one in ERROR waits no
+        longer for nested stacks than until their deletion has begun: parts that they have of it cannot go before it.
         """
         row = self.leftovers.get(node[1:])
         if row is None:
@@ -254,8 +262,14 @@ class Frontier:
                 return
             together = self._together.setdefault(whole.key, set())
             together.update(each.key for each in fresh)
-        parts = (self.world.rows[key] for key in sorted(together) if key in self.leftovers)
-        self._decider.goes_with(whole, parts)
+        parts = [self.world.rows[key] for key in sorted(together) if key in self.leftovers]
+        users = {key for used in (whole, *parts) for key in self._users.get(used.key, ()) if key in self.leftovers}
+        stacks = [self.leftovers[key] for key in users if cascade.is_stack(self.leftovers[key])]
+        inside = bool(stacks) and (whole.deleting or self._decider.is_stuck(whole, now))
+        self._decider.goes_with(whole, parts, inside=inside)
+        for stack in stacks if inside else ():
+            if cascade.is_deleted_stack(stack):
+                self._graph.release(leftover_node(stack.key), {leftover_node(whole.key)})
 
     def _going(self, whole: Resource, together: set[str]) -> list[Resource] | None:
         """Return the parts that go with a whole, beyond those known to; None where it is deleted after its parts."""
@@ -320,6 +334,8 @@ class Frontier:
             self._healed(each, removed=False)
         if row.key in self._together and cascade.is_refused(self.world, row):
             self._part(row)
+        if cascade.is_deleted_stack(row):
+            self._look_at_wholes()
         if record.removed:
             self._gone(row)
         # What was only recorded may not have been compared with its definition yet, so it is examined again.

@@ -95,6 +95,9 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
         if step.verb is Verb.CREATE and isinstance(answer, Uncertain) and answer.late_s:
             row.intent, again.whole = with_late_s(row.intent, answer.late_s), True
         return again
+    if isinstance(answer, HomeostatError) and step.inside:
+        # Nested stacks may not have come to all of its parts yet. And these cannot go first.
+        return _try_again(row, Transient(f"it is to be deleted together with its parts: {answer}"), now)
     if isinstance(answer, HomeostatError) and step.operation == DELETE_WITH_PARTS:
         return _parts_first(row, answer)
     if isinstance(answer, HomeostatError):

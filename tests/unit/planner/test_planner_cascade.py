@@ -288,3 +288,94 @@ class Replacing(Player):
 def test_a_lost_part_is_not_deleted_with_its_balancer() -> None:
     story = played(balanced(m={"marks": Marks(lost_at=LONG_AGO)})).story
     assert story.index("delete m") < story.index(TOGETHER)
+
+
+GROUP = "OS::Heat::ResourceGroup"
+IN_ERROR = {"lb1": seen("error", 2, fault="no host"), "g1": seen("in_progress", 2)}
+
+
+def grouped(state: str = "DELETE_IN_PROGRESS", **more: Any) -> list[Resource]:
+    """A load balancer and a group that has members in its pool."""
+    rows = [each for each in balanced() if each.name in ("lb", "listener", "pool")]
+    return [*rows, row("g", GROUP, state, requires=["pool1"], revision=2, **more)]
+
+
+def test_a_balancer_in_error_goes_before_a_group_that_is_being_deleted() -> None:
+    player = played(grouped(), looks=IN_ERROR)
+    assert player.story[0] == TOGETHER
+    assert player.steps[0].inside
+    assert player.steps[0].arguments == {"parts": {"listener": ["h-listener1"], "pool": ["h-pool1"]}}
+    assert not [each for each in player.story if each.startswith("delete")]
+
+
+def test_a_balancer_in_error_waits_until_the_deletion_of_the_group_has_begun() -> None:
+    of = world([], grouped("CREATE_COMPLETE"), IN_ERROR, **DELETED)
+    frontier = Frontier(of, keys())
+    (step,) = frontier.steps(NOW, 9)
+    assert described(step) == "delete"
+    there = Observation(Presence.PRESENT, "h-g1", {"status": "in_progress"}, NOW)
+    frontier.apply(step, outcome.conclude(of, step, there, NOW))
+    (step,) = frontier.steps(NOW, 9)
+    assert (described(step), step.row.name, step.inside) == ("operate delete_with_parts", "lb", True)
+
+
+def test_a_balancer_that_works_waits_until_the_group_is_gone() -> None:
+    player = played(grouped(), looks={**IN_ERROR, "lb1": seen()})
+    assert player.story == []
+
+
+def test_a_balancer_in_error_waits_for_what_else_uses_it() -> None:
+    player = Player(world([], [*grouped(), row("u", TEST, requires=["pool1"])], IN_ERROR, **DELETED))
+    story = player.play()
+    assert story.index("delete u") < story.index(TOGETHER)
+
+
+def test_a_balancer_in_error_that_stays_is_not_taken_along() -> None:
+    rows = grouped()
+    rows[0].properties = {"vip_subnet": "s"}
+    player = played(rows, wanted_balancer(), facts={"action": "UPDATE"}, looks=IN_ERROR)
+    assert TOGETHER not in player.story
+
+
+@pytest.mark.parametrize("why", ["pool", "lb"])
+def test_a_balancer_in_error_stays_with_what_is_retained(why: str) -> None:
+    rows = grouped()
+    next(each for each in rows if each.name == why).deletion_policy = "Retain"
+    assert TOGETHER not in played(rows, looks=IN_ERROR).story
+
+
+def test_a_refusal_is_repeated_while_nested_stacks_come_to_their_parts() -> None:
+    player = played(grouped(), looks=IN_ERROR, refusals={"lb": Terminal("it has member x")})
+    assert player.story == [TOGETHER]
+    balancer = player.world.rows["lb1"]
+    assert balancer.intent is None
+    assert balancer.reason == "it is to be deleted together with its parts: it has member x"
+    assert player.frontier.waiting["/lb1"].why is Why.BACKOFF
+    assert player.frontier.waiting["/lb1"].due_at == balancer.due_at
+    balancer.due_at = NOW
+    again = Player(player.world)
+    assert again.play()[0] == TOGETHER
+    assert again.steps[0].inside, "although its deletion has begun by now"
+
+
+def test_when_the_group_is_gone_a_refusal_leads_back_to_the_old_way() -> None:
+    rows = grouped()[:-1]
+    rows[0].action, rows[0].status, rows[0].acted_at, rows[0].revision = "DELETE", "IN_PROGRESS", None, 2
+    player = played(rows, looks=IN_ERROR, refusals={"lb": Terminal("it has member x")})
+    assert not player.steps[0].inside
+    assert player.story[0] == TOGETHER
+    assert "delete pool" in player.story
+
+
+@pytest.mark.parametrize("state", ["DELETE_FAILED", "DELETE_IN_PROGRESS"])
+def test_a_deletion_that_is_requested_again_is_repeated_until_the_group_is_in_deletion_again(state: str) -> None:
+    """The load balancer may have its turn before the group: a refusal then must not lead back to the old way."""
+    rows = grouped(state, acted_at=None)
+    rows[0].action, rows[0].status = state.split("_", 1)
+    of = world([], rows, IN_ERROR, **{**DELETED, "revision": 3})
+    frontier = Frontier(of, keys())
+    (first,) = (step for step in frontier.steps(NOW, 9) if step.row.name == "lb")
+    assert (described(first), first.inside) == (TOGETHER.removesuffix(" lb"), True)
+    frontier.apply(first, outcome.conclude(of, first, Terminal("it has member x"), NOW))
+    assert of.rows["lb1"].intent is None
+    assert (of.rows["lb1"].busy, of.rows["lb1"].acted_at) == (True, None)

@@ -22,16 +22,17 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Spares, World
 from homeostat.planner.actions.check import CHECK, CONVERGE
 from homeostat.planner.actions.snapshot_state import SNAPSHOT
+from homeostat.planner.lifecycle.cascade import part_kinds
 from homeostat.planner.lifecycle.names import physical_name
 from homeostat.resources import groups
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.nested import NestedStack
-from homeostat.resources.registry import type_of
+from homeostat.resources.registry import kind_of, of_kind, type_of
 from homeostat.resources.scaling_adjustments import AdjustmentType
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import action_begin, locks, revisions, scaling, stacks
+from homeostat.store.stacks import action_begin, deletion, locks, revisions, scaling, stacks
 from homeostat.transfer import adoption
 
 
@@ -62,6 +63,8 @@ class _PlanOutdated(Exception):
 
 VERBS_WITHOUT_PLAN = frozenset({Verb.FIND, Verb.OPERATE, Verb.DELETE})
 """Verbs that need no plan: they do not depend on the next revision of the nested stack."""
+PARTS_MAX = 100_000
+"""Most parts of one thing in nested stacks that are deleted together with it."""
 PLANS_MAX = 5
 """Plans made for one step before it is put off."""
 
@@ -139,6 +142,19 @@ class NestedStacks:
                 tree_size.give_up(self._db, world, reason, self._clock.now(), self._timeout_s)
                 raise
         raise Transient(f"the stack of {step.row.name} is changed by others again and again")
+
+    def parts_inside(self, world: World, row: Resource) -> Mapping[str, Sequence[str]]:
+        """Return the handles of what nested stacks of the tree are deleting of the kinds of a thing's parts, by kind.
+
+        It is read at the time of the request, and is in no row: these may be thousands.
+        """
+        types = [name for names in of_kind(part_kinds(row)).values() for name in names]
+        with self._db.read() as tx:
+            going = deletion.going_inside(tx, world.stack.root_id, types, PARTS_MAX)
+        found: dict[str, list[str]] = {}
+        for name, handle in going:
+            found.setdefault(kind_of(name), []).append(handle)
+        return found
 
     def _plan(self, world: World, step: Step) -> RevisionPlan | None:
         """Prepare the next revision of the nested stack; None where a nested stack to be changed does not exist.

@@ -9,6 +9,7 @@ from enum import Enum
 
 from homeostat.kinds.registry import KINDS, PART_KINDS
 from homeostat.model.intent import PARTS_FIRST, operation_of
+from homeostat.model.observed import Condition
 from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.world import Resource, World
@@ -17,7 +18,9 @@ from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import hooks
 from homeostat.planner.lifecycle.deletion_policy import is_spared, policy_of
 from homeostat.planner.policies.healing import is_lost
-from homeostat.resources.registry import kind_of
+from homeostat.planner.scope import thing_of
+from homeostat.resources.nested import STACK
+from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.templates.registry import PRE_DELETE
 
 Parts = Mapping[str, Sequence[str]]
@@ -101,6 +104,24 @@ def fate_of(context: Context, row: Resource) -> Fate:
         return Fate.STAYS
     unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
     return Fate.LATER if unanswered or is_lost(row) or not row.handle else Fate.GOES
+
+
+def is_stuck(context: Context, whole: Resource, now: float) -> bool:
+    """Return whether a whole is broken: a load balancer in ERROR takes no change of its parts, nor their deletion."""
+    if not whole.handle or whole.key not in context.world.seen or not is_known(whole.type):
+        return False
+    verdict = type_of(whole.type).judge(thing_of(context.world, whole), now)
+    return verdict.condition is Condition.BROKEN
+
+
+def is_stack(row: Resource) -> bool:
+    """Return whether a row's thing is a nested stack."""
+    return kind_of(row.type) == STACK
+
+
+def is_deleted_stack(row: Resource) -> bool:
+    """Return whether a row's thing is a nested stack that is being deleted."""
+    return row.deleting and row.busy and row.acted_at is not None and is_stack(row)
 
 
 def is_refused(world: World, whole: Resource) -> bool:

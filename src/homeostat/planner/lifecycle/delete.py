@@ -240,10 +240,10 @@ def _record_removal(row: Resource, record: StepOutcome, *, retained: str = "") -
 
 def _request_deletion(context: Context, row: Resource, now: float) -> Step:
     """Intend the deletion; of a thing whose parts go with it, together with these."""
-    parts = context.parts.get(row.key)
+    parts, inside = context.parts.get(row.key, {}), row.key in context.inside
     step = Step(Verb.DELETE, row)
-    if parts:
-        step = Step(Verb.OPERATE, row, operation=DELETE_WITH_PARTS, arguments={"parts": parts})
+    if parts or inside:
+        step = Step(Verb.OPERATE, row, operation=DELETE_WITH_PARTS, arguments={"parts": parts}, inside=inside)
     # A snapshot counts for the deletion it was made for; one requested again, after a failure, makes its own.
     if not snapshot_state.snapshot_id(row) or row.failed:
         row.intent = None

@@ -1,12 +1,12 @@
-"""Continuing a deletion with other deletion policies (ADR 0048)."""
+"""Continuing a deletion with other deletion policies (ADR 0048), and what is being deleted in a tree of stacks."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, update
 
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
@@ -92,6 +92,25 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
     ).first()
     own = mine is not None and mine.intent == POLICIES and mine.created_at > root.created_at
     return None if own else int(root.number)
+
+
+def going_inside(tx: Connection, root_id: str, types: Collection[str], limit: int) -> list[tuple[str, str]]:
+    """Return the things of these types that stacks nested in a root stack are deleting, as type and handle.
+
+    Their own planner has decided, at the newest revision of their stack, that each of them goes: its request is stored.
+    There are none where deletion policies were changed since, which nested stacks only learn of when they decide.
+    """
+    with_content = (schema.revision.c.stack_id == root_id, schema.revision.c.kind != revisions.EMPTY.kind)
+    newest = select(schema.revision.c.intent).where(*with_content).order_by(schema.revision.c.number.desc()).limit(1)
+    if tx.execute(newest).scalar() == POLICIES:
+        return []
+    row, stack = schema.resource, schema.stack
+    going = (row.c.action == Action.DELETE, row.c.status == Status.IN_PROGRESS, row.c.revision == stack.c.revision)
+    mine = (row.c.deletion_policy == DeletionPolicy.DELETE, row.c.external_id.is_(None), row.c.handle != "")
+    nested = (stack.c.root_id == root_id, stack.c.parent_id.is_not(None), stack.c.deleted_at.is_(None))
+    chosen = select(row.c.type, row.c.handle).join(stack, stack.c.id == row.c.stack_id)
+    chosen = chosen.where(*nested, *going, *mine, row.c.type.in_(types)).limit(limit)
+    return [(type, handle) for type, handle in tx.execute(chosen)]
 
 
 def file_of(tx: Connection, stack_id: str, number: int, name: str) -> str | None:
