@@ -1,5 +1,6 @@
 """Servers that leave their group are drained first: out of load balancers, then deleted a while later (ADR 0069)."""
 
+import json
 from typing import Any
 
 import pytest
@@ -117,6 +118,61 @@ def test_the_deletion_of_the_stack_ends_a_drain() -> None:
     service.delete(stack_id)
     service.live(15)
     assert service.cloud.things() == {}
+
+
+NESTED = {
+    "member.yaml": json.dumps({"heat_template_version": "2018-08-31", "resources": {"s": server()}}),
+    "outer.yaml": json.dumps({"heat_template_version": "2018-08-31", "resources": {"m": {"type": "member.yaml"}}}),
+}
+"""Members that are stacks of their own."""
+
+
+def stacks_of(count: int, member: str) -> dict[str, Any]:
+    return {"g": {**group(count, {"type": member}), "update_policy": {"drain_time": DRAIN_S}}, "other": server()}
+
+
+def draining(member: str) -> tuple[Service, str]:
+    """A group of nested stacks of which one is being drained."""
+    service = Service(Weather(build_s=1.0))
+    stack_id = service.create(stacks_of(3, member), files=NESTED)
+    service.rest()
+    before = servers(service)
+    service.update(stack_id, stacks_of(2, member), files=NESTED)
+    service.live(10)
+    assert servers(service) == before, "it is being drained"
+    return service, stack_id
+
+
+@pytest.mark.parametrize("member", ["member.yaml", "outer.yaml"])
+def test_the_deletion_of_the_stack_ends_the_drain_of_a_member_that_is_a_stack(member: str) -> None:
+    service, stack_id = draining(member)
+    service.delete(stack_id)
+    service.live(15)
+    assert service.cloud.things() == {}
+
+
+@pytest.mark.parametrize("member", ["member.yaml", "outer.yaml"])
+def test_the_deletion_of_the_group_ends_the_drain_of_a_member_that_is_a_stack(member: str) -> None:
+    service, stack_id = draining(member)
+    changed(service, stack_id, {"other": server()})
+    service.live(5)
+    assert len(servers(service)) == 1, "the one beside the group"
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+
+
+def test_what_another_group_drains_is_left_alone() -> None:
+    """The deletion of one group wakes nothing that is nested in another."""
+    service = Service(Weather(build_s=1.0))
+    both = {**stacks_of(2, "member.yaml"), "h": stacks_of(2, "member.yaml")["g"]}
+    stack_id = service.create(both, files=NESTED)
+    service.rest()
+    before = servers(service)
+    service.update(stack_id, {**both, "h": stacks_of(1, "member.yaml")["g"]}, files=NESTED)
+    service.live(10)
+    assert servers(service) == before
+    service.update(stack_id, {"other": server(), "h": stacks_of(1, "member.yaml")["g"]}, files=NESTED)
+    service.live(10)
+    assert len(servers(service)) == 3, "two members of the group that is left, and the one beside it"
 
 
 def test_healing_does_not_drain() -> None:

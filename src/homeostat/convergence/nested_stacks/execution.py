@@ -245,6 +245,8 @@ class NestedStacks:
         if world.stack.spares is not None:
             changes["spares"] = Spares.ALL if nested.spares == Spares.ALL else world.stack.spares
         desired, timeout_s = replace(revisions.EMPTY, secret=world.stack.secret), self._time_left(world, step, now)
+        # First, since their shards are deeper, so they are locked before those of the stack itself (ADR 0057).
+        deletion.wake_under_way(tx, nested, now)
         action_begin.revise(self._db, tx, nested, Action.DELETE, desired, now, timeout_s, changes)
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 

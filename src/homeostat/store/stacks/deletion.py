@@ -1,10 +1,10 @@
-"""Continuing a deletion with other deletion policies (ADR 0048), and what is being deleted in a tree of stacks."""
+"""Deletions under way: what they take along in a tree of stacks, and how they go on with other policies (ADR 0048)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, select, update
 
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.store import schema
@@ -63,10 +63,36 @@ def continue_deletion(
 
 
 def _wake_nested(tx: Connection, stack: Row[Any], now: float) -> None:
-    """Wake the stacks nested in a stack that are being deleted, the deepest first, which is the order of locks."""
+    """Wake the stacks nested in a stack that are being deleted."""
+    tree = (schema.stack.c.id.in_(stacks.tree_of(stack.id)), schema.stack.c.id != stack.id)
+    _wake_deepest_first(tx, stack, [*tree, *_under_way()], now)
+
+
+def wake_under_way(tx: Connection, stack: Row[Any], now: float) -> None:
+    """Wake what is nested in a stack and is being deleted already, as the deletion of the stack begins.
+
+    Otherwise servers in it that are being drained would be drained to the end, although no one is left to take over
+    (ADR 0069). The rest of the stack is not read: its own deletion begins later, and comes by here.
+
+    Args:
+        tx: The transaction.
+        stack: The stack's row, locked.
+        now: The agreed time.
+    """
     table = schema.stack
-    going = (table.c.action == Action.DELETE, table.c.status == Status.IN_PROGRESS, table.c.deleted_at.is_(None))
-    nested = (table.c.id.in_(stacks.tree_of(stack.id)), table.c.id != stack.id, *going)
+    found = select(table.c.id).where(table.c.parent_id == stack.id, *_under_way()).cte("under_way", recursive=True)
+    found = found.union_all(select(table.c.id).where(table.c.parent_id == found.c.id, *_under_way()))
+    _wake_deepest_first(tx, stack, [table.c.id.in_(select(found.c.id))], now)
+
+
+def _under_way() -> tuple[ColumnElement[bool], ...]:
+    table = schema.stack
+    return table.c.action == Action.DELETE, table.c.status == Status.IN_PROGRESS, table.c.deleted_at.is_(None)
+
+
+def _wake_deepest_first(tx: Connection, stack: Row[Any], nested: Sequence[ColumnElement[bool]], now: float) -> None:
+    """Wake stacks that are nested in a stack, in the order of locks."""
+    table = schema.stack
     deepest = tx.execute(select(func.max(table.c.depth)).where(*nested)).scalar_one()
     for depth in range(deepest or 0, int(stack.depth), -1):
         shards.wake_all(tx, select(table.c.id).where(*nested, table.c.depth == depth), now, shards.USER)
