@@ -27,7 +27,7 @@ FRESH = (Action.INIT, Action.CREATE, Action.ADOPT)
 EPSILON = 1e-6
 
 _ROLLOUTS = """SELECT key, stack_id, members, state, settings, step, active, target, started_at, step_at, reported_at,
-    approved, forgiven, alarm, reason FROM rollout"""
+    approved, forgiven, alarm, reason, subject FROM rollout"""
 _ACTIVE = "SELECT resource_id, instance_id, step, status, reported FROM active_metadata_updates"
 _GROUPS = f"""SELECT key, handle, action, status, metadata, new_metadata, properties FROM resource
     WHERE type IN ({", ".join(map(repr, GROUPS))})"""
@@ -60,7 +60,7 @@ class Group(NamedTuple):
 
 
 class Rolling(NamedTuple):
-    """A rollout as one commit left it: its row, and the members that have the new metadata."""
+    """A rollout as one commit left it: its row, and the members that have what is new."""
 
     key: str
     stack_id: str
@@ -77,6 +77,7 @@ class Rolling(NamedTuple):
     forgiven: int
     alarm: str
     reason: str
+    subject: int | None
     members: Mapping[str, Member]
 
     @property
@@ -255,10 +256,7 @@ class RolloutLaws:
         properties = json.loads(group.properties)
         section = (properties.get(POLICY) or {}).get("rollout") or {}
         steps = section.get("steps") or (CANARY_STEPS if properties.get(PATTERN) == CANARY else ())
-        if not steps:
-            return min(active + 1, size)
-        sizes = [_part(each, size) for each in steps]
-        return min([each for each in sizes if each > active], default=size)
+        return reachable(steps, active, size)
 
     def _held(self, before: Rolling, after: Rolling) -> None:
         """No member gets new metadata while the stack is locked or suspended, or its rollout does not run."""
@@ -420,6 +418,14 @@ class RolloutLaws:
     def _demand(self, condition: object, otherwise: str) -> None:
         if not condition:
             self.wrong.append(otherwise)
+
+
+def reachable(steps: Iterable[str], active: int, size: int) -> int:
+    """How many members of so many may have what is new after the step that follows on `active` ones."""
+    sizes = [_part(each, size) for each in steps]
+    if not sizes:
+        return min(active + 1, size)
+    return min([each for each in sizes if each > active], default=size)
 
 
 def _part(step: str, total: int) -> int:
