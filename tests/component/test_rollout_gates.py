@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.model.rollout import WaitGate
+from homeostat.resources.registry import kind_of
 from homeostat.store import schema
-from tests.component.running import double
+from tests.component.running import PROJECT, double
 from tests.component.test_metadata_rollouts import ALARM, Group, resources
 
 HANDLE = "OS::Heat::WaitConditionHandle"
@@ -208,3 +210,88 @@ def test_alarms_to_a_handle_that_comes_with_the_new_metadata_stop_it() -> None:
     service.signal(service.id, "late", ALARM)
     service.live(1)
     assert service.values() == "1111"
+
+
+def put(service: Group, member: int, status: str = "SUCCESS") -> None:
+    """A member signals to the newest handle."""
+    body = {"status": status, "reason": "done", "data": service.members[member]}
+    service.signals.native(PROJECT, kind_of(HANDLE), handle_of(service), body)
+    service.live(0.1)
+
+
+def mark(service: Group, name: str) -> None:
+    Marks(service.db).mark(service.id, MarkRequest(True, "by hand"), {f"resources[{name}]": name})
+
+
+def test_a_handle_that_is_marked_in_the_middle_gates_with_its_successor() -> None:
+    service = Group()
+    service.change("2")
+    service.report(0)
+    assert service.values() == "2211"
+    before = handle_of(service)
+    mark(service, "handle")
+    service.live(5)
+    assert handle_of(service) != before
+    assert [each.handle for each in gates(service)] == [handle_of(service)]
+    for number in range(1, 4):
+        put(service, number)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
+
+
+def test_what_members_reported_to_a_handle_counts_when_it_is_replaced_in_the_middle() -> None:
+    service = Group(max_failures=1)
+    service.change("2")
+    service.report(0, "FAILURE", "no")
+    assert service.values() == "2211"
+    mark(service, "handle")
+    service.live(5)
+    assert service.values() == "2211"
+    put(service, 1, "FAILURE")
+    assert service.values() == "1111"
+
+
+def test_a_rollout_that_is_held_stays_so_when_its_handle_is_replaced() -> None:
+    service = Group(on_failure="hold")
+    service.change("2")
+    service.report(0, "FAILURE", "no")
+    mark(service, "handle")
+    service.live(5)
+    assert [each.handle for each in gates(service)] == [handle_of(service)]
+    assert service.values() == "2111"
+    service.rollouts.resume(service.group_row.key)
+    service.live(1)
+    for number in range(1, 4):
+        put(service, number)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
+
+
+def test_a_handle_of_alarms_that_is_marked_in_the_middle_stops_it_with_its_successor() -> None:
+    service = Group(gated=False, bake_time=30)
+    changed = resources("2", gated=False, bake_time=30, alarms=["alarm"])
+    service.update(service.id, {**changed, "alarm": {"type": HANDLE}})
+    service.live(1)
+    mark(service, "alarm")
+    service.live(5)
+    assert service.values() == "2111"
+    service.signals.native(PROJECT, kind_of(HANDLE), handle_of(service), ALARM)
+    service.live(1)
+    assert service.values() == "1111"
+
+
+def test_a_rollout_goes_on_while_the_next_handle_of_its_condition_is_made() -> None:
+    service = Group()
+    service.change("2")
+    service.update(service.id, with_late_handle("2"))
+    service.live(20)
+    assert any("group: rollout" in each for each in service.hindered())
+    service.report(0)
+    assert service.values() == "2211"
+    service.live(50)
+    for number in range(1, 4):
+        assert service.values().count("2") == number + 1
+        service.signal(service.id, "late", {"data": service.members[number]})
+        service.live(0.1)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")

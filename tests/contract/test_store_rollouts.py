@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from sqlalchemy import insert, update
+from sqlalchemy import insert, select, update
 from tests.contract.store_cases import NOW, add_stack, resource, stack_row
 
-from homeostat.model.rollout import Rollout, RolloutBegin, RolloutSettings, RolloutState
+from homeostat.model.rollout import Rollout, RolloutBegin, RolloutHandles, RolloutSettings, RolloutState, WaitGate
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
@@ -71,3 +71,53 @@ def test_names_of_the_things_of_a_stack(database: Database) -> None:
         assert rollouts.names_of(tx, stack_id, ["h-k1", "gone"]) == {"h-k1": "k1"}
         assert rollouts.names_of(tx, "another", ["h-k1"]) == {}
         assert rollouts.names_of(tx, stack_id, []) == {}
+
+
+def add_handles(database: Database, *ids: str) -> None:
+    with database.write() as tx:
+        for id in ids:
+            values = {"id": id, "project": "p", "kind": "signal_handle", "token": id, "object": {}}
+            tx.execute(insert(schema.record).values(**values, created_at=NOW))
+
+
+def test_a_rollout_follows_its_handles_and_keeps_the_rest(database: Database) -> None:
+    stack_id = add_stack(database)
+    add_group(database, stack_id, "k1")
+    add_handles(database, "old", "new", "alarm")
+    gate, states = WaitGate("wait", "old", 60.0), {"k1": RolloutState.RUNNING, "k2": RolloutState.HELD}
+    for key, state in states.items():
+        if key != "k1":
+            add_group(database, stack_id, key)
+        begun = Rollout(
+            key, stack_id, 0, key, f"m-{key}", state, RolloutSettings(gates=(gate,)), step=2, started_at=NOW
+        )
+        with database.write() as tx:
+            rollouts.apply(tx, [stack_id], [RolloutBegin(begun)], NOW, 60.0)
+    with database.write() as tx:
+        tx.execute(insert(schema.active_metadata_updates).values(resource_id="k1", instance_id="m", step=2, reported=1))
+        changes = [RolloutHandles(key, (WaitGate("wait", "new", 60.0),), ("alarm",)) for key in states]
+        rollouts.apply(tx, [stack_id], changes, NOW + 5, 60.0)
+    with database.read() as tx:
+        running, held = (rollouts.of_group(tx, key) for key in states)
+        assert running is not None
+        assert held is not None
+        assert (running.settings.gates[0].handle, running.settings.alarms) == ("new", ("alarm",))
+        assert (running.step, running.step_at, running.due_at) == (2, NOW + 5, NOW + 5)
+        assert (held.state, held.step, held.step_at, held.due_at) == (RolloutState.HELD, 2, 0.0, None)
+        gates = tx.execute(select(schema.rollout_gate).where(schema.rollout_gate.c.key == "k1")).all()
+        assert {(each.handle, each.bit, each.gates) for each in gates} == {("new", 0, 1), ("alarm", -1, 1)}
+        (member,) = tx.execute(select(schema.active_metadata_updates)).all()
+        assert (member.step, member.reported) == (2, 1)
+
+
+def test_a_rollout_that_has_ended_follows_no_handle(database: Database) -> None:
+    stack_id = add_stack(database)
+    add_handles(database, "new")
+    add_group(database, stack_id, "k1", RolloutState.SUCCEEDED)
+    with database.write() as tx:
+        rollouts.apply(tx, [stack_id], [RolloutHandles("k1", (WaitGate("wait", "new", 60.0),), ())], NOW, 60.0)
+    with database.read() as tx:
+        found = rollouts.of_group(tx, "k1")
+        assert found is not None
+        assert found.settings.gates == ()
+        assert tx.execute(select(schema.rollout_gate)).all() == []

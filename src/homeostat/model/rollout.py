@@ -334,4 +334,19 @@ class RolloutEnd:
     keeps_members: bool = False
 
 
-RolloutChange = RolloutBegin | RolloutEnd
+@dataclass(frozen=True, slots=True)
+class RolloutHandles:
+    """Handles of a rollout that goes on were replaced: it listens to their successors.
+
+    Attributes:
+        key: Key of the row of the group.
+        gates: The same wait conditions in the same order, with the handles that they have now.
+        alarms: Ids of the records of the handles to which alarms are sent now.
+    """
+
+    key: str
+    gates: Sequence[WaitGate]
+    alarms: Sequence[str]
+
+
+RolloutChange = RolloutBegin | RolloutEnd | RolloutHandles

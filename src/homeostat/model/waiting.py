@@ -130,7 +130,7 @@ class Waiting:
         ends_at: When it is examined again whatever was seen of it, since its time may be over.
         by: What releases it, where that is known more exactly than by the reason alone.
         after: Names of resources of the same shard that have to be at rest before it is examined again, and that do
-            not wait for it.
+            not wait for it. What waits for REQUIRES waits for these alone.
     """
 
     name: str

@@ -145,10 +145,10 @@ class Frontier:
         decision = self._decide(node, now)
         if decision is None:
             return None
-        if isinstance(decision, Waiting) and decision.after:
-            self._graph.wait_for(node, decision.after)
-            return None
         if isinstance(decision, Waiting):
+            self._graph.wait_for(node, decision.after)
+            if decision.after and decision.why is Why.REQUIRES:
+                return None
             decision = deadlines.in_time(self.world, decision, now)
         if isinstance(decision, Waiting):
             self.waiting[node] = decision

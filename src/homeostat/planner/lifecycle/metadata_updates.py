@@ -17,6 +17,7 @@ from homeostat.model.rollout import (
     Rollout,
     RolloutBegin,
     RolloutEnd,
+    RolloutHandles,
     RolloutSettings,
     RolloutState,
 )
@@ -112,10 +113,35 @@ def decide(context: Context, row: Resource, now: float) -> Decision | None:
 
 
 def wait(context: Context, row: Resource, rollout: Rollout, now: float) -> Decision | None:
-    """Wait for the end of a rollout; one that waits for handles begins once they are there."""
+    """Wait for the end of a rollout; one that waits for handles begins once they are there.
+
+    One that goes on follows handles that are replaced meanwhile, as one that is marked unhealthy: its members, and
+    alarms, signal to the successors, and nothing hears what is sent to a handle that is gone.
+    """
     if rollout.unbegun:
         return begin_gated(context, row, now)
-    return Waiting(row.name, Why.ROLLOUT, (), rollout.reason, rollout.step_at, key=row.key)
+    awaited = _awaited(context, row)
+    followed = None if awaited else _followed(context, row, rollout)
+    if followed is not None:
+        return followed
+    return Waiting(row.name, Why.ROLLOUT, (), rollout.reason, rollout.step_at, key=row.key, after=awaited)
+
+
+def _followed(context: Context, row: Resource, rollout: Rollout) -> Step | None:
+    """Have a rollout listen to the handles that its wait conditions, and alarms, have now; None where it does."""
+    settings = rollout.settings
+    try:
+        newest = {each.condition: each.handle for each in rollout_gates.gates(context, row.name)}
+    except (Rejected, Terminal):
+        return None  # the condition fails for it once its turn has come
+    gates = tuple(replace(each, handle=newest.get(each.condition, each.handle)) for each in settings.gates)
+    alarms = rollout_gates.alarm_handles(context, _alarms(row))
+    if len(alarms) < len(settings.alarms):  # one is gone, and no other has come in its place
+        alarms = tuple(settings.alarms)
+    if (gates, alarms) == (tuple(settings.gates), tuple(settings.alarms)):
+        return None
+    context.world.rollouts[row.key] = replace(rollout, settings=replace(settings, gates=gates, alarms=alarms))
+    return Step(Verb.RECORD, row, rollout=RolloutHandles(row.key, gates, alarms))
 
 
 def finish(context: Context, row: Resource, now: float) -> Decision | None:

@@ -216,7 +216,10 @@ class _Explainer:
         self._current = {name: row.key for name, row in frontier.current.items()}
         self._nodes = {*world.definitions, *map(leftover_node, frontier.leftovers)}
         self._steps = self._steps_now()
-        self._unmet = {node: blockers for node, blockers in frontier.unmet().items() if node in self._nodes}
+        # A rollout goes on by itself while a handle is replaced to which its members signal.
+        rolling = {node for node, each in frontier.waiting.items() if each.why is Why.ROLLOUT}
+        unmet = frontier.unmet().items()
+        self._unmet = {node: blockers for node, blockers in unmet if node in self._nodes and node not in rolling}
         self._waiting = self._waitings()
         self._after = self._edges()
         self._causes: dict[Node, Node] = {}

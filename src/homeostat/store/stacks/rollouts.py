@@ -22,7 +22,15 @@ from sqlalchemy import (
     update,
 )
 
-from homeostat.model.rollout import GOING_ON, Rollout, RolloutBegin, RolloutChange, RolloutState, having
+from homeostat.model.rollout import (
+    GOING_ON,
+    Rollout,
+    RolloutBegin,
+    RolloutChange,
+    RolloutHandles,
+    RolloutState,
+    having,
+)
 from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -99,6 +107,9 @@ def apply(
         if isinstance(change, RolloutBegin):
             _begin(tx, change.rollout)
             continue
+        if isinstance(change, RolloutHandles):
+            _follow(tx, change, now)
+            continue
         tx.execute(delete(_rollout).where(_rollout.c.key == change.key))
         if not change.keeps_members:
             deactivate(tx, change.key)
@@ -128,6 +139,28 @@ def _begin(tx: Connection, rollout: Rollout) -> None:
     tx.execute(delete(_rollout).where(_rollout.c.key == rollout.key))
     deactivate(tx, rollout.key)
     tx.execute(insert(_rollout).values(**{**_values(rollout), "first": first}))
+    _listen(tx, rollout)
+
+
+def _follow(tx: Connection, change: RolloutHandles, now: float) -> None:
+    """Have a rollout listen to the successors of its handles; what members have reported so far stays.
+
+    The members of the step get their time once more, since signals to the old handles did not reach it.
+    """
+    row = tx.execute(row_lock(select(_rollout).where(_rollout.c.key == change.key))).first()
+    if row is None or RolloutState(row.state).ended:
+        return
+    rollout = _of(row)
+    rollout = replace(rollout, settings=replace(rollout.settings, gates=change.gates, alarms=change.alarms))
+    if rollout.state == RolloutState.RUNNING:
+        rollout = replace(rollout, step_at=now, due_at=now)
+    tx.execute(update(_rollout).where(_rollout.c.key == rollout.key).values(**_values(rollout)))
+    tx.execute(delete(_gate).where(_gate.c.key == rollout.key))
+    _listen(tx, rollout)
+
+
+def _listen(tx: Connection, rollout: Rollout) -> None:
+    """Store the handles to which the members of a rollout, and alarms, signal."""
     gates = rollout.settings.gates
     waited_for = [(gate.handle, bit) for bit, gate in enumerate(gates)]
     listened_to = [(handle, ALARM) for handle in sorted(set(rollout.settings.alarms))]
