@@ -24,7 +24,7 @@ def absences(tx: Connection, stack: StackFacts, group: Group) -> dict[str, Absen
         group: Its newest revision.
     """
     found = beside({}, tx, stack, NO_SHARD, away.unrest_of(tx, stack.id), group)
-    return dict.fromkeys(awaited(tx, stack, group), Absence.AWAITED) | found
+    return dict.fromkeys(_late(tx, stack, group), Absence.AWAITED) | found
 
 
 def beside(
@@ -58,11 +58,20 @@ def awaited(tx: Connection, stack: StackFacts, group: Group) -> list[str]:
 
     Once an update is over it waits for no one. Where it was refused, those that did not report success stay away.
     """
+    return [*_late(tx, stack, group), *_unheard(tx, stack, group)] if _waits_for_reports(stack, group) else []
+
+
+def _waits_for_reports(stack: StackFacts, group: Group) -> bool:
     asked = (group.get("rollout") or {}).get("reports")
-    if asked is None or asked["count"] is not None or stack.complete_revision == stack.revision:
+    return asked is not None and asked["count"] is None and stack.complete_revision != stack.revision
+
+
+def _late(tx: Connection, stack: StackFacts, group: Group) -> list[str]:
+    """Return the members of the batch under way that have yet to report success."""
+    if not _waits_for_reports(stack, group):
         return []
-    late = member_reports.unreported(tx, stack, group["rollout"]["batch"], asked["since"], batch_shards(group))
-    return [*late, *_unheard(tx, stack, group)]
+    rollout = group["rollout"]
+    return member_reports.unreported(tx, stack, rollout["batch"], rollout["reports"]["since"], batch_shards(group))
 
 
 def _unheard(tx: Connection, stack: StackFacts, group: Group) -> list[str]:

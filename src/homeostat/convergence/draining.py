@@ -1,18 +1,14 @@
 """How long servers that leave a group are drained, read only where a shard may have any (ADR 0069)."""
 
-from collections.abc import Mapping
-
 from sqlalchemy import Connection
 
+from homeostat.convergence.healing_brake import batches_of
 from homeostat.model.status import Action
 from homeostat.model.world import World
 from homeostat.planner.policies.draining import SERVER
-from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.group_limits import DRAIN_TIME
-from homeostat.resources.registry import kind_of, type_of
+from homeostat.resources.registry import kind_of
 from homeostat.store.shards import brakes
-
-DEPTH_MAX = 50
 
 
 def drain_s(tx: Connection, world: World) -> float:
@@ -24,13 +20,10 @@ def drain_s(tx: Connection, world: World) -> float:
     # Which of them leave may follow in the middle of the pass, when their successors are there.
     if key is None or not any(kind_of(row.type) == SERVER for row in world.rows.values()):
         return 0.0
-    for _ in range(DEPTH_MAX):
-        owner = brakes.around(tx, key) if key is not None else None
-        if owner is None:
-            break
-        kind = type_of(owner.type)
-        if isinstance(kind, Membership) and isinstance(owner.properties, Mapping):
+    while key is not None and (owner := brakes.owner_of(tx, key)) is not None:
+        batches = batches_of(owner)
+        if batches is not None:
             deleted = Action.DELETE in (owner.action, owner.stack_action)
-            return 0.0 if deleted else float(kind.batches(kind.complete(owner.properties)).get(DRAIN_TIME) or 0)
+            return 0.0 if deleted else float(batches.get(DRAIN_TIME) or 0)
         key = owner.parent_key
     return 0.0

@@ -134,10 +134,15 @@ def _batches(tx: Connection, stack: StackFacts) -> Mapping[str, Any]:
     See `planner.policies.rolling_update`.
     """
     row = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
-    kind = type_of(row.type) if row is not None else None
-    if row is None or not isinstance(kind, Membership) or not isinstance(row.properties, Mapping):
-        return {}
-    return kind.batches(kind.complete(row.properties))
+    return (batches_of(row) or {}) if row is not None else {}
+
+
+def batches_of(owner: Any) -> Mapping[str, Any] | None:
+    """Return the same for the parent resource of a nested stack (`brakes.owner_of`); None where that is no group."""
+    kind = type_of(owner.type)
+    if not isinstance(kind, Membership) or not isinstance(owner.properties, Mapping):
+        return None
+    return kind.batches(kind.complete(owner.properties))
 
 
 def _blind(tx: Connection, world: World) -> frozenset[str]:

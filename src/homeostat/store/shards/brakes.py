@@ -69,19 +69,19 @@ def count(tx: Connection, stack_id: str, number: int, healing: int) -> None:
 
 
 def owner_of(tx: Connection, key: str) -> Any:
-    """Return type and properties of the parent resource of a nested stack, by its row key; or None."""
-    return tx.execute(select(_resource.c.type, _resource.c.properties).where(_resource.c.key == key)).first()
-
-
-def around(tx: Connection, key: str) -> Any:
-    """Return the parent resource of a nested stack by its key: type, properties and action; or None.
+    """Return the parent resource of a nested stack by its row key: type, properties and action; or None.
 
     Besides the action and the `parent_key` of its stack, as `stack_action` and `parent_key`.
     """
+    return _owner_of(tx, key).first()
+
+
+@prepared
+def _owner_of(key: str) -> Select[Any]:
     columns = (_resource.c.type, _resource.c.properties, _resource.c.action)
     of_stack = (_stack.c.action.label("stack_action"), _stack.c.parent_key)
     joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
-    return tx.execute(select(*columns, *of_stack).select_from(joined).where(_resource.c.key == key)).first()
+    return select(*columns, *of_stack).select_from(joined).where(_resource.c.key == key)
 
 
 @dataclass(frozen=True, slots=True)

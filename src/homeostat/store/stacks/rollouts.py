@@ -59,7 +59,12 @@ def _of(row: Row[Any]) -> Rollout:
 
 def of_stack(tx: Connection, stack_id: str) -> dict[str, Rollout]:
     """Return the rollouts of a stack, by the keys of their groups."""
-    return {row.key: _of(row) for row in tx.execute(select(_rollout).where(_rollout.c.stack_id == stack_id))}
+    return {row.key: _of(row) for row in _of_stack(tx, stack_id)}
+
+
+@prepared
+def _of_stack(stack_id: str) -> Select[Any]:
+    return select(_rollout).where(_rollout.c.stack_id == stack_id)
 
 
 def of_group(tx: Connection, key: str) -> Rollout | None:
