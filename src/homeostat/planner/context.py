@@ -140,6 +140,8 @@ class Context:
             was not asked yet.
         parts: Key of a row that is to be deleted together with its parts -> kind -> handles of these; the frontier
             keeps it up to date.
+        places: Key of a row -> the places in load balancers that were built on it, as they were when first asked for;
+            None before that.
         inside: Keys of such rows that also take along what nested stacks are deleting of them.
         is_halted: Whether the newest revision has failed before it was ever complete.
         unsettled: Whether the shard has yet to bring about the newest revision.
@@ -165,6 +167,7 @@ class Context:
         self.judges = judges
         self.settled = settled
         self.parts: dict[str, dict[str, list[str]]] = {}
+        self.places: dict[str, list[Resource]] | None = None
         self.inside: set[str] = set()
         self.weights = ShardWeight(world, current)
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}

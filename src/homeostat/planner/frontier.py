@@ -49,6 +49,7 @@ class Frontier:
         self._acting: set[Node] = set()
         self._braked: deque[Node] = deque()
         self._budgeted: deque[Node] = deque()
+        self._wholes: set[str] = set()
         self._together: dict[str, set[str]] = {}
         self._apart: set[str] = set()
         self._build()
@@ -98,6 +99,8 @@ class Frontier:
         # A deletion that has begun is carried on: it is too late to wait for what uses the row.
         # If it was refused together with the parts, these still come before it.
         begun = row.deleting and not cascade.is_refused(self.world, row)
+        if cascade.part_kinds(row):
+            self._wholes.add(row.key)
         self._add(leftover_node(row.key), () if begun else self._holders(row))
 
     def _holders(self, row: Resource) -> set[Node]:
@@ -238,8 +241,8 @@ class Frontier:
 
     def _look_at_wholes(self) -> None:
         """Have wholes that wait examined where nested stacks, which may have parts of them, are being deleted."""
-        if any(cascade.is_deleted_stack(row) for row in self.leftovers.values()):
-            nodes = (leftover_node(key) for key, row in self.leftovers.items() if cascade.part_kinds(row))
+        if self._wholes and any(cascade.is_deleted_stack(row) for row in self.leftovers.values()):
+            nodes = (leftover_node(key) for key in self._wholes if key in self.leftovers)
             self._graph.ready.extend(node for node in nodes if self._graph.blocked[node] > 0)
 
     def _gather(self, node: Node, now: float) -> None:

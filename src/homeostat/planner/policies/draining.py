@@ -67,10 +67,23 @@ def _drains(context: Context, server: Resource, now: float) -> bool:
 
 def _places(context: Context, server: Resource) -> Iterator[str]:
     """Yield the nodes of the places of a server in load balancers that it has not left yet."""
-    for each in context.world.rows.values():
-        if kind_of(each.type) != PLACE or server.key not in each.requires:
+    if context.places is None:
+        context.places = _by_server(context)
+    for each in context.places.get(server.key, ()):
+        # A place may have become another server's, or have gone, since they were noted.
+        if server.key not in each.requires or each.key not in context.world.rows:
             continue
         current = context.current.get(each.name) is each
         node = each.name if current else f"/{each.key}"
         if context.settled is None or node not in context.settled:
             yield node
+
+
+def _by_server(context: Context) -> dict[str, list[Resource]]:
+    """Return the places in load balancers by the keys of the rows that they were built on."""
+    found: dict[str, list[Resource]] = {}
+    for each in context.world.rows.values():
+        if kind_of(each.type) == PLACE:
+            for key in each.requires:
+                found.setdefault(key, []).append(each)
+    return found
