@@ -16,14 +16,16 @@ import resource
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
-from typing import Any, NamedTuple
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple, TypeVar
 
 from tests.simulation.governing import Healed
 from tests.simulation.regressions import REGRESSIONS
 from tests.simulation.trouble import TroubledWorld
+from tests.simulation.world import SimulatedWorld
 
 REPORT_EVERY_S = 10.0
+AnyWorld = TypeVar("AnyWorld", bound=SimulatedWorld)
 
 
 class Played(NamedTuple):
@@ -49,15 +51,25 @@ def replay(seed: int) -> str:
     return f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_ring.py -k everything"
 
 
+@contextmanager
+def with_story(world: AnyWorld, seed: int, replay: str = "") -> Iterator[AnyWorld]:
+    """Close a world in the end. replay — the command that plays it again.
+
+    Fails: AssertionError with the seed and all that happened in the world, where what is done with it fails.
+    """
+    with closing(world):
+        try:
+            yield world
+        except Exception as error:
+            again = [f"replay: {replay}"] if replay else []
+            lines = [f"seed {seed}: {str(error) or repr(error)}", *world.story.lines, *again]
+            raise AssertionError("\n".join(lines)) from error
+
+
 def play(seed: int, **sorts: bool) -> Played:
     """sorts — of trouble, see `TroubledWorld`. Fails: AssertionError with what happened and how to replay it."""
-    with closing(TroubledWorld(seed, **sorts)) as world:
-        try:
-            world.run()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            what = str(error) or repr(error)
-            raise AssertionError(f"seed {seed}: {what}\n{story}\nreplay: {replay(seed)}") from error
+    with with_story(TroubledWorld(seed, **sorts), seed, replay(seed)) as world:
+        world.run()
     watcher = world.watcher
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
     maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.doubters.proved)

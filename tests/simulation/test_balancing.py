@@ -6,7 +6,6 @@
 import copy
 import os
 import random
-from contextlib import closing
 from functools import cache
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ import pytest
 
 from homeostat.clouds.simulated import Faults
 from homeostat.resources.families.balanced import SERVER, BalancedServer
+from tests.simulation.playing import with_story
 from tests.simulation.templates import DesiredStack, Resources
 from tests.simulation.test_scaling import Scaler, ScalingWorld
 from tests.simulation.watched import WatchedCloud
@@ -165,14 +165,10 @@ class Balanced(NamedTuple):
 
 
 def play(seed: int) -> Balanced:
-    with closing(BalancingWorld(seed)) as world:
-        try:
-            world.run()
-            world.check_sizes()
-            world.check_places()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            raise AssertionError(f"seed {seed}: {error}\n{story}") from error
+    with with_story(BalancingWorld(seed), seed) as world:
+        world.run()
+        world.check_sizes()
+        world.check_places()
     return Balanced(world.scaled, world.checked, world.count("cascades"), world.count("refusals"))
 
 

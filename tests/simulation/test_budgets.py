@@ -10,7 +10,6 @@ import copy
 import os
 import random
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from homeostat.model.status import Status
 from homeostat.resources import groups
 from homeostat.store.stacks import revisions
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
+from tests.simulation.playing import with_story
 from tests.simulation.templates import GROUP, DesiredStack
 from tests.simulation.test_scaling import SCALING_GROUP, Scaler, ScalingWorld
 
@@ -204,14 +204,10 @@ class Budgeted(NamedTuple):
 
 
 def play(seed: int) -> Budgeted:
-    with closing(BudgetWorld(seed)) as world:
-        try:
-            world.run()
-            world.check_sizes()
-            return Budgeted(world.first, world.later, world.full, world.spared, world.held_back(), world.kills)
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            raise AssertionError(f"seed {seed}: {error}\n{story}") from error
+    with with_story(BudgetWorld(seed), seed) as world:
+        world.run()
+        world.check_sizes()
+        return Budgeted(world.first, world.later, world.full, world.spared, world.held_back(), world.kills)
 
 
 played = cache(play)

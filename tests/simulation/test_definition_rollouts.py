@@ -6,7 +6,6 @@
 import copy
 import os
 from collections import Counter
-from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import pytest
 from homeostat.model.rollout import CANARY, IMMEDIATE
 from homeostat.model.status import Status
 from tests.simulation.definition_laws import DefinitionLaws
+from tests.simulation.playing import with_story
 from tests.simulation.rolling import RollingWorld
 from tests.simulation.rolling_templates import FLEET, FLEETS, Roller
 from tests.simulation.rollout_laws import stories
@@ -137,13 +137,9 @@ class Defined(NamedTuple):
 
 
 def play(seed: int) -> Defined:
-    with closing(DefiningWorld(seed)) as world:
-        try:
-            world.run()
-            world.check_rollouts()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            raise AssertionError(f"seed {seed}: {error!r}\n{story}") from error
+    with with_story(DefiningWorld(seed), seed) as world:
+        world.run()
+        world.check_rollouts()
     return Defined(world.story.lines, world.laws.happened)
 
 

@@ -5,7 +5,6 @@
 
 import copy
 import os
-from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import pytest
 
 from homeostat.api.services.stacks import StackService
 from homeostat.model.status import Action, Status
+from tests.simulation.playing import with_story
 from tests.simulation.templates import GROUP, DesiredStack, Resources
 from tests.simulation.test_balancing import GROUP as BALANCED
 from tests.simulation.test_balancing import Balancer
@@ -196,13 +196,9 @@ class Drained(NamedTuple):
 
 
 def play(seed: int) -> Drained:
-    with closing(DrainingWorld(seed)) as world:
-        try:
-            world.run()
-            world.check_sizes()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            raise AssertionError(f"seed {seed}: {error}\n{story}") from error
+    with with_story(DrainingWorld(seed), seed) as world:
+        world.run()
+        world.check_sizes()
     return Drained(world.drained, world.in_pools)
 
 

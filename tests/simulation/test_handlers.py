@@ -7,7 +7,6 @@ Its disks are things of the simulated cloud, made by its handlers: so they are u
 import os
 import random
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any, ClassVar
 from unittest.mock import patch
 
@@ -23,6 +22,7 @@ from homeostat.resources import registry
 from homeostat.resources.discovery import Offer
 from tests.simulation import templates
 from tests.simulation.actors import InterruptibleCloud
+from tests.simulation.playing import with_story
 from tests.simulation.templates import Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
@@ -165,10 +165,6 @@ def disks() -> Iterator[None]:
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_what_handlers_make_converges_and_nothing_leaks_or_is_made_twice(seed: int) -> None:
     """CV2, CV5, CV16, CV18 under crashes, freezes, faults and outages."""
-    with closing(DiskWorld(seed)) as world:
-        try:
-            world.run()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_handlers.py"
-            raise AssertionError(f"seed {seed}: {error}\n{story}\nreplay: {replay}") from error
+    replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_handlers.py"
+    with with_story(DiskWorld(seed), seed, replay) as world:
+        world.run()

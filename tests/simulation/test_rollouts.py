@@ -5,12 +5,12 @@
 
 import os
 from collections import Counter
-from contextlib import closing
 from functools import cache
 from typing import NamedTuple
 
 import pytest
 
+from tests.simulation.playing import with_story
 from tests.simulation.rolling import RollingWorld
 from tests.simulation.rollout_laws import stories
 
@@ -40,13 +40,9 @@ class Rolled(NamedTuple):
 
 
 def play(seed: int) -> Rolled:
-    with closing(RollingWorld(seed)) as world:
-        try:
-            world.run()
-            world.check_rollouts()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            raise AssertionError(f"seed {seed}: {error!r}\n{story}") from error
+    with with_story(RollingWorld(seed), seed) as world:
+        world.run()
+        world.check_rollouts()
     return Rolled(world.story.lines, world.reported, world.laws.happened)
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import random
 from collections.abc import Callable
-from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from homeostat.resources import groups
 from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.store.stacks import revisions
 from tests.simulation.actors import Worker
+from tests.simulation.playing import with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
@@ -143,13 +143,9 @@ class Scaled(NamedTuple):
 
 
 def play(seed: int) -> Scaled:
-    with closing(ScalingWorld(seed)) as world:
-        try:
-            world.run()
-            world.check_sizes()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            raise AssertionError(f"seed {seed}: {error}\n{story}") from error
+    with with_story(ScalingWorld(seed), seed) as world:
+        world.run()
+        world.check_sizes()
     return Scaled(world.story.lines, world.scaled, world.waited)
 
 

@@ -8,7 +8,6 @@ import copy
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources import groups
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
+from tests.simulation.playing import with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
@@ -319,12 +319,8 @@ class Signalled(NamedTuple):
 
 
 def play(seed: int) -> Signalled:
-    with closing(SignalledWorld(seed)) as world:
-        try:
-            world.run()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            raise AssertionError(f"seed {seed}: {error!r}\n{story}") from error
+    with with_story(SignalledWorld(seed), seed) as world:
+        world.run()
     counts = (world.reported, world.batches, world.heard, world.limited, world.overtaken)
     return Signalled(world.story.lines, *counts)
 

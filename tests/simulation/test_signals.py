@@ -6,7 +6,6 @@
 import os
 import random
 from collections.abc import Callable
-from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources.registry import kind_of
 from homeostat.store.builtin import records
+from tests.simulation.playing import with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 from tests.simulation.world import SimulatedWorld
@@ -132,14 +132,10 @@ class Signalled(NamedTuple):
 
 
 def play(seed: int) -> Signalled:
-    with closing(SignallingWorld(seed)) as world:
-        try:
-            world.run()
-            world.check_derived()
-            world.check_waits()
-        except Exception as error:
-            story = "\n".join(world.story.lines)
-            raise AssertionError(f"seed {seed}: {error}\n{story}") from error
+    with with_story(SignallingWorld(seed), seed) as world:
+        world.run()
+        world.check_derived()
+        world.check_waits()
     return Signalled(world.story.lines, world.signalled)
 
 
