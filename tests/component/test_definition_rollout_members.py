@@ -79,6 +79,21 @@ def test_a_canary_that_dies_is_made_again_and_has_to_report() -> None:
     assert fleet.images() == "bbbb"
 
 
+def test_a_convergence_reaches_members_that_all_seem_to_be_gone() -> None:
+    fleet = Fleet(steps=["1", "100%"], progress_deadline=86400)
+    fleet.change("b")
+    gone = {each.handle for each in fleet.members()}
+    for each in gone:
+        fleet.cloud.vanish(each)
+    fleet.live(90)
+    assert {each.handle for each in fleet.members()} == gone
+    fleet.actions.converge(fleet.id)
+    fleet.live(60)
+    assert not gone & {each.handle for each in fleet.members()}
+    fleet.report(0)
+    assert fleet.images() == "bbbb"
+
+
 def test_what_a_new_member_says_before_its_id_is_known_counts() -> None:
     fleet = Fleet(steps=["1", "100%"])
     fleet.cloud.weather.build_s = 30

@@ -281,6 +281,24 @@ def test_a_member_that_is_replaced_meanwhile_is_not_waited_for() -> None:
     assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
 
 
+def test_a_convergence_reaches_members_that_all_seem_to_be_gone() -> None:
+    """Nobody but their user can say that they are, and the user names the stack of the template."""
+    service = Group(progress_deadline=86400)
+    service.change("2")
+    gone = set(service.members)
+    for each in gone:
+        service.cloud.vanish(each)
+    service.live(90)
+    assert set(service.members) == gone
+    service.actions.converge(service.id)
+    service.live(60)
+    assert not gone & set(service.members)
+    for member in range(4):
+        service.report(member)
+    service.rest()
+    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
+
+
 def test_no_member_is_left_out_for_one_that_was_reached_and_has_gone() -> None:
     service = Group(3, progress_deadline=600)
     service.change("2")

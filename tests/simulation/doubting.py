@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from homeostat.api.services.actions import StackActions
 from homeostat.convergence.healing_brake import doubts
 from homeostat.model.observed import Presence
-from homeostat.model.status import Status
+from homeostat.model.status import Action, Status
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld
@@ -21,11 +21,12 @@ PATIENCE_S = 900.0
 
 
 class Doubters:
-    """Users of a world after its calm. patient — whether they give doubts the time to end by themselves; proved — how
-    many did."""
+    """Users of a world after its calm. patient — whether they give doubts the time to end by themselves; amid_updates —
+    whether they speak while their stack is updated; proved — how many doubts have ended by themselves."""
 
     def __init__(self, world: "TroubledWorld", *, patient: bool) -> None:
         self._world = world
+        self.amid_updates = False
         self._agrees_at = PATIENCE_S if patient else 0.0
         self._agreed: Counter[str] = Counter()
         self._doubted: dict[str, float] = {}
@@ -34,6 +35,7 @@ class Doubters:
     def calm(self) -> None:
         """From now on they may agree."""
         self._agrees_at += self._world.clock.time
+        self._agreed.clear()
 
     def agree(self) -> None:
         """A user says that what is nowhere to be seen is gone indeed, perhaps only after a while, and says so a few
@@ -44,7 +46,7 @@ class Doubters:
             return
         for stack in self._world.all_stacks():
             asked = stack.id in roots or (stack.id in missing and self._is_out_of_reach(stack, roots))
-            if asked and _is_free(stack) and self._agreed[stack.id] < AGREED_MAX:
+            if asked and self._is_free(stack) and self._agreed[stack.id] < AGREED_MAX:
                 self._agreed[stack.id] += 1
                 self._world.note(f"converge {stack.name} at last")
                 StackActions(self._world.db, 900.0).converge(stack.id)
@@ -69,8 +71,8 @@ class Doubters:
         self._doubted = {each: self._doubted.get(each, now) for each in roots}
         return roots
 
-
-def _is_free(stack: Any) -> bool:
-    """May a user converge it now?"""
-    free = stack.deleted_at is None and stack.lock is None and not stack.suspended
-    return bool(free and stack.status != Status.IN_PROGRESS)
+    def _is_free(self, stack: Any) -> bool:
+        """May a user converge it now?"""
+        if stack.deleted_at is not None or stack.lock is not None or stack.suspended:
+            return False
+        return bool(stack.status != Status.IN_PROGRESS or (self.amid_updates and stack.action == Action.UPDATE))

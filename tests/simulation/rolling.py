@@ -25,8 +25,6 @@ from tests.simulation.trouble import TroubledWorld
 
 ROLLOUTS, FLEET_STEPS = 4, 1500
 """Rollouts of fleets in one world, and the steps in which there are to be so many."""
-LOST_MAX = 2
-"""Members of fleets that die, of larger groups only."""
 VERBS = ("pause", "pause", "resume", "approve", "promote", "abort", "roll_back")
 WAY_ON = {RolloutState.PAUSED: ("resume",) * 9 + ("roll_back",), RolloutState.RUNNING: ("approve",)}
 DUE = "SELECT min(due_at) FROM (SELECT due_at FROM rollout UNION ALL SELECT due_at FROM deferred_signal)"
@@ -70,7 +68,7 @@ class RollingWorld(TroubledWorld):
         self.laws = RolloutLaws(self.db, lambda: self.clock.time)
         self.db.on_commit = self._committed
         self.reported = 0
-        self._lost = 0
+        self.doubters.amid_updates = True
         self._fleets: set[str] = set()
         self._tempers: dict[tuple[str, float, str], str] = {}
 
@@ -202,6 +200,8 @@ class RollingWorld(TroubledWorld):
             "corrected": (3, lambda: self._correct(rolling.stack_id)),
             "a signal to scale in the middle": (4, self._scale),
             "a member dies in the middle": (3, lambda: self._lose_member(rolling)),
+            "all members die in the middle": (1, lambda: self._lose_all(rolling)),
+            "a user says that they are gone": (2, self.doubters.agree),
             "locked in the middle": (2, lambda: self._hold_back(rolling.stack_id, lock=True)),
             "suspended in the middle": (2, lambda: self._hold_back(rolling.stack_id, lock=False)),
             "steered in the middle": (4, self._steer),
@@ -234,13 +234,20 @@ class RollingWorld(TroubledWorld):
     def _lose_member(self, rolling: Rolling) -> None:
         mine = {row.handle for row in self.rows() if row.stack_id == rolling.child}
         there = sorted((name, each) for name, cloud in self.clouds.items() for each in mine & cloud.things().keys())
-        # If all of a kind were gone at once, nobody would believe it, and no user can say so amid an update.
-        if len(there) > LOST_MAX and self._lost < LOST_MAX:
-            self._lost += 1
-            project, handle = self.rng.choice(there)
-            self.clouds[project].vanish(handle)
-            self.note(f"{handle} vanishes")
-            self.sight(handle)
+        if there:
+            self._vanish(*self.rng.choice(there))
+
+    def _lose_all(self, rolling: Rolling) -> None:
+        """Nobody believes that all are gone, until a user says so."""
+        mine = {row.handle for row in self.rows() if row.stack_id == rolling.child}
+        for name, cloud in self.clouds.items():
+            for handle in sorted(mine & cloud.things().keys()):
+                self._vanish(name, handle)
+
+    def _vanish(self, project: str, handle: str) -> None:
+        self.clouds[project].vanish(handle)
+        self.note(f"{handle} vanishes")
+        self.sight(handle)
 
     def _hold_back(self, stack_id: str, *, lock: bool) -> None:
         values = {"level": "all", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}

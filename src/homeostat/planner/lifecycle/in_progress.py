@@ -9,6 +9,7 @@ from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
+from homeostat.planner.actions import check
 from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import (
@@ -32,6 +33,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     # Before the old act is waited for: a newer revision frees a resource from what would never become ready (CV14).
     if row.revision != context.world.stack.revision:
         changed = redirect(context, definition, row, now) or metadata_updates.redirect(context, definition, row, now)
+        changed = changed or _passed_on(context, row, now)
         if changed is not None:
             return changed
     # The intent is stored and its outcome is not known: a crash came between, or an answer was lost.
@@ -128,6 +130,18 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     if row.action == Action.CREATE:
         return _replace(context, definition, row, now)
     return update.update_or_replace(context, want, row, now)
+
+
+def _passed_on(context: Context, row: Resource, now: float) -> Step | None:
+    """Pass a convergence on to a nested stack whose update goes on; None where there is none, or it has to wait.
+
+    At once: that update may wait for just this, as where all members of a group seem to be gone and only their user can
+    say that they are.
+    """
+    if row.action != Action.UPDATE or row.acted_at is None or context.is_halted:
+        return None
+    operation = check.passed_on(context.world, row)
+    return check.pass_on(context.world, row, operation, now) if operation == check.CONVERGE else None
 
 
 def _replace(context: Context, definition: Definition, row: Resource, now: float) -> Step:
