@@ -128,7 +128,7 @@ class ServerPorts:
         """Tag the ports made for a server with its id.
 
         Raises:
-            Transient, Uncertain: One of them may have no tag yet.
+            Transient: One of them may have no tag yet.
         """
         for port in ports:
             if TAG + handle in port.get("tags", ()):
@@ -138,6 +138,8 @@ class ServerPorts:
                     self._tag(port["id"], handle)
             except (Terminal, Rejected) as error:
                 LOG.warning("port %s of server %s has no tag: %s", port["id"], handle, error)
+            except HomeostatError as error:
+                raise Transient(f"port {port['id']} of server {handle} has no tag yet: {error}") from error
 
     def take_over(self, handle: str, ports: Collection[str]) -> None:
         """Tag those of these ports that a server has: they go with it from now on."""
