@@ -45,7 +45,7 @@ test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histor
 
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
-	$(BIN)/python -m pytest --numprocesses 2 -p no:anyio -p no:schemathesis $(addprefix tests/unit/,model planner templates resources) $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 -p no:anyio -p no:schemathesis $(addprefix tests/unit/,model planner templates resources clustering) $(ARGS)
 
 .PHONY: test-costs
 test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses

@@ -9,12 +9,18 @@ import re
 from collections.abc import Iterable
 
 FAULT_CODES: dict[str, int] = {
+    "ActionConflict": 409,
+    "ActionCooldown": 409,
+    "ActionImmutable": 409,
     "ActionInProgress": 409,
+    "BadRequest": 400,
     "CircularDependencyException": 400,
     "Conflict": 409,
     "ConflictingMergeStrategyForParam": 400,
     "DownloadLimitExceeded": 400,
+    "ESchema": 400,
     "EntityNotFound": 404,
+    "FeatureNotSupported": 409,
     "Forbidden": 403,
     "HTTPBadRequest": 400,
     "HTTPMethodNotAllowed": 405,
@@ -23,22 +29,31 @@ FAULT_CODES: dict[str, int] = {
     "HTTPUnprocessable": 400,
     "ImmutableParameterModified": 400,
     "InvalidBreakPointHook": 400,
+    "InvalidGlobalAPIVersion": 406,
     "InvalidMergeStrategyForParam": 400,
     "InvalidRestrictedAction": 400,
     "InvalidSchemaError": 400,
+    "InvalidSpec": 400,
     "InvalidTemplateAttribute": 400,
     "InvalidTemplateReference": 400,
     "InvalidTemplateSection": 400,
     "InvalidTemplateVersion": 400,
     "InvalidTenant": 403,
+    "MethodVersionNotFound": 400,
+    "MultipleChoices": 400,
+    "NodeNotOrphan": 409,
     "NotFound": 404,
     "NotSupported": 400,
     "PhysicalResourceIDAmbiguity": 400,
     "PhysicalResourceNameAmbiguity": 400,
+    "PolicyBindingNotFound": 404,
     "RequestLimitExceeded": 400,
     "RequestTimeout": 408,
     "ResourceActionNotSupported": 400,
+    "ResourceInUse": 409,
+    "ResourceIsLocked": 409,
     "ResourceNotAvailable": 404,
+    "ResourceNotFound": 404,
     "ResourceTypeUnavailable": 400,
     "StackExists": 409,
     "StackLocked": 409,
@@ -49,9 +64,9 @@ FAULT_CODES: dict[str, int] = {
     "UserParameterMissing": 400,
     "ValueError": 400,
 }
-"""Fault type (`error.type` of a response) -> HTTP code, as in Heat. A name never changes its meaning.
+"""Fault type (`error.type` of a response) -> HTTP code, as in Heat and Senlin. A name never changes its meaning.
 
-Heat answers 500 to InvalidTemplateAttribute; here it is 400, since it is an error of the caller.
+Heat answers 500 to InvalidTemplateAttribute, and Senlin to ESchema; here it is 400, since it is an error of the caller.
 """
 
 
