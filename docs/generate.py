@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from docs.type_pages import row  # noqa: E402
 
 from docs import access_page, functions, kinds_page, openstack_page, policy_page, requirements_page, type_pages  # noqa: E402 - found from wherever this program is started
-from homeostat.api.orchestration import policy_text  # noqa: E402 - the same
+from homeostat.api import policy_text  # noqa: E402 - the same
 from homeostat.main import parser  # noqa: E402 - its defaults come from the environment
 
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"

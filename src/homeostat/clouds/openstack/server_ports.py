@@ -10,8 +10,8 @@ Nova does not delete such a port with its server, so it has to be found again in
   that counts as an attempt. If a server has used it, `find` shows it under the token, as a broken server whose deletion
   deletes the port.
 * The port has a tag with the id of the server before the service knows that id: a deletion may find it by this alone,
-  since Nova forgets the token with the server. If the server is deleted outside, a look at its id shows a port with that
-  tag as a broken server, which is deleted and made anew: the port may hold the address that is wanted again.
+  since Nova forgets the token with the server. If the server is deleted outside, a look at its id shows a port with
+  that tag as a broken server, which is deleted and made anew: the port may hold the address that is wanted again.
 * The ports that another service has made for a server get that tag when the server is adopted. Such a server has no
   token; ports made for it later carry its id instead.
 * A port cannot be deleted as long as its server is there. So the deletion of a server that has such ports is answered
