@@ -1,0 +1,476 @@
+"""The health policy: when a node is unhealthy, and what recovers it. Pure.
+
+`check` accepts what Senlin does, and in places more: several actions, events together with polling, the former form
+with one `detection.type`, and two common misspellings. Own properties are `detection.quorum`, `recovery.mode`,
+`recovery.max_unhealthy` and `recovery.preserve`. `health_policy` gives a checked spec the form that the engine reads.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from homeostat.clustering import health_forms, placeholders
+from homeostat.clustering.definitions import invalid_spec
+from homeostat.clustering.health_forms import OPTIONS, DetectionType
+from homeostat.clustering.policy_types import NOT_NEGATIVE, check_url, supported
+from homeostat.clustering.specs import Path, Spec, SpecType, resolved
+from homeostat.resources.schema import Schema, between, boolean, integer, listing, mapping, one_of, text
+from homeostat.templates import patterns
+
+
+class Built(StrEnum):
+    """Actions that this service carries out itself."""
+
+    REBOOT = "REBOOT"
+    REBUILD = "REBUILD"
+    RECREATE = "RECREATE"
+
+
+class ActionType(StrEnum):
+    """Who carries out an action of a recovery."""
+
+    BUILT_IN = "BUILT_IN"
+    WORKFLOW = "MISTRAL_WORKFLOW"
+    WEBHOOK = "WEBHOOK"
+
+
+class Fence(StrEnum):
+    """What is cut off before a node is recovered."""
+
+    COMPUTE = "COMPUTE"
+    NETWORK = "NETWORK"
+    STORAGE = "STORAGE"
+
+
+class Mode(StrEnum):
+    """What happens to a node that is unhealthy."""
+
+    OBSERVE = "observe"
+    PROPOSE = "propose"
+    AUTOMATIC = "automatic"
+
+
+class Preserved(StrEnum):
+    """What a node that is made again keeps."""
+
+    NAME = "name"
+    PORTS = "ports"
+    ADDRESSES = "addresses"
+    VOLUMES = "volumes"
+
+
+ANY, ALL = "ANY_FAILED", "ALL_FAILED"
+
+_MODE: Schema = {
+    "type": text("How.", required=True, constraints=(one_of(*DetectionType),)),
+    "options": mapping("Of the type.", default={}, fields=OPTIONS),
+}
+_ACTION: Schema = {
+    "name": text("REBOOT, REBUILD, RECREATE, or the name of a workflow or webhook.", required=True),
+    "type": text(
+        "Who carries it out; without it, this service.",
+        constraints=(one_of(ActionType.WORKFLOW, ActionType.WEBHOOK),),
+    ),
+    "params": mapping("Parameters of the action."),
+}
+HEALTH = SpecType(
+    "senlin.policy.health",
+    schema={
+        "detection": mapping(
+            "When a node is unhealthy.",
+            required=True,
+            fields={
+                "interval": integer("Seconds between checks.", default=60),
+                "node_update_timeout": integer(
+                    "Seconds after a change of a node in which it is not judged.",
+                    default=300,
+                    constraints=(NOT_NEGATIVE,),
+                ),
+                "recovery_conditional": text(
+                    "How many of the modes must fail.", default=ANY, constraints=(one_of(ALL, ANY),)
+                ),
+                "quorum": integer(
+                    "So many modes must fail, instead of recovery_conditional.", constraints=(between(1),)
+                ),
+                "detection_modes": listing(
+                    "How nodes are checked.", required=True, items=mapping("A mode.", fields=_MODE)
+                ),
+            },
+        ),
+        "recovery": mapping(
+            "What recovers a node.",
+            required=True,
+            fields={
+                "actions": listing(
+                    "Actions, tried one by one until the node is healthy; RECREATE without any.",
+                    default=[],
+                    items=mapping("An action.", fields=_ACTION),
+                ),
+                "fencing": listing(
+                    "What is cut off before an action.",
+                    default=[],
+                    items=text("What.", any_case=True, constraints=(one_of(*Fence),)),
+                ),
+                "node_delete_timeout": integer(
+                    "Seconds that the deletion of a node may take.", default=20, constraints=(NOT_NEGATIVE,)
+                ),
+                "node_force_recreate": boolean("Make a node again even if its deletion fails.", default=False),
+                "mode": text(
+                    "observe: only say what is unhealthy; propose: wait for an approval; automatic: recover.",
+                    default=Mode.AUTOMATIC.value,
+                    any_case=True,
+                    constraints=(one_of(*Mode),),
+                ),
+                "max_unhealthy": text("Most unhealthy nodes that are recovered: a count, or a share such as 40%."),
+                "preserve": listing(
+                    "What a node that is made again keeps.",
+                    default=[],
+                    items=text("What.", any_case=True, constraints=(one_of(*Preserved),)),
+                ),
+            },
+        ),
+    },
+    support={
+        "1.0": supported("2017.02", "2018.06"),
+        "1.1": supported("2018.09"),
+        "1.2": supported("2020.09"),
+    },
+    versions=("1.0", "1.1", "1.2"),
+)
+
+_BUILT_IN_PARAMS: Mapping[str, Schema] = {
+    Built.REBOOT: {"type": text(default="HARD", any_case=True, constraints=(one_of("SOFT", "HARD"),))},
+    Built.REBUILD: {"image": text()},
+    Built.RECREATE: {"fence_compute": boolean(default=False)},
+}
+_WEBHOOK: Schema = {
+    "url": text(required=True),
+    "method": text(default="POST", any_case=True, constraints=(one_of("POST", "PUT", "GET"),)),
+    "headers": mapping(default={}),
+    "body": mapping(default={}),
+    "timeout": integer(default=60, constraints=(between(1, 3600),)),
+}
+
+
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Limits of the operator, in seconds, for the interval between checks."""
+
+    least_s: int = 60
+    most_s: int = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """One way to see that a node is unhealthy.
+
+    Attributes:
+        url: URL with placeholders; "" where the type has none.
+        response: Regular expression that a good answer matches somewhere.
+        attempts: How often the URL is asked before the node counts as unhealthy, at least 1.
+        pause_s: Seconds between these attempts.
+        disabled_is_down: Whether a host that is switched off for new servers counts as down.
+    """
+
+    type: DetectionType
+    url: str = ""
+    verify_tls: bool = True
+    no_answer_is_unhealthy: bool = True
+    response: str = ""
+    attempts: int = 3
+    pause_s: int = 3
+    disabled_is_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryAction:
+    """One action of a recovery.
+
+    Attributes:
+        name: One of `Built`, or the name of the workflow or webhook.
+        params: With defaults, and with placeholders.
+    """
+
+    type: ActionType
+    name: str
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthPolicy:
+    """A health policy as the engine reads it.
+
+    Attributes:
+        interval_s: Seconds between checks.
+        grace_s: Seconds after a change of a node in which it is not judged.
+        quorum: So many polling modes must fail.
+        actions: Tried one by one; there is at least one.
+        max_unhealthy: Most unhealthy nodes that are recovered: a count, or a share such as `40%`; "" for any number.
+    """
+
+    interval_s: int
+    grace_s: int
+    quorum: int
+    detections: tuple[Detection, ...]
+    actions: tuple[RecoveryAction, ...]
+    fencing: tuple[Fence, ...]
+    delete_timeout_s: int
+    force_recreate: bool
+    mode: Mode
+    max_unhealthy: str
+    preserve: frozenset[Preserved]
+
+    @property
+    def polled(self) -> tuple[Detection, ...]:
+        return tuple(each for each in self.detections if each.type is not DetectionType.EVENTS)
+
+    @property
+    def takes_events(self) -> bool:
+        return any(each.type is DetectionType.EVENTS for each in self.detections)
+
+    def is_unhealthy(self, failed: int) -> bool:
+        """Return whether a node is unhealthy of which so many polling modes have failed."""
+        return bool(self.polled) and failed >= self.quorum
+
+    def most_recovered(self, size: int) -> int:
+        """Return how many unhealthy nodes of a cluster of `size` are recovered; with more, none is.
+
+        A share of a small cluster is one node at least.
+        """
+        if not self.max_unhealthy:
+            return size
+        if self.max_unhealthy.endswith("%"):
+            return max(1, size * int(self.max_unhealthy[:-1]) // 100)
+        return int(self.max_unhealthy)
+
+
+def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], Spec], intervals: Intervals) -> Spec:
+    """Check a spec of a health policy.
+
+    Args:
+        checked: Checks the spec against its schema, after the function given to it has changed the properties.
+
+    Raises:
+        Rejected: ESchema or InvalidSpec.
+    """
+    warnings: list[str] = []
+
+    def before(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+        present, found = health_forms.present_form(properties)
+        warnings.extend(found)
+        return present
+
+    spec = checked(before)
+    detection, recovery = spec.properties["detection"], spec.properties["recovery"]
+    _check_interval(detection["interval"], intervals)
+    _check_quorum(spec.sent, detection)
+    _check_modes(detection["detection_modes"], warnings)
+    for place, action in enumerate(recovery["actions"]):
+        _check_action(action, ("properties", "recovery", "actions", place), warnings)
+    _check_max_unhealthy(recovery["max_unhealthy"])
+    return replace(spec, warnings=tuple(warnings))
+
+
+def _check_interval(interval: int, intervals: Intervals) -> None:
+    start = f"Specified interval of {interval} seconds has to be"
+    if interval < intervals.least_s:
+        raise invalid_spec(
+            f"{start} larger than health_check_interval_min of {intervals.least_s} seconds set in configuration."
+        )
+    if interval > intervals.most_s:
+        raise invalid_spec(
+            f"{start} smaller than check_interval_max of {intervals.most_s} seconds set in configuration."
+        )
+
+
+def _check_quorum(sent: Mapping[str, Any], detection: Mapping[str, Any]) -> None:
+    quorum, path = detection["quorum"], ("properties", "detection", "quorum")
+    if quorum is None:
+        return
+    polled = sum(each["type"] != DetectionType.EVENTS for each in detection["detection_modes"])
+    if sent["properties"]["detection"].get("recovery_conditional") is not None:
+        raise invalid_spec("quorum and recovery_conditional say the same thing; leave one of them out", *path)
+    if quorum > polled:
+        raise invalid_spec(f"quorum is {quorum}, but there are {polled} modes that poll", *path)
+
+
+def _check_modes(modes: list[Mapping[str, Any]], warnings: list[str]) -> None:
+    if not modes:
+        warnings.append("properties.detection.detection_modes is empty: nothing is checked")
+    for place, mode in enumerate(modes):
+        path = ("properties", "detection", "detection_modes", place, "options")
+        if mode["type"] == DetectionType.URL:
+            _check_poll_url(mode["options"], path)
+        elif mode["options"]["poll_url"]:
+            warnings.append(f"detection_modes[{place}]: poll_url has no effect on {mode['type']}")
+    if any(mode in modes[:place] for place, mode in enumerate(modes)):
+        listed = ", ".join(each["type"] for each in modes)
+        raise invalid_spec(f"Duplicate detection modes are not allowed in health policy: {listed}")
+
+
+def _check_poll_url(options: Mapping[str, Any], path: Path) -> None:
+    url = options["poll_url"]
+    if not url:
+        raise invalid_spec(f"{DetectionType.URL} needs a poll_url", *path)
+    _check_placeholders(url, (*path, "poll_url"))
+    check_url(placeholders.expanded_url(url, placeholders.SAMPLE), (*path, "poll_url"))
+    try:
+        patterns.compiled(options["poll_url_healthy_response"])
+    except ValueError as error:
+        message = f"poll_url_healthy_response is no regular expression: {error}"
+        raise invalid_spec(message, *path, "poll_url_healthy_response") from error
+
+
+def _check_placeholders(text: str, path: Path) -> None:
+    strange = placeholders.unknown_in(text)
+    if strange:
+        known = ", ".join(f"{{{name}}}" for name in placeholders.KNOWN)
+        raise invalid_spec(f"There is no placeholder {strange}; there is {known}", *path)
+
+
+def _check_action(action: Mapping[str, Any], path: Path, warnings: list[str]) -> None:
+    name, params = action["name"], action["params"] or {}
+    if action["type"] is None:
+        _named(name, path)
+        known = _BUILT_IN_PARAMS[name.upper()]
+        strange = sorted(params.keys() - known.keys())
+        if strange:
+            warnings.append(f"recovery.actions: {', '.join(strange)} has no effect on {name.upper()}")
+    made = _params(action, path)
+    if action["type"] == ActionType.WEBHOOK:
+        _check_webhook(made, (*path, "params"))
+
+
+def _check_webhook(params: Mapping[str, Any], path: Path) -> None:
+    _check_placeholders(params["url"], (*path, "url"))
+    check_url(placeholders.expanded_url(params["url"], placeholders.SAMPLE), (*path, "url"))
+    for name, value in params["headers"].items():
+        if not (isinstance(value, str) and _HEADER.fullmatch(name) and value.isprintable()):
+            raise invalid_spec("A header has a name of letters, digits and -, and a text of one line", *path, "headers")
+
+
+def _named(name: str, path: Path) -> None:
+    if name.upper() not in tuple(Built):
+        message = f"'{name}' must be one of the allowed values: {', '.join(Built)}"
+        more = "; another name needs a type, MISTRAL_WORKFLOW or WEBHOOK"
+        raise invalid_spec(message + more, *path, "name")
+
+
+def _params(action: Mapping[str, Any], path: Path = ()) -> dict[str, Any]:
+    """Return the parameters of an action with their defaults.
+
+    Raises:
+        Rejected: ESchema.
+    """
+    params, place = action["params"] or {}, (*path, "params")
+    if action["type"] == ActionType.WORKFLOW:
+        return dict(params)
+    if action["type"] == ActionType.WEBHOOK:
+        return resolved(_WEBHOOK, params, place)
+    known = _BUILT_IN_PARAMS[action["name"].upper()]
+    return resolved(known, {name: value for name, value in params.items() if name in known}, place)
+
+
+def _check_max_unhealthy(limit: str | None) -> None:
+    path = ("properties", "recovery", "max_unhealthy")
+    if limit is None:
+        return
+    digits = limit.removesuffix("%")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 7):
+        raise invalid_spec(f"'{limit[:200]}' is neither a count nor a share such as 40%", *path)
+    if limit.endswith("%") and not 1 <= int(digits) <= 100:
+        raise invalid_spec("A share lies between 1% and 100%", *path)
+
+
+def health_policy(spec: Spec) -> HealthPolicy:
+    """Return a checked spec as the engine reads it."""
+    detection, recovery = spec.properties["detection"], spec.properties["recovery"]
+    detections = tuple(_detection(each) for each in detection["detection_modes"])
+    polled = sum(each.type is not DetectionType.EVENTS for each in detections)
+    by_conditional = 1 if detection["recovery_conditional"] == ANY else max(1, polled)
+    actions = recovery["actions"] or [{"name": Built.RECREATE.value, "type": None, "params": None}]
+    return HealthPolicy(
+        interval_s=detection["interval"],
+        grace_s=detection["node_update_timeout"],
+        quorum=detection["quorum"] or by_conditional,
+        detections=detections,
+        actions=tuple(_action(each) for each in actions),
+        fencing=tuple(Fence(each) for each in Fence if each in recovery["fencing"]),
+        delete_timeout_s=recovery["node_delete_timeout"],
+        force_recreate=recovery["node_force_recreate"],
+        mode=Mode(recovery["mode"]),
+        max_unhealthy=recovery["max_unhealthy"] or "",
+        preserve=frozenset(map(Preserved, recovery["preserve"])),
+    )
+
+
+def _detection(mode: Mapping[str, Any]) -> Detection:
+    options = mode["options"]
+    return Detection(
+        DetectionType(mode["type"]),
+        options["poll_url"],
+        options["poll_url_ssl_verify"],
+        options["poll_url_conn_error_as_unhealthy"],
+        options["poll_url_healthy_response"],
+        max(1, options["poll_url_retry_limit"]),
+        options["poll_url_retry_interval"],
+        options["hypervisor_disabled_as_unhealthy"],
+    )
+
+
+def _action(action: Mapping[str, Any]) -> RecoveryAction:
+    kind = ActionType(action["type"] or ActionType.BUILT_IN)
+    name = action["name"].upper() if kind is ActionType.BUILT_IN else action["name"]
+    return RecoveryAction(kind, name, _params(action))
+
+
+def problem_on(policy: HealthPolicy, profile: str, is_server: bool) -> str:
+    """Return why a policy does not fit clusters with nodes of a type of profiles; "" if it does.
+
+    Args:
+        profile: Name of the type of profiles.
+        is_server: Whether its nodes are servers.
+    """
+    if is_server:
+        return ""
+    for action in policy.actions:
+        if action.type is ActionType.BUILT_IN and action.name != Built.RECREATE:
+            return f"Recovery action {action.name} is only applicable to os.nova.server clusters."
+    for each in policy.detections:
+        if each.type in (DetectionType.HYPERVISOR, DetectionType.BALANCER):
+            return f"Detection mode {each.type} is only applicable to os.nova.server clusters, not to {profile}."
+    return ""
+
+
+def recover_data(spec: Spec) -> dict[str, Any]:
+    """Return what an action on a cluster shows of the policy, as `data.health`."""
+    recovery = spec.properties["recovery"]
+    actions = []
+    for each in recovery["actions"] or [{"name": Built.RECREATE.value, "type": None, "params": None}]:
+        kind = {"type": each["type"]} if each["type"] else {}
+        params = {"params": each["params"]} if each["params"] is not None else {}
+        actions.append({"name": each["name"], **kind, **params})
+    return {"recover_action": actions, "fencing": list(recovery["fencing"])}
+
+
+def binding_data(spec: Spec) -> dict[str, Any]:
+    """Return what a binding shows of the policy: what Senlin keeps there."""
+    detection, recovery = spec.properties["detection"], spec.properties["recovery"]
+    present, _ = health_forms.present_form(spec.sent["properties"])
+    given = [each.get("options") is not None for each in present["detection"]["detection_modes"]]
+    return {
+        "interval": detection["interval"],
+        "node_update_timeout": detection["node_update_timeout"],
+        "recovery_conditional": detection["recovery_conditional"],
+        "node_delete_timeout": recovery["node_delete_timeout"],
+        "node_force_recreate": recovery["node_force_recreate"],
+        "detection_modes": [
+            health_forms.shown_mode(mode, has_options)
+            for mode, has_options in zip(detection["detection_modes"], given, strict=True)
+        ],
+    }

@@ -1,0 +1,109 @@
+"""Placeholders for facts about a node in the URLs and parameters of a health policy. Pure.
+
+`{nodename}` and its like stand in URLs; the parameters of actions know `{{ node.name }}` and its like, too.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import quote
+
+_FIELDS = {
+    "nodename": "name",
+    "nodeid": "id",
+    "physicalid": "physical_id",
+    "nodeip": "address",
+    "clustername": "cluster_name",
+    "clusterid": "cluster_id",
+}
+"""Placeholder -> field of `NodeNames`."""
+_LONG = {
+    "node.name": "nodename",
+    "node.id": "nodeid",
+    "node.physicalid": "physicalid",
+    "node.physical_id": "physicalid",
+    "node.ip": "nodeip",
+    "cluster.name": "clustername",
+    "cluster.id": "clusterid",
+}
+KNOWN = tuple(_FIELDS)
+_SHORT_FORM = re.compile(r"\{(\w+)\}")
+_LONG_FORM = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNames:
+    """What placeholders stand for; "" for what is not known.
+
+    Attributes:
+        address: Address by which the node is reached.
+    """
+
+    name: str = ""
+    id: str = ""
+    physical_id: str = ""
+    address: str = ""
+    cluster_name: str = ""
+    cluster_id: str = ""
+
+    def value(self, placeholder: str) -> str:
+        return str(getattr(self, _FIELDS[placeholder]))
+
+
+SAMPLE = NodeNames("name", "id", "physical", "192.0.2.1", "cluster", "id")
+"""Values of the right form, for checks."""
+
+
+def unknown_in(text: str) -> str:
+    """Return the first placeholder of a text that stands for nothing; "" if there is none."""
+    for name in _LONG_FORM.findall(text):
+        if name not in _LONG:
+            return f"{{{{ {name} }}}}"
+    strange = (name for name in _SHORT_FORM.findall(_LONG_FORM.sub("", text)) if name not in _FIELDS)
+    return next((f"{{{name}}}" for name in strange), "")
+
+
+def needed_in(text: str) -> tuple[str, ...]:
+    """Return the placeholders that a text uses, in their short form."""
+    long = [_LONG[name] for name in _LONG_FORM.findall(text) if name in _LONG]
+    short = [name for name in _SHORT_FORM.findall(_LONG_FORM.sub("", text)) if name in _FIELDS]
+    return tuple(dict.fromkeys(long + short))
+
+
+def expanded_url(url: str, names: NodeNames) -> str:
+    """Return a URL with its placeholders replaced; values are encoded, and an IPv6 address gets its brackets."""
+    return _expanded(url, lambda placeholder: _in_url(placeholder, names.value(placeholder)))
+
+
+def expanded(value: Any, names: NodeNames) -> Any:
+    """Return plain data with the placeholders in its texts replaced; keys stay as they are."""
+    if isinstance(value, str):
+        return _expanded(value, names.value)
+    if isinstance(value, Mapping):
+        return {key: expanded(each, names) for key, each in value.items()}
+    return [expanded(each, names) for each in value] if isinstance(value, list) else value
+
+
+def _expanded(text: str, value: Any) -> str:
+    def long(found: re.Match[str]) -> str:
+        return str(value(_LONG[found[1]])) if found[1] in _LONG else found[0]
+
+    def short(found: re.Match[str]) -> str:
+        return str(value(found[1])) if found[1] in _FIELDS else found[0]
+
+    # A value must not be searched for placeholders again.
+    parts = re.split(r"(\{\{\s*[\w.]+\s*\}\})", text)
+    return "".join(
+        _LONG_FORM.sub(long, part) if place % 2 else _SHORT_FORM.sub(short, part) for place, part in enumerate(parts)
+    )
+
+
+def _in_url(placeholder: str, value: str) -> str:
+    if placeholder == "nodeip":
+        try:
+            return f"[{value}]" if ip_address(value).version == 6 else value
+        except ValueError:
+            pass
+    return quote(value, safe="")
