@@ -57,6 +57,8 @@ def check_scaling(properties: Mapping[str, Any]) -> None:
     adjustment = properties["adjustment"]
     if adjustment["number"] <= 0:
         raise invalid_spec("the 'number' for 'adjustment' must be > 0")
+    if adjustment["number"] > SECONDS_MAX:
+        raise invalid_spec(f"the 'number' for 'adjustment' must be <= {SECONDS_MAX}")
     for name in ("min_step", "cooldown"):
         if adjustment[name] < 0:
             raise invalid_spec(f"the '{name}' for 'adjustment' must be >= 0")
