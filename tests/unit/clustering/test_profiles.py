@@ -2,10 +2,21 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from tests.unit.clustering.profile_cases import (
+    IDENTITY,
+    NODE,
+    TEMPLATE,
+    TERMS,
+    device,
+    inner,
+    properties_of,
+    refused,
+    server,
+    stack,
+)
 
 from homeostat.clustering.definitions import Definition
 from homeostat.clustering.profiles import (
@@ -20,81 +31,9 @@ from homeostat.clustering.profiles import (
     define,
     node_metadata,
 )
-from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources.registry import type_of
-from homeostat.templates import UNKNOWN, Compiled, compile_template, evaluate
-
-NODE = node_metadata("n-1", "c-1", 7)
-TERMS = Terms("node-abc", NODE)
-IDENTITY = Identity("stack", "id", "project")
-
-
-def server(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "os.nova.server",
-        "version": "1.0",
-        "properties": {"flavor": "small", "image": "linux", **properties},
-    }
-
-
-def stack(**properties: Any) -> dict[str, Any]:
-    return {"type": "os.heat.stack", "version": "1.0", "properties": properties}
-
-
-def device(**values: Any) -> dict[str, Any]:
-    return {"source_type": "volume", "destination_type": "volume", "volume_size": 4, **values}
-
-
-TEMPLATE = {
-    "heat_template_version": "2018-08-31",
-    "parameters": {"size": {"type": "number", "default": 1}, "other": {"type": "number", "default": 1}},
-    "resources": {"r": {"type": "OS::Heat::None"}},
-}
-
-
-def compiled(definition: Definition, name: str = "node") -> Compiled:
-    """Compile the definition as a stack would, after its types have checked the properties."""
-    template = {"heat_template_version": "2018-08-31", "resources": {name: definition.resource}}
-    return compile_template(template, identity=IDENTITY, files=definition.files, environment=definition.environment)
-
-
-class Unmade:
-    """A scope in which no resource exists yet."""
-
-    unknown = UNKNOWN
-
-    def reference(self, resource: str) -> Any:
-        return UNKNOWN
-
-    def attribute(self, resource: str, name: str, path: Sequence[str | int]) -> Any:
-        return UNKNOWN
-
-    def attributes(self, resource: str) -> Any:
-        return UNKNOWN
-
-
-def properties_of(definition: Definition) -> Mapping[str, Any]:
-    return compiled(definition).definitions["node"].properties
-
-
-def inner(definition: Definition) -> Mapping[str, Any]:
-    """Resources of the nested stack: name -> checked properties."""
-    outer = properties_of(definition)
-    nested = compile_template(
-        definition.files[definition.resource["type"]], identity=IDENTITY, parameters=outer, files=definition.files
-    )
-    return {
-        name: {"type": each.type, **type_of(each.type).check(evaluate(each.properties, Unmade()))}
-        for name, each in nested.definitions.items()
-    }
-
-
-def refused(spec: Any) -> str:
-    with pytest.raises(Rejected) as found:
-        check_profile(spec)
-    assert found.value.code == (404 if found.value.fault == "ResourceNotFound" else 400)
-    return f"{found.value.fault}: {found.value}"
+from homeostat.templates import compile_template
 
 
 @pytest.mark.parametrize(
@@ -396,88 +335,6 @@ def test_what_is_stored_has_the_name_in_its_error() -> None:
         "ResourceNotFound",
         "The profile_type 'os.nova.server-9' could not be found.",
     )
-
-
-def test_a_stack_profile_becomes_a_nested_stack() -> None:
-    environment = {
-        "parameters": {"size": 2, "other": 1},
-        "parameter_defaults": {"d": 1},
-        "resource_registry": {"My::Type": "my.yaml"},
-    }
-    spec = stack(
-        template=TEMPLATE, parameters={"size": 3}, files={"my.yaml": "text"}, environment=environment, timeout="5"
-    )
-    definition = define(check_profile(spec), TERMS)
-    properties = definition.resource["properties"]
-    source = properties["TemplateURL"]
-    assert definition.resource["type"] == "AWS::CloudFormation::Stack"
-    assert properties == {"TemplateURL": source, "Parameters": {"size": 3, "other": 1}, "TimeoutInMinutes": 5}
-    assert json.loads(definition.files[source]) == TEMPLATE
-    assert definition.files["my.yaml"] == "text"
-    assert definition.environment == {name: environment[name] for name in ("parameter_defaults", "resource_registry")}
-    assert type_of(definition.resource["type"]).check(properties_of(definition))
-
-
-def test_a_template_may_be_at_a_url() -> None:
-    definition = define(check_profile(stack(template_url="http://example.com/t")), TERMS)
-    assert definition.resource["properties"] == {"TemplateURL": "http://example.com/t", "Parameters": {}}
-
-
-def test_a_stack_in_another_region() -> None:
-    spec = stack(
-        template={**TEMPLATE, "parameters": {"size": {"type": "number"}, "x": {"type": "number"}}},
-        parameters={"size": 3},
-        environment={"parameters": {"x": 1}, "parameter_defaults": {}},
-        files={"f": "text"},
-        timeout=5,
-        context={"region_name": "north"},
-    )
-    definition = define(check_profile(spec), TERMS)
-    properties = dict(definition.resource["properties"])
-    assert json.loads(properties.pop("template"))["resources"] == TEMPLATE["resources"]
-    assert properties == {"context": {"region_name": "north"}, "parameters": {"x": 1, "size": 3}, "timeout": 5}
-    assert (definition.resource["type"], definition.files) == ("OS::Heat::Stack", {"f": "text"})
-    assert type_of("OS::Heat::Stack").check(properties_of(definition))
-
-
-@pytest.mark.parametrize(
-    ("properties", "message"),
-    [
-        ({}, "InvalidSpec: Both template and template_url are not specified for profile (at properties)"),
-        ({"template": {"resources": {}}}, "InvalidSpec: "),
-        (
-            {"template": TEMPLATE, "files": {"a": {"b": 1}}},
-            "InvalidSpec: The content of a file must be a text (at prop",
-        ),
-        ({"template": TEMPLATE, "timeout": 0}, "ESchema: 0 is out of range"),
-        ({"template": TEMPLATE, "environment": {"colour": {}}}, "InvalidSpec: "),
-        (
-            {"template": {**TEMPLATE, "parameters": {"x": {"type": "number"}}}},
-            "InvalidSpec: The Parameter (x) was not ",
-        ),
-        (
-            {"template": TEMPLATE, "environment": {"parameters": [1]}},
-            "InvalidSpec: Environment not in valid format: environment section ",
-        ),
-        ({"template": TEMPLATE, "parameters": {"get_file": "x"}}, "InvalidSpec: 'get_file' alone in a map would be a "),
-        (
-            {"template_url": "http://x", "context": {"region_name": "n"}},
-            "InvalidSpec: A stack in another region needs ",
-        ),
-        (
-            {"template": TEMPLATE, "context": {"region_name": "n"}, "environment": {"parameter_defaults": {"a": 1}}},
-            "InvalidSpec: parameter_defaults has no way into another region; put it into the template (at ",
-        ),
-    ],
-)
-def test_a_wrong_stack_profile_is_refused(properties: dict[str, Any], message: str) -> None:
-    assert refused(stack(**properties)).startswith(message)
-
-
-def test_a_region_of_a_policy_may_not_fit_a_stack() -> None:
-    profile = check_profile(stack(template_url="http://x"))
-    with pytest.raises(Rejected, match="A stack in another region needs its template"):
-        define(profile, Terms("n", region="north"))
 
 
 @pytest.mark.parametrize(
