@@ -282,6 +282,7 @@ def test_a_server_in_another_region_is_a_stack_there() -> None:
             {"context": {"region": "x"}},
             "InvalidSpec: Some keys in 'context' are invalid: ['region']; there is region_n",
         ),
+        ({"context": {"region_name": {"get_file": "x"}}}, "InvalidSpec: The name of a region must be a text (at prope"),
         ({"metadata": {"get_param": "x"}}, "InvalidSpec: 'get_param' alone in a map would be a function of templates"),
         ({"metadata": {"a": {"b": [{"get_file": "x"}]}}}, "InvalidSpec: 'get_file' alone in a map would be a function"),
         ({"scheduler_hints": {"get_attr": ["a", "b"]}}, "InvalidSpec: 'get_attr' alone in a map would be a function"),
