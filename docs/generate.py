@@ -18,8 +18,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from docs.type_pages import row  # noqa: E402
 
-from docs import access_page, functions, kinds_page, openstack_page, policy_page, requirements_page, type_pages  # noqa: E402 - found from wherever this program is started
-from homeostat.api import policy_text  # noqa: E402 - the same
+from docs import (  # noqa: E402 - found from wherever this program is started
+    access_page,
+    clustering_page,
+    functions,
+    kinds_page,
+    openstack_page,
+    policy_page,
+    requirements_page,
+    type_pages,
+)
+from homeostat.api.orchestration import policy_text  # noqa: E402 - the same
 from homeostat.main import parser  # noqa: E402 - its defaults come from the environment
 
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"
@@ -110,6 +119,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "access.md": lambda: GENERATED + access_page.page(),
     "../explanation/requirements.md": lambda: GENERATED + requirements_page.page(),
+    "profiles-and-policies.md": lambda: GENERATED + clustering_page.page(),
     "kinds.md": lambda: GENERATED + kinds_page.page(),
     "openstack.md": lambda: GENERATED + openstack_page.page(),
     "policy.md": lambda: GENERATED + policy_page.page(),

@@ -62,12 +62,19 @@ def check_profile(spec: Any) -> Spec:
         Rejected: ESchema, ResourceNotFound or InvalidSpec.
     """
     checked = PROFILE_TYPES.check(spec)
-    strange = sorted((checked.properties.get("context") or {}).keys() - CONTEXT_KEYS)
-    if strange:
-        message = f"Some keys in 'context' are invalid: {strange}; there is {', '.join(sorted(CONTEXT_KEYS))}"
-        raise invalid_spec(message, "properties", "context")
+    _check_context(checked.properties["context"] or {})
     _FORMS[checked.type.name].check(checked.properties)
     return checked
+
+
+def _check_context(context: Mapping[str, Any]) -> None:
+    path = ("properties", "context")
+    strange = sorted(context.keys() - CONTEXT_KEYS)
+    if strange:
+        message = f"Some keys in 'context' are invalid: {strange}; there is {', '.join(sorted(CONTEXT_KEYS))}"
+        raise invalid_spec(message, *path)
+    if not isinstance(context.get("region_name", ""), str | None):
+        raise invalid_spec("The name of a region must be a text", *path, "region_name")
 
 
 def check_named_profile(name: str, spec: Any) -> Spec:

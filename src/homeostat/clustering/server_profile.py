@@ -304,8 +304,9 @@ def _device(device: Mapping[str, Any], place: int) -> dict[str, Any]:
         of_volume = ("volume_type", "delete_on_termination")
         kept = {name: value for name, value in entry.items() if name not in of_volume}
         return {"boot_index": -1, **kept, "volume_id": {"get_resource": f"volume{place}"}}
+    # In a template, a device without a place in the boot order boots first; in a profile, as for Nova, it does not.
     key = {"image": "image", "snapshot": "snapshot_id", "volume": "volume_id"}[source]
-    return {**entry, key: device["uuid"], "volume_size": size}
+    return {"boot_index": -1, **entry, key: device["uuid"], "volume_size": size}
 
 
 def _volume(device: Mapping[str, Any]) -> dict[str, Any]:

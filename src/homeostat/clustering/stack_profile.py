@@ -91,6 +91,9 @@ def _check_region(properties: Mapping[str, Any]) -> None:
 def define(properties: Mapping[str, Any], terms: Terms) -> Definition:
     """Return the definition of a node.
 
+    What a `template_url` has must be among the files of the stack, under the URL as its name, where nodes are members
+    of a group: only the API fetches, and it does not look for URLs in the properties of members.
+
     Args:
         properties: Checked properties of the profile.
 

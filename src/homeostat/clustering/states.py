@@ -138,6 +138,10 @@ COMPLETE = "Lifecycle complete."
 FAILED = "Action execution failed"
 CANCELLED = "Action execution cancelled"
 TIMED_OUT = "TIMEOUT"
+ENGINE_FAILURE = "Engine failure"
+ADOPTED = "Node adopted successfully"
+NOT_BALANCED = "Failed in adding node into lb pool."
+STILL_BALANCED = "Failed in removing node from lb pool."
 
 
 def cluster_at_start(action: str, operation: str = "") -> tuple[ClusterStatus, str] | None:
@@ -234,6 +238,16 @@ def webhook_action_name(receiver: str) -> str:
 def receiver_action_name(receiver: str, action: str) -> str:
     """Return the name of an action that a message begins; both are ids."""
     return f"receiver_{receiver[:ID_SHOWN]}_{action[:ID_SHOWN]}"
+
+
+def child_ended(action: str, action_id: str, how: str) -> str:
+    """Return the reason of an action that ends as one of its children did.
+
+    Args:
+        action: The child, and `action_id` its id.
+        how: `timeout`, `failed` or `cancelled`.
+    """
+    return f"{action} [{action_id[:ID_SHOWN]}] {how}"
 
 
 def refused_by_policy(policy: str, why: str) -> str:

@@ -101,8 +101,14 @@ from homeostat.templates import compile_template
             },
             {
                 "block_device_mapping_v2": [
-                    {"image": "i", "volume_size": 4, "volume_type": "fast", "delete_on_termination": True},
-                    {"snapshot_id": "s", "volume_size": 4, "device_name": "vdb"},
+                    {
+                        "image": "i",
+                        "volume_size": 4,
+                        "volume_type": "fast",
+                        "delete_on_termination": True,
+                        "boot_index": -1,
+                    },
+                    {"snapshot_id": "s", "volume_size": 4, "device_name": "vdb", "boot_index": -1},
                     {"swap_size": 512},
                     {"ephemeral_size": 4, "ephemeral_format": "ext4"},
                 ]
@@ -267,6 +273,10 @@ def test_a_server_in_another_region_is_a_stack_there() -> None:
     [
         ({"flavor": None}, "ESchema: Required spec item 'flavor' not provided (at properties)"),
         ({"image": None}, "InvalidSpec: Neither image nor a bootable volume is given"),
+        (
+            {"image": None, "block_device_mapping_v2": [device(uuid="v")]},
+            "InvalidSpec: Neither image nor a bootable volume is given; set image, or a device with boot_index 0",
+        ),
         ({"networks": [{}]}, "InvalidSpec: One of 'port' and 'network' must be provided (at properties.networks[0])"),
         (
             {"networks": [{"port": "p", "fixed_ip": "10.0.0.1"}]},
@@ -282,6 +292,7 @@ def test_a_server_in_another_region_is_a_stack_there() -> None:
             {"context": {"region": "x"}},
             "InvalidSpec: Some keys in 'context' are invalid: ['region']; there is region_n",
         ),
+        ({"context": {"region_name": {"get_file": "x"}}}, "InvalidSpec: The name of a region must be a text (at prope"),
         ({"metadata": {"get_param": "x"}}, "InvalidSpec: 'get_param' alone in a map would be a function of templates"),
         ({"metadata": {"a": {"b": [{"get_file": "x"}]}}}, "InvalidSpec: 'get_file' alone in a map would be a function"),
         ({"scheduler_hints": {"get_attr": ["a", "b"]}}, "InvalidSpec: 'get_attr' alone in a map would be a function"),

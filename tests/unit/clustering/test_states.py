@@ -10,6 +10,7 @@ from homeostat.clustering.states import (
     NodeAction,
     action_name,
     checked,
+    child_ended,
     cluster_at_start,
     evaluated,
     node_at_end,
@@ -130,4 +131,5 @@ def test_which_states_of_actions_conflict() -> None:
 
 def test_reasons_of_others() -> None:
     assert of_node("n", "Creation succeeded") == "Node n: Creation succeeded"
+    assert child_ended("NODE_CREATE", TARGET, "failed") == "NODE_CREATE [5bbac2f7] failed"
     assert refused_by_policy("p", "no") == "Policy check failure: Failed policy 'p': no"
