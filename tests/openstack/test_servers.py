@@ -28,6 +28,7 @@ NEVER = "11111111-2222-4333-8444-555555555555"
 """Id of nothing."""
 SERVER = type_of("OS::Nova::Server")
 CIDR = "10.20.0.0/24"
+LOST = {"service": "nova-api", "method": "POST", "path": "/servers$", "status": 502, "times": 1}
 
 
 def rest(seconds: float) -> None:
@@ -293,9 +294,8 @@ def test_a_refused_server_leaves_no_port(world: World) -> None:
 def test_a_lost_answer_makes_one_server(world: World) -> None:
     """The answer is lost after the deed, so Nova has the server."""
     before = world.ports()
-    lost = {"service": "nova-api", "method": "POST", "path": "/servers$", "status": 502, "times": 1}
     server = Server(world, world.spec(networks=[{"subnet": world.subnet}]))
-    with world.running.fault("http", **lost, after=True):
+    with world.running.fault("http", **LOST, after=True):
         assert isinstance(server.create(), Uncertain)
     server.handle = server.found().handle
     server.settled()
@@ -306,11 +306,9 @@ def test_a_lost_answer_makes_one_server(world: World) -> None:
 
 
 def test_a_server_that_is_deleted_as_soon_as_it_is_found_leaves_no_port(world: World) -> None:
-    """Nothing has looked at it before, and Nova forgets its token with it."""
     before = world.ports()
-    lost = {"service": "nova-api", "method": "POST", "path": "/servers$", "status": 502, "times": 1}
     server = Server(world, world.spec(networks=[{"subnet": world.subnet}]))
-    with world.running.fault("http", **lost, after=True):
+    with world.running.fault("http", **LOST, after=True):
         assert isinstance(server.create(), Uncertain)
     server.handle = server.found().handle
     server.delete()
@@ -319,9 +317,9 @@ def test_a_server_that_is_deleted_as_soon_as_it_is_found_leaves_no_port(world: W
 
 def test_a_server_is_known_once_its_ports_are_marked(world: World) -> None:
     before = world.ports()
-    refused = {"service": "neutron-api", "method": "PUT", "path": "/ports/.*/tags/", "status": 502, "times": 2}
     server = Server(world, world.spec(networks=[{"subnet": world.subnet}]))
-    with world.running.fault("http", **refused):
+    refused = {"service": "neutron-api", "method": "PUT", "path": "/ports/.*/tags/"}
+    with world.running.fault("http", **{**LOST, **refused, "times": 2}):
         assert isinstance(server.create(), Uncertain)
         with pytest.raises(Transient, match="has no tag yet"):
             server.found()
@@ -333,9 +331,8 @@ def test_a_server_is_known_once_its_ports_are_marked(world: World) -> None:
 def test_a_server_that_was_never_requested_is_absent_and_leaves_no_port(world: World) -> None:
     """A worker that dies between the port and the server has not tried in vain: that is no broken server."""
     before = world.ports()
-    lost = {"service": "nova-api", "method": "POST", "path": "/servers$", "status": 502, "times": 1}
     server = Server(world, world.spec(networks=[{"subnet": world.subnet}]))
-    with world.running.fault("http", **lost):
+    with world.running.fault("http", **LOST):
         assert isinstance(server.create(), Uncertain)
     assert world.ports() > before
 

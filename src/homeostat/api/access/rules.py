@@ -135,7 +135,11 @@ CLUSTERING = (
         "cluster_policies",
         readers={"index": "List the policies of a cluster.", "get": "Show a policy of a cluster."},
     ),
-    RuleFamily("nodes", readers={"index": "List nodes.", "get": "Show a node."}),
+    RuleFamily(
+        "nodes",
+        readers={"index": "List nodes.", "get": "Show a node."},
+        members={"create": "Make a node.", "update": "Change a node.", "delete": "Delete a node."},
+    ),
     RuleFamily("actions", readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."}),
 )
 """Rules of the Clustering API, by Senlin's names.

@@ -95,6 +95,14 @@ def text(value: Any, field: str) -> str:
     return value
 
 
+def short(value: Any, field: str) -> str:
+    """Return a text of at most 255 characters."""
+    found = text(value, field)
+    if len(found) > NAME_MAX:
+        raise wrong(f"The value of '{field}' has {len(found)} characters; at most {NAME_MAX} are allowed.")
+    return found
+
+
 def reference(value: Any, field: str) -> str:
     """Return the id or the name of something."""
     found = text(value, field)

@@ -7,10 +7,12 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.clustering import views
-from homeostat.api.clustering.context import ClusteringContext, Context, since
+from homeostat.api.clustering import bodies, views
+from homeostat.api.clustering.bodies import Field
+from homeostat.api.clustering.context import ClusteringContext, Context, Force, since
 from homeostat.api.clustering.lists import ListRules, flag_of, read_query
-from homeostat.api.clustering.routes import answers, router
+from homeostat.api.clustering.routes import accepted, answers, router
+from homeostat.api.http.inputs import Body
 from homeostat.clustering.attrs import attribute_path
 from homeostat.clustering.states import NodeStatus
 from homeostat.model.errors import Rejected
@@ -34,6 +36,22 @@ LIST = ListRules(
     },
     default=("init_at", "number"),
 )
+
+
+NEW = {
+    "name": Field(bodies.name, required=True),
+    "profile_id": Field(bodies.reference, required=True),
+    "cluster_id": Field(bodies.text),
+    "role": Field(bodies.short),
+    "metadata": Field(bodies.mapping),
+}
+CHANGED = {
+    "name": Field(bodies.name),
+    "profile_id": Field(bodies.reference),
+    "role": Field(bodies.short),
+    "metadata": Field(bodies.mapping),
+    "tainted": Field(bodies.boolean),
+}
 
 
 def shown(context: ClusteringContext, tx: Connection, rows: list[Row[Any]]) -> list[dict[str, Any]]:
@@ -66,13 +84,69 @@ def show_node(request: Request, context: Context, node_id: str) -> Response:
     """Show a node; with `show_details=true` also what was last seen of its server or stack."""
     details = flag_of(request.query_params.get("show_details"), "show_details")
     with context.db.read() as tx:
-        row = listing.find(tx, schema.node, context.asking.reach, node_id, living.is_living_node())
-        if row is None:
-            raise Rejected("ResourceNotFound", f"The node '{node_id}' could not be found.")
+        row = context.clusters.nodes.get(tx, context.asking, node_id)
         (found,) = shown(context, tx, [row])
         if details:
             found["details"] = views.details(tx, row)
     return context.json({"node": found})
+
+
+@ROUTER.post(
+    "/nodes",
+    dependencies=[may("nodes:create")],
+    summary="Make a node",
+    status_code=202,
+    responses=accepted(dict[str, Any]),
+)
+def create_node(context: Context, body: Body) -> Response:
+    """Make a node, in a cluster or without one. In a cluster its name follows from its index."""
+    given = bodies.read(bodies.unwrapped(body, "node"), NEW)
+    profile = context.clusters.profile(context.asking, given["profile_id"])
+    cluster = None
+    if given.get("cluster_id"):
+        with context.db.read() as tx:
+            cluster = listing.find(
+                tx, schema.cluster, context.asking.reach, given["cluster_id"], living.is_living_cluster()
+            )
+        if cluster is None:
+            raise Rejected("BadRequest", f"The specified cluster '{given['cluster_id']}' could not be found.")
+    begun = context.clusters.nodes.create(context.asking, given["name"], profile, cluster, given, context.check_types)
+    return context.json({"node": _one(context, begun.target)}, 202, begun.action)
+
+
+def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
+    with context.db.read() as tx:
+        (found,) = shown(context, tx, [context.clusters.nodes.get(tx, context.asking, identity)])
+    return found
+
+
+@ROUTER.patch(
+    "/nodes/{node_id}",
+    dependencies=[may("nodes:update")],
+    summary="Change a node",
+    status_code=202,
+    responses=accepted(dict[str, Any]),
+)
+def update_node(context: Context, node_id: str, body: Body) -> Response:
+    ignored = ["tainted"] if context.version < WITH_TAINT else []
+    given = bodies.read(bodies.unwrapped(body, "node"), CHANGED, ignored)
+    before = _one(context, node_id)
+    profile = context.clusters.profile(context.asking, given["profile_id"]) if "profile_id" in given else None
+    begun = context.clusters.nodes.update(context.asking, before["id"], given, profile, context.check_types)
+    return context.json({"node": before}, 202, begun.action)
+
+
+@ROUTER.delete(
+    "/nodes/{node_id}",
+    dependencies=[may("nodes:delete")],
+    summary="Delete a node",
+    status_code=202,
+    responses=accepted(),
+)
+def delete_node(context: Context, node_id: str, force: Force) -> Response:
+    """Delete a node. `force` does so whatever goes on with it."""
+    begun = context.clusters.nodes.delete(context.asking, node_id, force=force, check_types=context.check_types)
+    return context.json(None, 202, begun.action)
 
 
 @ROUTER.get(

@@ -6,6 +6,7 @@ from homeostat.api.clustering import (
     bindings,
     cluster_actions,
     clusters,
+    events,
     nodes,
     policies,
     profiles,
@@ -21,6 +22,7 @@ ROUTERS = (
     bindings.ROUTER,
     nodes.ROUTER,
     actions.ROUTER,
+    events.ROUTER,
     about.ROUTER,
 )
 """In matching order."""

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
 
 from homeostat.api.services.clusters.requester import Asking
-from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, stack_text
+from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, StackText, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering import states
@@ -66,6 +66,8 @@ class Plan:
         zones: Availability zones of the nodes that are added; () where no policy chooses them.
         cooled: Policies whose cooldown begins.
         grace_s: Seconds for which the nodes that leave stay.
+        target: The node that it is about; "" for the cluster as a whole.
+        one: Columns of the node that it is about, or that is added.
     """
 
     action: str
@@ -81,6 +83,8 @@ class Plan:
     zones: Sequence[str] = ()
     cooled: Sequence[str] = ()
     grace_s: int = 0
+    target: str = ""
+    one: Mapping[str, Any] = field(default_factory=dict)
 
 
 Planner = Callable[[Connection, Row[Any]], Plan]
@@ -140,49 +144,38 @@ class ClusterService:
             Transient: A cloud does not answer.
         """
         identity = self._stacks.entropy.stack_id()
-        spec = check_profile(profile.spec)
         count, form = sizes["desired_capacity"], str(config.get(NAME_FORMAT) or "")
-        text = stack_text(ClusterFacts(identity, identity, form, spec, count))
-        now = self._db.agreed_now()
-        row = {
-            "id": identity,
-            **asking.owner,
-            "name": name,
-            "profile_id": profile.id,
-            **sizes,
-            "next_index": count + 1,
-            "timeout": timeout,
-            "metadata": metadata,
-            "config": config,
-            "init_at": now,
-        }
+        text = stack_text(ClusterFacts(identity, identity, form, check_profile(profile.spec), count))
+        own = {"name": name, "profile_id": profile.id, **sizes, "timeout": timeout}
+        more = {"next_index": count + 1, "metadata": metadata, "config": config, "init_at": self._db.agreed_now()}
+        row = {"id": identity, **asking.owner, **own, **more}
         begun: list[str] = []
-
-        def also(tx: Connection) -> None:
-            living.forget_gone(tx, asking.project)
-            there = tx.execute(select(func.count()).where(_cluster.c.project == asking.project)).scalar_one()
-            if there >= CLUSTERS_MAX and not asking.caller.is_admin:
-                message = f"Quota exceeded: a project has at most {CLUSTERS_MAX} clusters: delete some first"
-                raise Rejected("OverQuota", message)
-            tx.execute(insert(_cluster).values(**row))
-            self._add_nodes(tx, asking.owner, row, 1, count, now)
-            tx.execute(update(schema.stack).where(schema.stack.c.id == identity).values(exceptions=LEFT_ALONE))
-            begun.append(_begin(tx, asking, ClusterAction.CREATE, identity, timeout, now))
-
-        request = StackRequest(
-            template=text.template,
-            files=dict(text.files),
-            environment=text.environment,
-            timeout_mins=_minutes(timeout),
-            disable_rollback=True,
-            internal_types=INTERNAL,
-            check_types=check_types,
-        )
-        owner = asking.caller.user
         self._stacks.create(
-            asking.project, owner, _stack_name(name, identity), request, by=asking.caller, stack_id=identity, also=also
+            asking.project,
+            asking.caller.user,
+            _stack_name(name, identity),
+            request_of(text, timeout, check_types),
+            by=asking.caller,
+            stack_id=identity,
+            also=lambda tx: begun.append(self._store_new(tx, asking, row)),
         )
         return Begun(identity, begun[-1])
+
+    def _store_new(self, tx: Connection, asking: Asking, row: Mapping[str, Any]) -> str:
+        """Store the rows of a new cluster; return the id of its action.
+
+        Raises:
+            Rejected: OverQuota.
+        """
+        living.forget_gone(tx, asking.project)
+        there = tx.execute(select(func.count()).where(_cluster.c.project == asking.project)).scalar_one()
+        if there >= CLUSTERS_MAX and not asking.caller.is_admin:
+            message = f"Quota exceeded: a project has at most {CLUSTERS_MAX} clusters: delete some first"
+            raise Rejected("OverQuota", message)
+        tx.execute(insert(_cluster).values(**row))
+        self._add_nodes(tx, asking.owner, row, 1, row["desired_capacity"], row["init_at"])
+        tx.execute(update(schema.stack).where(schema.stack.c.id == row["id"]).values(exceptions=LEFT_ALONE))
+        return _begin(tx, asking, ClusterAction.CREATE, row["id"], row["timeout"], row["init_at"])
 
     def _add_nodes(
         self,
@@ -193,8 +186,9 @@ class ClusterService:
         count: int,
         now: float,
         zones: Sequence[str] = (),
+        more: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Store the rows of new nodes."""
+        """Store the rows of new nodes; `more` are columns that differ from those of other nodes."""
         form, seed = str(cluster["config"].get(NAME_FORMAT) or ""), cluster["id"]
         rows = [
             {
@@ -212,6 +206,7 @@ class ClusterService:
                 "tainted": False,
                 "leaving": False,
                 "init_at": now,
+                **more,
             }
             for index in range(first, first + count)
         ]
@@ -244,22 +239,15 @@ class ClusterService:
         def also(tx: Connection) -> None:
             begun.append(self._store(tx, asking, cluster, plan))
 
+        target = plan.target or cluster.id
         if plan.at_once:
             with self._db.write() as tx:
                 also(tx)
-            return Begun(cluster.id, begun[-1])
+            return Begun(target, begun[-1])
         text = stack_text(facts)
         timeout = plan.columns.get("timeout", cluster.timeout)
-        request = StackRequest(
-            template=text.template,
-            files=dict(text.files),
-            environment=text.environment,
-            timeout_mins=_minutes(timeout),
-            internal_types=INTERNAL,
-            check_types=check_types,
-        )
-        self._stacks.update(cluster.id, request, by=asking.caller, also=also)
-        return Begun(cluster.id, begun[-1])
+        self._stacks.update(cluster.id, request_of(text, timeout, check_types), by=asking.caller, also=also)
+        return Begun(target, begun[-1])
 
     def _facts(self, tx: Connection, cluster: Row[Any], plan: Plan) -> ClusterFacts:
         profile = plan.columns.get("profile_id", cluster.profile_id)
@@ -269,18 +257,28 @@ class ClusterService:
         placed = _node.c.data != literal({}, _node.c.data.type)
         differs = or_(_node.c.own.is_(True), placed, *(() if all_alike else (_node.c.profile_id != profile,)))
         own, known = [], {profile: spec}
-        for row in tx.execute(select(_node).where(*mine, differs)):
-            wanted = profile if all_alike else row.profile_id
+
+        def add(number: int, values: Mapping[str, Any]) -> None:
+            wanted = profile if all_alike else values["profile_id"]
             if wanted not in known:
                 known[wanted] = check_profile(_spec_of(tx, wanted))
+            zone = (values["data"].get("placement") or {}).get("zone") or ""
+            own.append(OwnNode(number, known[wanted], values["name"] if values["own"] else "", zone))
+
+        for row in tx.execute(select(_node).where(*mine, or_(differs, _node.c.id == plan.target))):
             if row.number not in plan.leaving:
-                zone = (row.data.get("placement") or {}).get("zone") or ""
-                own.append(OwnNode(row.number, known[wanted], row.name if row.own else "", zone))
+                add(row.number, {**row._mapping, **(plan.one if row.id == plan.target else {})})
         first = cluster.next_index - 1
-        own += [OwnNode(first + place, spec, "", zone) for place, zone in enumerate(plan.zones)]
+        for place in range(plan.added):
+            data = {"placement": {"zone": plan.zones[place]}} if plan.zones else {}
+            if data or "profile_id" in plan.one:
+                add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **plan.one})
         count = tx.execute(select(func.count()).where(*mine)).scalar_one() + plan.added - len(plan.leaving)
         form = str(cluster.config.get(NAME_FORMAT) or "")
-        facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(plan.leaving), tuple(own))
+        # Until the group knows that they leave, each revision has to say so: else others would go in their place.
+        gone = select(_node.c.number).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(True))
+        removed = sorted({*plan.leaving, *tx.execute(gone).scalars()})
+        facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(removed), tuple(own))
         return replace(facts, batches=plan.batches, grace_s=plan.grace_s)
 
     def _store(self, tx: Connection, asking: Asking, seen: Row[Any], plan: Plan) -> str:
@@ -295,15 +293,18 @@ class ClusterService:
             raise Outdated
         check_free(actions.settled_in(tx, cluster.id), cluster.id, plan.action)
         now = self._db.now_of(tx)
+        living.forget_gone(tx, cluster.project)
         columns = {**plan.columns, "updated_at": now}
         if plan.added:
             columns["next_index"] = cluster.next_index + plan.added
             values = {**cluster._mapping, **columns}
             owner = {name: getattr(cluster, name) for name in ("project", "user", "domain")}
-            self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.zones)
+            self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.zones, plan.one)
         if plan.leaving:
             going = (_node.c.cluster_id == cluster.id, _node.c.number.in_(plan.leaving))
             tx.execute(update(_node).where(*going).values(leaving=True, updated_at=now))
+        if plan.target and plan.one and not plan.added:
+            tx.execute(update(_node).where(_node.c.id == plan.target).values(**plan.one, updated_at=now))
         if plan.nodes:
             mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
             tx.execute(update(_node).where(*mine).values(**plan.nodes, updated_at=now))
@@ -312,7 +313,7 @@ class ClusterService:
         new = NewAction(
             plan.action,
             plan.name,
-            cluster.id,
+            plan.target or cluster.id,
             cluster.id,
             plan.inputs,
             columns.get("timeout", cluster.timeout),
@@ -397,6 +398,25 @@ class ClusterService:
             at_once=spec is None or only,
             nodes={"profile_id": profile.id} if spec is not None and profile is not None and not only else None,
         )
+
+
+def request_of(text: StackText, timeout: int, check_types: CheckTypes | None) -> StackRequest:
+    """Return the request that makes a text the revision of a stack.
+
+    Args:
+        text: What the stack is made from.
+        timeout: Seconds that the action may take.
+        check_types: See `StackRequest`.
+    """
+    return StackRequest(
+        template=text.template,
+        files=dict(text.files),
+        environment=text.environment,
+        timeout_mins=_minutes(timeout),
+        disable_rollback=True,
+        internal_types=INTERNAL,
+        check_types=check_types,
+    )
 
 
 def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
+from homeostat.api.services.clusters.nodes import NodeService
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.clusters.rules import Bindings
 from homeostat.api.services.clusters.sizing import Sizing
@@ -29,6 +30,7 @@ class Clustering:
         policies: Stores policies.
         clusters: Makes, changes and deletes clusters.
         sizing: Plans for their sizes and updates.
+        nodes: Makes, changes and deletes nodes.
         bindings: Attaches policies to clusters.
     """
 
@@ -39,6 +41,7 @@ class Clustering:
         self.policies = specs.policies(db, self.check_policy)
         self.clusters = ClusterService(db, stack_service)
         self.sizing = Sizing(db)
+        self.nodes = NodeService(db, stack_service, self.clusters)
         self.bindings = Bindings(db, self.clusters, self.policies)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:

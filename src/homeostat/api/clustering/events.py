@@ -1,0 +1,89 @@
+"""Routes for events of clusters and nodes."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.clustering.context import Context
+from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.routes import answers, router
+from homeostat.model.errors import Rejected
+from homeostat.store import schema
+from homeostat.store.clusters import listing
+from homeostat.store.clusters.events import LISTED_MAX, EventQuery, listed
+from homeostat.store.events import event_id
+
+ROUTER = router("events")
+ONE = answers(dict[str, Any])
+NEWEST = ("timestamp", "level", "otype", "oname", "action", "status", "oid", "cluster_id")
+LIST = ListRules(
+    filters={
+        "oid": None,
+        "oname": None,
+        "otype": ("CLUSTER", "NODE"),
+        "cluster_id": None,
+        "action": None,
+        "level": ("CRITICAL", "ERROR", "WARN", "INFO", "DEBUG"),
+    },
+    sortable=dict.fromkeys(NEWEST, "seq"),
+    default=("seq",),
+)
+
+
+@ROUTER.get("/events", dependencies=[may("events:index")], summary="List events of clusters and nodes", responses=ONE)
+def list_events(request: Request, context: Context) -> Response:
+    """List events in the order in which they happened, or the newest first with a descending `sort`: 1,000 at most."""
+    wanted = read_query(context, request, LIST)
+    only = dict(wanted.only)
+    with context.db.read() as tx:
+        if "cluster_id" in only:
+            found = (listing.find(tx, schema.cluster, wanted.project, name) for name in only["cluster_id"])
+            only["cluster_id"] = [row.id for row in found if row is not None]
+        query = EventQuery(
+            wanted.project,
+            only,
+            _seq(wanted.marker),
+            wanted.order[0].descending,
+            min(wanted.limit, LISTED_MAX) if wanted.limit is not None else LISTED_MAX,
+        )
+        rows = listed(tx, query)
+    return context.json({"events": [_shown(row) for row in rows]})
+
+
+@ROUTER.get("/events/{event}", dependencies=[may("events:show")], summary="Show an event", responses=ONE)
+def show_event(context: Context, event: str) -> Response:
+    seq = _seq(event)
+    with context.db.read() as tx:
+        rows = listed(tx, EventQuery(context.asking.reach, seq=seq)) if seq is not None else []
+    if not rows or _shown(rows[0])["id"] != event.lower():
+        raise Rejected("ResourceNotFound", f"The event '{event}' could not be found.")
+    return context.json({"event": _shown(rows[0])})
+
+
+def _seq(identity: str | None) -> int | None:
+    """Return the number of an event from its id, whose last 12 digits have it; None where it is no such id."""
+    try:
+        return int(identity[-12:], 16) if identity is not None and len(identity) == 36 else None
+    except ValueError:
+        return None
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": event_id(row["stack_id"], row["seq"]),
+        "timestamp": datetime.fromtimestamp(row["at"], UTC).replace(microsecond=0).isoformat(),
+        "oid": row["oid"],
+        "oname": row["oname"],
+        "otype": row["otype"],
+        "cluster_id": row["cluster_id"],
+        "level": row["level"],
+        "user": row["user"],
+        "project": row["project"],
+        "action": row["action"],
+        "status": row["status"],
+        "status_reason": row["reason"],
+        "meta_data": {},
+    }
