@@ -28,7 +28,7 @@ from docs import (  # noqa: E402 - found from wherever this program is started
     requirements_page,
     type_pages,
 )
-from homeostat.api.orchestration import policy_text  # noqa: E402 - the same
+from homeostat.api import policy_text  # noqa: E402 - the same
 from homeostat.main import parser  # noqa: E402 - its defaults come from the environment
 
 GENERATED = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->\n"

@@ -6,8 +6,7 @@ from docs.type_pages import row
 from oslo_policy.policy import RuleDefault
 
 from homeostat.api.access import rules
-from homeostat.api.orchestration.policy_text import in_words
-from homeostat.api.orchestration.routers import list_rules
+from homeostat.api.policy_text import in_words, list_rules
 
 HEAD = """\
 # Rules

@@ -305,6 +305,31 @@ def test_a_lost_answer_makes_one_server(world: World) -> None:
     assert world.ports() == before
 
 
+def test_a_server_that_is_deleted_as_soon_as_it_is_found_leaves_no_port(world: World) -> None:
+    """Nothing has looked at it before, and Nova forgets its token with it."""
+    before = world.ports()
+    lost = {"service": "nova-api", "method": "POST", "path": "/servers$", "status": 502, "times": 1}
+    server = Server(world, world.spec(networks=[{"subnet": world.subnet}]))
+    with world.running.fault("http", **lost, after=True):
+        assert isinstance(server.create(), Uncertain)
+    server.handle = server.found().handle
+    server.delete()
+    assert world.ports() == before
+
+
+def test_a_server_is_known_once_its_ports_are_marked(world: World) -> None:
+    before = world.ports()
+    refused = {"service": "neutron-api", "method": "PUT", "path": "/ports/.*/tags/", "status": 502, "times": 2}
+    server = Server(world, world.spec(networks=[{"subnet": world.subnet}]))
+    with world.running.fault("http", **refused):
+        assert isinstance(server.create(), Uncertain)
+        with pytest.raises(Transient, match="has no tag yet"):
+            server.found()
+    server.handle = server.found().handle
+    server.delete()
+    assert world.ports() == before
+
+
 def test_a_server_that_was_never_requested_is_absent_and_leaves_no_port(world: World) -> None:
     """A worker that dies between the port and the server has not tried in vain: that is no broken server."""
     before = world.ports()

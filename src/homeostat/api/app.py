@@ -18,6 +18,8 @@ from homeostat.api.access.enforcer import Policy
 from homeostat.api.cloudformation import routes as cloudformation
 from homeostat.api.cloudformation import signed_urls
 from homeostat.api.cloudformation.authentication import Authenticator, Ec2
+from homeostat.api.clustering.about import add_versions
+from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.context import Service
 from homeostat.api.http import faults
 from homeostat.api.http.event_streams import EventTail
@@ -39,6 +41,7 @@ from homeostat.api.middleware import (
 )
 from homeostat.api.orchestration.routers import ROUTERS
 from homeostat.api.services.actions import StackActions
+from homeostat.api.services.clusters.services import Clustering
 from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.snapshots import Snapshots
 from homeostat.api.services.stacks import StackService
@@ -121,9 +124,12 @@ def create_app(
     app.include_router(signed_urls.EARLY)
     for router in ROUTERS:
         app.include_router(router)
+    for router in CLUSTERING:
+        app.include_router(router)
     app.include_router(signed_urls.ROUTER)
     app.include_router(cloudformation.ROUTER)
     _add_service_routes(app)
+    add_versions(app)
     _add_health(app, Health(db, drain_file))
     if metrics:
         _add_metrics(app)
@@ -150,6 +156,7 @@ def _service(db: Database, stack_service: StackService, clock: Clock, limits: Li
         EventTail(db),
         policy,
         TokenBuckets(limits.rate),
+        Clustering(db, stack_service),
         limits.hidden_tags,
         places=HeavyRequests(limits.places),
     )
@@ -241,7 +248,10 @@ def _parameter_error(error: Any) -> str:
 
 def _other_method(request: Request) -> Response:
     """Answer OPTIONS with the methods of the path, and any other unknown method with a 405."""
-    routes = [*request.app.routes, *(route for router in (*ROUTERS, signed_urls.ROUTER) for route in router.routes)]
+    routes = [
+        *request.app.routes,
+        *(route for router in (*ROUTERS, *CLUSTERING, signed_urls.ROUTER) for route in router.routes),
+    ]
     allowed = ", ".join(sorted(_methods(routes, request)))
     if request.method == "OPTIONS":
         return nothing(204, {"Allow": allowed})

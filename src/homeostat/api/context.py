@@ -17,6 +17,7 @@ from homeostat.api.http.inputs import quoted
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.services import typed
 from homeostat.api.services.actions import StackActions
+from homeostat.api.services.clusters.services import Clustering
 from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.snapshots import Snapshots
@@ -43,6 +44,7 @@ class Service:
     Attributes:
         policy: Authorization rules.
         buckets: Rate limits of callers.
+        clustering: What the Clustering API does.
         hidden_tags: Stacks with one of these tags are listed only on request.
         definitions: Cached graphs of shards, for requests that consult the planner.
         places: Places for requests that check templates.
@@ -61,6 +63,7 @@ class Service:
     tail: EventTail
     policy: Policy
     buckets: TokenBuckets
+    clustering: Clustering
     hidden_tags: tuple[str, ...] = ()
     definitions: DesiredGraphs = field(default_factory=DesiredGraphs)
     places: HeavyRequests = field(default_factory=HeavyRequests)

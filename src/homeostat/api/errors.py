@@ -1,6 +1,7 @@
 """Error responses in the format of the API at the request's path.
 
-Requests to the CloudFormation API get its XML or JSON errors, all others get faults of the Orchestration API.
+Requests to the CloudFormation API get its XML or JSON errors, all others get faults of the Orchestration API. The
+Clustering API has the same, without a traceback.
 """
 
 import re
@@ -16,6 +17,8 @@ from homeostat.model.errors import Rejected, TooManyRequests, Transient
 
 CLOUDFORMATION = ("/v1", "/v1/")
 """Paths of the CloudFormation API, which authenticates its callers itself."""
+CLUSTERING = "/clustering/v1/"
+"""Beginning of the paths of the Clustering API."""
 _SIGNALS = re.compile(r"/v1/(waitcondition|signal)/arn:openstack:heat::")
 """Signed paths whose errors have the format of the CloudFormation API, too."""
 
@@ -26,9 +29,10 @@ def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
     Args:
         challenge: Value of `WWW-Authenticate` for a 401; "" omits the header.
     """
-    answer = (
-        _cloudformation_error(scope, refused(error)) if _of_cloudformation(scope) else faults.rejected(error, challenge)
-    )
+    if _of_cloudformation(scope):
+        answer = _cloudformation_error(scope, refused(error))
+    else:
+        answer = faults.rejected(error, challenge, traceback=not is_clustering(scope["path"]))
     if isinstance(error, TooManyRequests):
         answer.headers.update(error.headers)
     return answer
@@ -44,6 +48,11 @@ def unexpected(scope: Scope) -> Response:
     return (
         _cloudformation_error(scope, Refused("InternalFailure")) if _of_cloudformation(scope) else faults.unexpected()
     )
+
+
+def is_clustering(path: str) -> bool:
+    """Return whether a path is one of the Clustering API that only authenticated callers reach."""
+    return path.startswith(CLUSTERING)
 
 
 def _of_cloudformation(scope: Scope) -> bool:

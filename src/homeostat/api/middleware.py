@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from homeostat.api import errors
 from homeostat.api.access.auth import STACK_USER, Access, Caller
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.errors import CLOUDFORMATION
+from homeostat.api.errors import CLOUDFORMATION, is_clustering
 from homeostat.api.http.connections import PEER
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.versions import versions_answer
@@ -32,6 +32,8 @@ ACCESS_LOG = logging.getLogger("homeostat.api.access")
 MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
 METRICS = "/metrics"
 """Path of the metrics in Prometheus format."""
+DEFAULT_PROJECT = "default"
+"""Project of the Clustering API where callers are not authenticated, and name none."""
 SIGNED = re.compile(r"/v1/(waitcondition|signal|metadata)/arn:openstack:heat::")
 """Paths that need no account, since their signature authorizes the request. No project has paths of this form."""
 SIGNAL_TOKEN = re.compile(r"[0-9a-f]{32}\.[\w-]+\Z")
@@ -161,7 +163,7 @@ class OriginCheck:
 
 
 def _is_guarded(path: str) -> bool:
-    return path == METRICS or path.startswith("/v1/") or path in CLOUDFORMATION
+    return path == METRICS or path.startswith("/v1/") or path in CLOUDFORMATION or is_clustering(path)
 
 
 class ProjectGuard:
@@ -194,11 +196,13 @@ class ProjectGuard:
                 # PostgreSQL cannot store this character; no query should get as far as failing on it.
                 if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                     raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
-                caller = self._policy.known(await self._caller(scope["method"], scope["path"], Headers(scope=scope)))
+                headers = Headers(scope=scope)
+                caller = self._policy.known(await self._caller(scope["method"], scope["path"], headers))
                 if scope["path"] != METRICS:
-                    project = scope["path"].split("/")[2]
+                    project = _project_of(scope["path"], headers, caller)
                     caller.check_project(project)
                     self._buckets.take(project, caller.user_id or caller.user)
+                    scope["state"]["project"] = project
             except Rejected as error:
                 await errors.rejected(scope, error, self._access.challenge)(scope, receive, send)
                 return
@@ -229,6 +233,16 @@ class ProjectGuard:
         if known is not None:
             return known
         return await to_thread.run_sync(self._access.caller, headers, method, path)
+
+
+def _project_of(path: str, headers: Headers, caller: Caller) -> str:
+    """Return the project that a request is about.
+
+    Paths of the Clustering API name none: it is that of the caller, or the one in the header `X-Project-Id`.
+    """
+    if not is_clustering(path):
+        return path.split("/")[2]
+    return headers.get("x-project-id") or caller.project or DEFAULT_PROJECT
 
 
 class HeadLimit:

@@ -10,8 +10,8 @@ from homeostat.cli.flags import Commands, add_command, add_json
 
 def policy(arguments: Namespace) -> int:
     """Show the access rules, check a policy file, or print a sample of one."""
+    from homeostat.api import policy_text
     from homeostat.api.access.enforcer import read_policy
-    from homeostat.api.orchestration import policy_text
     from homeostat.cli import reports
 
     if arguments.what == "generate":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from homeostat.clustering.names import node_id, node_name
 from homeostat.desired.compiling import Definitions, parsed_template
 from homeostat.desired.implied import needs_facade, with_facade, with_policy
 from homeostat.model.desired import Definition
@@ -42,7 +43,7 @@ def shards_between(low: int, high: int) -> range:
 def group_desired(group: groups.Group) -> Desired:
     """Return the revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
     shards = -(-groups.names_end(group["count"], group["skip"]) // MEMBERS_PER_SHARD)
-    names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout", "staged")
+    names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout", "staged", "own", "nodes")
     return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
 
 
@@ -51,13 +52,31 @@ def group_members(template: groups.Group, shard: int, registry: Registry, files:
     low = shard * MEMBERS_PER_SHARD
     found = {}
     for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
-        member = groups.member_definition(one, name, template["index_var"])
+        member = member_of(template, one, name)
         further = {section: member[section] for section in groups.FURTHER_SECTIONS if section in member}
         definition = Definition(name, member["type"], member.get("properties") or {}, static=True, **further)
         found[name] = with_policy(_member(registry.applied(definition), files))
         if member["type"] == BalancedServer.name:
             found[name] = _balanced(found[name], registry, files)
     return found
+
+
+def member_of(template: groups.Group, one: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the definition of one member of a group: of a node, with its name, its id and its index in it."""
+    member = groups.member_definition(one, name, template["index_var"])
+    nodes = template.get("nodes")
+    if nodes is None:
+        return member
+    index = int(name) + 1
+    words = {
+        "%node_name%": node_name(nodes["format"], nodes["seed"], index),
+        "%node_id%": node_id(nodes["seed"], index),
+        "%node_index%": str(index),
+    }
+    properties = member["properties"]
+    for word, value in words.items():
+        properties = groups.replaced(properties, value, word)
+    return {**member, "properties": properties}
 
 
 def _balanced(each: Definition, registry: Registry, files: Mapping[str, str]) -> Definition:

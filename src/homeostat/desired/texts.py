@@ -3,6 +3,7 @@
 from typing import Any
 
 from homeostat.desired.compiling import Definitions
+from homeostat.desired.members import member_of
 from homeostat.model.desired import Definition
 from homeostat.resources import groups
 from homeostat.resources.nested import public_properties
@@ -34,7 +35,7 @@ def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
     if desired.kind == "group":
         group = desired.template
         members: dict[str, Any] = {
-            name: groups.member_definition(one, name, group["index_var"])
+            name: member_of(group, one, name)
             for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"]))
         }
     elif desired.kind == "chain":

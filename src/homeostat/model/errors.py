@@ -44,6 +44,7 @@ FAULT_CODES: dict[str, int] = {
     "NodeNotOrphan": 409,
     "NotFound": 404,
     "NotSupported": 400,
+    "OverQuota": 403,
     "PhysicalResourceIDAmbiguity": 400,
     "PhysicalResourceNameAmbiguity": 400,
     "PolicyBindingNotFound": 404,
@@ -66,7 +67,7 @@ FAULT_CODES: dict[str, int] = {
 }
 """Fault type (`error.type` of a response) -> HTTP code, as in Heat and Senlin. A name never changes its meaning.
 
-Heat answers 500 to InvalidTemplateAttribute, and Senlin to ESchema; here it is 400, since it is an error of the caller.
+Heat answers 500 to InvalidTemplateAttribute, and Senlin to ESchema and OverQuota; here these are errors of the caller.
 """
 
 

@@ -1,6 +1,7 @@
 """Members of a group of alike resources: their names, their definitions, and the names that are not used any more.
 
-The desired state of a group's stack is a map: `{resource_def, index_var, count, skip[, earlier, rollout, staged]}`.
+The desired state of a group's stack is a map:
+`{resource_def, index_var, count, skip[, earlier, rollout, staged, own, nodes]}`.
 
 - `skip`: names that no member may have; an entry `<N` stands for all numbers below N, so that a group which has
   scaled a thousand times is described in as few words as one that is new
@@ -9,6 +10,8 @@ The desired state of a group's stack is a map: `{resource_def, index_var, count,
 - `rollout`: how the rolling update continues, see `planner.policies.rolling_update`
 - `staged`: what members go back to, where they get their definition in a rollout with gates, see
   `planner.policies.definition_rollout`
+- `own`: definitions of single members, which they have whatever the others get, in the form of `earlier`
+- `nodes`: `{seed, format}` where members are nodes of a cluster, see `clustering.names`
 
 Members are named by numbers, and every function works on ranges of numbers: a group may have very many members.
 """
@@ -102,7 +105,7 @@ def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str
     definition = {
         "type": resource_def["type"],
         "properties": {
-            key: value if index_var is None else _with_index(value, name, index_var)
+            key: value if index_var is None else replaced(value, name, index_var)
             for key, value in properties.items()
             if value is not None
         },
@@ -110,13 +113,14 @@ def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str
     return definition | {name: resource_def[name] for name in FURTHER_SECTIONS if resource_def.get(name)}
 
 
-def _with_index(value: Any, name: str, index_var: str) -> Any:
+def replaced(value: Any, name: str, index_var: str) -> Any:
+    """Return a value in whose texts, at any depth, `name` stands for `index_var`."""
     if isinstance(value, str):
         return value.replace(index_var, name)
     if isinstance(value, Mapping):
-        return {key: _with_index(item, name, index_var) for key, item in value.items()}
+        return {key: replaced(item, name, index_var) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_with_index(item, name, index_var) for item in value]
+        return [replaced(item, name, index_var) for item in value]
     return value
 
 
@@ -229,6 +233,39 @@ def all_runs(group: Group) -> list[Run]:
     return [*found, (at, end, group["resource_def"])] if at < end else found
 
 
+def runs_with_own(group: Group) -> list[Run]:
+    """Return the definitions of all numbers of the group like `all_runs`, with those that single members have."""
+    runs, end = all_runs(group), names_end(group["count"], group["skip"])
+    own = sorted(
+        (
+            (low, min(high, end), entry["resource_def"])
+            for entry in group.get("own", ())
+            for low, high in entry["numbers"]
+        ),
+        key=lambda run: run[0],
+    )
+    if not own:
+        return runs
+    found: list[Run] = []
+    left = iter(own)
+    mine = next(left, None)
+    for low, high, definition in runs:
+        at = low
+        while mine is not None and mine[0] < high:
+            if at < mine[0]:
+                found.append((at, mine[0], definition))
+            first, last = max(at, mine[0]), min(high, mine[1])
+            if first < last:
+                found.append((first, last, mine[2]))
+            at = max(at, last)
+            if mine[1] > high:
+                break
+            mine = next(left, None)
+        if at < high:
+            found.append((at, high, definition))
+    return found
+
+
 def without(run: Run, number: int) -> list[Run]:
     """Return what remains of a run without one number: zero to two runs."""
     low, high, definition = run
@@ -250,7 +287,7 @@ def members_in(runs: Iterable[Run], skip: Collection[str], end: int | None = Non
 
 def definitions_between(group: Group, low: int, high: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield name and definition (before `member_definition`) of each member numbered from `low` up to below `high`."""
-    runs = all_runs(group)
+    runs = runs_with_own(group)
     at = 0
     for name in names_between(group["count"], set(group["skip"]), low, high):
         while runs[at][1] <= int(name):
@@ -261,7 +298,7 @@ def definitions_between(group: Group, low: int, high: int) -> Iterator[tuple[str
 def definition_of(group: Group, name: str) -> Mapping[str, Any]:
     """Return the definition of the member of that name."""
     number = int(name)
-    return next(definition for low, high, definition in all_runs(group) if low <= number < high)
+    return next(definition for low, high, definition in runs_with_own(group) if low <= number < high)
 
 
 def differences(before: Group, after: Group) -> list[tuple[int, int]]:
@@ -269,7 +306,7 @@ def differences(before: Group, after: Group) -> list[tuple[int, int]]:
 
     Skipped names are not considered.
     """
-    old, new = all_runs(before), all_runs(after)
+    old, new = runs_with_own(before), runs_with_own(after)
     edges = sorted({edge for low, high, _ in (*old, *new) for edge in (low, high)})
     found = []
     for low, high in pairwise(edges):

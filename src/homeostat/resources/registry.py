@@ -13,6 +13,7 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, PluginProblem, TypeRegister, loaded, registered
 from homeostat.resources.families import FAMILIES
 from homeostat.resources.families.balanced import BalancedServer
+from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.resources.missing import LostType
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.support import Support, SupportStatus
@@ -20,7 +21,7 @@ from homeostat.templates import patterns
 from homeostat.templates.registry import is_template
 
 GROUP = "homeostat.resources"
-INTERNAL: Mapping[str, ResourceType] = {BalancedServer.name: BalancedServer()}
+INTERNAL: Mapping[str, ResourceType] = {each.name: each for each in (BalancedServer(), NodeGroup())}
 """Types of resources that the service makes of its own; no template may name them."""
 _added: list[Offer] = []
 _problems: list[PluginProblem] = []

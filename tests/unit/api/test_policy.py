@@ -15,7 +15,9 @@ from homeostat.api.access.auth import STACK_USER as SERVER_ROLE
 from homeostat.api.access.auth import Caller, with_implied
 from homeostat.api.access.enforcer import Policy, read_policy
 from homeostat.api.access.policy import rule_of
-from homeostat.api.orchestration.routers import ROUTERS, list_rules
+from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
+from homeostat.api.orchestration.routers import ROUTERS
+from homeostat.api.policy_text import list_rules
 from homeostat.model.errors import Rejected
 
 
@@ -28,8 +30,9 @@ VISITOR = Caller("guest", "p", roles=frozenset({"visitor"}))
 
 
 def test_every_route_names_a_rule_that_there_is() -> None:
-    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    assert len(routes) > 50
+    every = [*ROUTERS, *CLUSTERING]
+    routes = [route for router in every for route in router.routes if isinstance(route, APIRoute)]
+    assert len(routes) > 70
     without = [f"{sorted(route.methods or ())} {route.path}" for route in routes if rule_of(route) is None]
     assert not without, f"these routes need dependencies=[may('family:name')]: {without}"
     unknown = {str(rule_of(route)) for route in routes} - rules.NAMES
@@ -54,6 +57,8 @@ def test_every_rule_lists_the_requests_that_it_guards() -> None:
         ("actions:check", True, True, True, False, False),
         ("actions:converge", True, True, False, False, False),
         ("actions:break_lock", True, False, False, False, False),
+        ("clusters:create", True, True, False, False, False),
+        ("clusters:get", True, True, True, False, False),
         ("service:index", True, False, False, False, False),
         ("stacks:global_index", False, False, False, False, False),
         ("cloudformation:DescribeStackResource", True, True, True, True, False),

@@ -56,7 +56,7 @@ def may_signal() -> Any:
 
 def _checked(request: Request, rule: str) -> None:
     policy: Policy = request.app.state.service.policy
-    policy.check(rule, request.state.caller, request.path_params["project"])
+    policy.check(rule, request.state.caller, request.state.project)
 
 
 def rule_of(route: BaseRoute) -> str | None:

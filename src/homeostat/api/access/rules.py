@@ -101,6 +101,47 @@ class RuleFamily:
 ACTIONS = ("POST", "/stacks/{stack_name}/{stack_id}/actions")
 RESOURCE_ACTIONS = ("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/actions")
 CFN = ("POST", "/v1/?Action=")
+CLUSTERING = (
+    RuleFamily(
+        "profile_types",
+        readers={
+            "index": "List the types of profiles.",
+            "get": "Show a type of profiles.",
+            "ops": "List what can be done with nodes of a type of profiles.",
+        },
+    ),
+    RuleFamily("policy_types", readers={"index": "List the types of policies.", "get": "Show a type of policies."}),
+    RuleFamily(
+        "profiles",
+        readers={"index": "List profiles.", "get": "Show a profile.", "validate": "Check the spec of a profile."},
+        members={"create": "Make a profile.", "update": "Change a profile.", "delete": "Delete a profile."},
+    ),
+    RuleFamily(
+        "policies",
+        readers={"index": "List policies.", "get": "Show a policy.", "validate": "Check the spec of a policy."},
+        members={"create": "Make a policy.", "update": "Change a policy.", "delete": "Delete a policy."},
+    ),
+    RuleFamily(
+        "clusters",
+        readers={"index": "List clusters.", "get": "Show a cluster.", "collect": "Collect attributes of nodes."},
+        members={
+            "create": "Make a cluster.",
+            "update": "Change a cluster.",
+            "delete": "Delete a cluster.",
+            "action": "Have a cluster do something, such as change its size.",
+        },
+    ),
+    RuleFamily(
+        "cluster_policies",
+        readers={"index": "List the policies of a cluster.", "get": "Show a policy of a cluster."},
+    ),
+    RuleFamily("nodes", readers={"index": "List nodes.", "get": "Show a node."}),
+    RuleFamily("actions", readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."}),
+)
+"""Rules of the Clustering API, by Senlin's names.
+
+The Orchestration API has `events:index`, `build_info:build_info` and `service:index`, too: each is one rule for both.
+"""
 FAMILIES = (
     RuleFamily(
         "stacks",
@@ -232,6 +273,7 @@ FAMILIES = (
             "CancelUpdateStack": "Stop an update and go back.",
         },
     ),
+    *CLUSTERING,
 )
 SINGLE = (
     Rule("stacks:lookup", READER_OR_STACK_USER, "Find a stack by its name or id.", ANYBODY),

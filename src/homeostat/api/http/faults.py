@@ -14,6 +14,7 @@ EXPLANATIONS = {
     403: "Access was denied to this resource.",
     404: "The resource could not be found.",
     405: "The method is not allowed for this resource.",
+    406: "The server cannot produce a response that the request accepts.",
     408: "The server timed out waiting for the request.",
     409: "There was a conflict when trying to complete your request.",
     429: "The caller has sent too many requests in a given amount of time.",
@@ -53,28 +54,38 @@ def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"description": EXPLANATIONS[int(code)], **entry} for code, entry in entries.items()}
 
 
-def fault(code: int, kind: str, message: str | None = None, headers: dict[str, str] | None = None) -> Json:
+def fault(
+    code: int,
+    kind: str,
+    message: str | None = None,
+    headers: dict[str, str] | None = None,
+    *,
+    traceback: bool = True,
+) -> Json:
     """Build a fault response.
 
     Args:
         kind: `error.type`.
         message: `error.message`; None for unexpected errors, whose texts are not shown to callers.
+        traceback: Whether the error has the key `traceback`, which is always null. Faults of the Clustering API have
+            the code in its place.
     """
-    error: dict[str, Any] = {"type": kind, "traceback": None}
+    error: dict[str, Any] = {"type": kind, **({"traceback": None} if traceback else {"code": code})}
     if message is not None:
         error["message"] = message
     body = {"code": code, "title": HTTPStatus(code).phrase, "explanation": EXPLANATIONS[code], "error": error}
     return Json(body, code, headers)
 
 
-def rejected(error: Rejected, challenge: str = "") -> Json:
+def rejected(error: Rejected, challenge: str = "", *, traceback: bool = True) -> Json:
     """Return the fault for a rejected request.
 
     Args:
         challenge: Value of `WWW-Authenticate` for a 401; "" omits the header.
+        traceback: See `fault`.
     """
     headers = {"WWW-Authenticate": challenge} if error.code == 401 and challenge else None
-    return fault(error.code, error.fault, error.on_wire, headers)
+    return fault(error.code, error.fault, error.on_wire, headers, traceback=traceback)
 
 
 def transient(error: Transient) -> Json:

@@ -19,7 +19,7 @@ from homeostat.api.services.pipeline.prerequisites import UNAVAILABLE, Prerequis
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.pipeline.requirements import Nested
 from homeostat.api.services.pipeline.stages import Pipeline
-from homeostat.api.services.pipeline.storing import RevisionStore, check_not_abandoned
+from homeostat.api.services.pipeline.storing import Also, RevisionStore, check_not_abandoned, nothing_more
 from homeostat.api.services.preview import NOT_STORED, Preview, Previewer, PreviewLimits
 from homeostat.api.services.quotas import Quotas
 from homeostat.clock import Entropy
@@ -89,6 +89,10 @@ class StackService:
         """
         self._pipeline.check(identity, desired, self.quotas.expansion_limits, check_types=check_types)
 
+    def check_new(self, project: str, request: StackRequest) -> None:
+        """Check a creation, also against the clouds, without storing anything. Raises like `create`."""
+        self._pipeline.run(Identity(NOT_STORED, "check", project), request, self.quotas.expansion_limits)
+
     def validate(
         self, identity: Identity, request: StackRequest, ignored: Collection[str] = ()
     ) -> tuple[Compiled, Mapping[str, Nested]]:
@@ -116,12 +120,17 @@ class StackService:
         request: StackRequest,
         document: adoption.Document | None = None,
         by: Caller | None = None,
+        *,
+        stack_id: str | None = None,
+        also: Also = nothing_more,
     ) -> str:
         """Store a new stack and wake the engine.
 
         Args:
             document: Existing things to adopt; None for a plain creation.
             by: The user on whose behalf the service acts later.
+            stack_id: Id of the stack; None for a new one.
+            also: What is stored with it.
 
         Returns:
             Id of the stack.
@@ -129,7 +138,7 @@ class StackService:
         Raises:
             Rejected: Names the place; also where another stack owns a thing of the document.
         """
-        stack_id = self.entropy.stack_id()
+        stack_id = stack_id or self.entropy.stack_id()
         tracing.note(stack_id=stack_id)
         checked = self._pipeline.run(Identity(stack_id, name, project), request, self.quotas.expansion_limits)
         new = NewStack(
@@ -145,7 +154,7 @@ class StackService:
         stacks_max = self.quotas.stacks_max if by is None or not by.is_admin else None
         trust = self.entrusted(stack_id, project, by)
         timeout_s = self.quotas.timeout_s
-        self._revisions.add_stack(new, checked, document, trust, timeout_s=timeout_s, stacks_max=stacks_max)
+        self._revisions.add_stack(new, checked, document, trust, timeout_s=timeout_s, stacks_max=stacks_max, also=also)
         return stack_id
 
     def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
@@ -163,7 +172,15 @@ class StackService:
         requester = Requester(by.user_id, by.user or "", project, by.roles, by.token, by.trust)
         return self._trusts.entrusted(root_id, requester)
 
-    def update(self, stack_id: str, request: StackRequest, *, patch: bool = False, by: Caller | None = None) -> int:
+    def update(
+        self,
+        stack_id: str,
+        request: StackRequest,
+        *,
+        patch: bool = False,
+        by: Caller | None = None,
+        also: Also = nothing_more,
+    ) -> int:
         """Store a new revision and return its number.
 
         The newest revision wins in every state, during a deletion too (CV2). An update of a stack that is being deleted
@@ -171,13 +188,16 @@ class StackService:
 
         Args:
             patch: Keep what `request` leaves out; otherwise replace everything.
+            also: What is stored with it; called while the stack is locked.
         """
         while True:
-            number = self._try_update(stack_id, request, patch=patch, by=by)
+            number = self._try_update(stack_id, request, patch=patch, by=by, also=also)
             if number is not None:
                 return number
 
-    def _try_update(self, stack_id: str, request: StackRequest, *, patch: bool, by: Caller | None) -> int | None:
+    def _try_update(
+        self, stack_id: str, request: StackRequest, *, patch: bool, by: Caller | None, also: Also
+    ) -> int | None:
         """Try once; return None if another revision was stored in the meantime, which this one must be based on."""
         with self._db.read() as tx:
             # An early refusal spares the work of checking; the lock is checked again when the revision is stored.
@@ -192,6 +212,7 @@ class StackService:
             timeout_s=self.quotas.timeout_s,
             look_first=request.look_first,
             policies=self._new_policies(row, revision),
+            also=also,
         )
 
     def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str] | None:
@@ -269,8 +290,8 @@ class StackService:
     def _preview_limits(self, request: StackRequest) -> PreviewLimits:
         return PreviewLimits(self.quotas.depth_max, self.quotas.previewed_max, request.check_client)
 
-    def delete(self, stack_id: str, by: Caller | None = None) -> None:
-        """Store that the stack should not exist (CV12).
+    def delete(self, stack_id: str, by: Caller | None = None, *, also: Also = nothing_more) -> None:
+        """Store that the stack should not exist (CV12), and `also` in the same transaction.
 
         Raises:
             Rejected: EntityNotFound once it is deleted; StackLocked.
@@ -284,6 +305,7 @@ class StackService:
                 return
             now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
             action_begin.revise(self._db, tx, row, Action.DELETE, revisions.EMPTY, now, timeout_s, action_begin.UNHELD)
+            also(tx)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
         """Stop an action of the stack and all its nested stacks.

@@ -9,14 +9,16 @@ Nova does not delete such a port with its server, so it has to be found again in
   the server is refused, it is deleted at once. If that fails, or this process dies, `find` deletes it: nothing was made
   that counts as an attempt. If a server has used it, `find` shows it under the token, as a broken server whose deletion
   deletes the port.
-* Once the server has an id, the port has a tag with it. If the server is deleted outside, a look at its id shows a port
-  with that tag as a broken server, which is deleted and made anew: the port may hold the address that is wanted again.
+* The port has a tag with the id of the server before the service knows that id: a deletion may find it by this alone,
+  since Nova forgets the token with the server. If the server is deleted outside, a look at its id shows a port with
+  that tag as a broken server, which is deleted and made anew: the port may hold the address that is wanted again.
 * The ports that another service has made for a server get that tag when the server is adopted. Such a server has no
   token; ports made for it later carry its id instead.
 * A port cannot be deleted as long as its server is there. So the deletion of a server that has such ports is answered
   with the request to repeat it, until the server is gone and the ports are deleted.
 
-A port that lacks its tag, since the request failed, gets it when its server is seen with new addresses.
+A port that lacks its tag, since it was attached later and the request failed, gets it when its server is seen with new
+addresses.
 """
 
 import contextlib
@@ -31,7 +33,7 @@ from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import InText
-from homeostat.model.errors import HomeostatError, Transient, Uncertain
+from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
 from homeostat.resources.comparison import equal
 
 LOG = logging.getLogger(__name__)
@@ -122,11 +124,22 @@ class ServerPorts:
 
     # -- beside the server -------------------------------------------------------------------------------------------
 
-    def mark(self, token: str, handle: str) -> None:
-        """Tag the ports made for a server with its id, as far as possible now."""
-        with contextlib.suppress(HomeostatError):
-            for port in self.of_tokens([token]).get(token, ()):
-                self._mark(port["id"], handle)
+    def mark(self, ports: Iterable[Wire], handle: str) -> None:
+        """Tag the ports made for a server with its id.
+
+        Raises:
+            Transient: One of them may have no tag yet.
+        """
+        for port in ports:
+            if TAG + handle in port.get("tags", ()):
+                continue
+            try:
+                with contextlib.suppress(Missing):
+                    self._tag(port["id"], handle)
+            except (Terminal, Rejected) as error:
+                LOG.warning("port %s of server %s has no tag: %s", port["id"], handle, error)
+            except HomeostatError as error:
+                raise Transient(f"port {port['id']} of server {handle} has no tag yet: {error}") from error
 
     def take_over(self, handle: str, ports: Collection[str]) -> None:
         """Tag those of these ports that a server has: they go with it from now on."""

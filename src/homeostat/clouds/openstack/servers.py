@@ -116,12 +116,18 @@ class Servers(Collection):
         """Return token -> server, for those that exist; also for those of which only ports are left.
 
         Ports that no server ever got are deleted: the creation was interrupted, and begins anew with others.
+
+        Raises:
+            Transient: A port does not have the tag of its server yet.
         """
         # Side by side, for the same reason as in `_singles`.
-        settled = sorted(set(tokens) - self._late.among(tokens))
-        looks: Sequence[Callable[[], Any]] = (partial(super().find, tokens), partial(self._ports.of_tokens, settled))
-        listed, ports_of = self.cloud.side_by_side(lambda look: look(), looks)
+        settled = set(tokens) - self._late.among(tokens)
+        looks: Sequence[Callable[[], Any]] = (partial(super().find, tokens), partial(self._ports.of_tokens, tokens))
+        listed, all_ports = self.cloud.side_by_side(lambda look: look(), looks)
         found = {token: each for token, each in listed.items() if each["status"] != "DELETED"}
+        for token, each in found.items():
+            self._ports.mark(all_ports.get(token, ()), str(each["id"]))
+        ports_of = {token: ports for token, ports in all_ports.items() if token in settled}
         completed = dict(zip(found, self._completed([*found.values()]), strict=True))
         left = {token: ports for token, ports in ports_of.items() if token not in found}
         unused = {token: ports for token, ports in left.items() if not any(map(was_used, ports))}
@@ -167,7 +173,10 @@ class Servers(Collection):
                 self._ports.give_up(token, error)
             raise
         if own:
-            self._ports.mark(token, made)
+            try:
+                self._ports.mark(self._ports.of_tokens([token]).get(token, ()), made)
+            except HomeostatError as error:
+                raise Uncertain(f"server {made} is made, and its ports have no tag yet: {error}") from error
         return {"id": made, "status": "BUILD", "name": spec.get("name")}
 
     def _made(self, token: str, spec: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.balanced import SERVER
 from homeostat.resources.families.launch_configurations import COPIED, LaunchConfiguration, LikeServer
+from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.registry import type_of
@@ -155,7 +156,8 @@ def wanted_group(
     if nested is not None and not {*references, *skipped}.issuperset(listed):
         references |= _references(tx, nested)
     skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
-    return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}}
+    further = kind.further(values) if isinstance(kind, NodeGroup) else {}
+    return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}, **further}
 
 
 def _scaled(

@@ -1,7 +1,7 @@
 """The tables: one schema for SQLite and PostgreSQL. All times are seconds since the epoch, UTC.
 
 - `cells`: types of columns; `base`: the metadata of all tables
-- `stacks`, `resources`, `events`, `records`, `rollouts`: the tables, by subject
+- `stacks`, `resources`, `events`, `records`, `rollouts`, `clusters`: the tables, by subject
 """
 
 from homeostat.store.schema.base import Sequence, metadata
@@ -16,6 +16,7 @@ from homeostat.store.schema.cells import (
     to_json,
     without_nul,
 )
+from homeostat.store.schema.clusters import action, cluster, cluster_policy, node, policy, profile, receiver
 from homeostat.store.schema.events import event, event_sink, message_bus, resize
 from homeostat.store.schema.records import deferred_signal, record, request_turn, signal, trust, worker
 from homeostat.store.schema.resources import (
@@ -36,9 +37,12 @@ __all__ = [
     "Json",
     "SafeText",
     "Sequence",
+    "action",
     "active_metadata_updates",
     "as_stored",
     "cell_of",
+    "cluster",
+    "cluster_policy",
     "deferred_signal",
     "event",
     "event_sink",
@@ -46,7 +50,11 @@ __all__ = [
     "member_report",
     "message_bus",
     "metadata",
+    "node",
     "orphan",
+    "policy",
+    "profile",
+    "receiver",
     "record",
     "request_turn",
     "resize",

@@ -18,6 +18,7 @@ from homeostat.model.rollout import WAITED_FOR_MAX
 from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
+from homeostat.resources.families.node_groups import NodeGroup, definitions_of
 from homeostat.resources.families.remote import RemoteStack
 from homeostat.resources.families.resource_groups import Membership, ResourceGroup
 from homeostat.resources.families.scaling import InstanceGroup, ScalingGroup
@@ -269,7 +270,8 @@ class Checker:
             Rejected: Names the place.
         """
         try:
-            kind = named_type(each.type)
+            own = self.depth == 0 and each.type in self.expansion.internal_types
+            kind = resource_type(each.type) if own else named_type(each.type)
         except Rejected as error:
             raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
         if isinstance(kind, TemplateResource):
@@ -322,6 +324,11 @@ class Checker:
             member = registry.applied(Definition("0", made["type"], **further))
             healing_policy.check(member.metadata, (*where, "metadata"))
             _check_policies(inside.resource(member, made["properties"], where), member, where)
+        for one in definitions_of(values) if isinstance(kind, NodeGroup) else ():
+            made = groups.member_definition(one, "0", values.get("index_var"))
+            before = inside.needs.resources
+            inside.resource(registry.applied(Definition("0", made["type"])), made["properties"], (*path, "own"))
+            inside.needs.resources = max(before, inside.needs.resources - before)
         inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
         types, properties = values.get("resources"), values.get("resource_properties") or {}
         if isinstance(types, list) and properties is not UNKNOWN:

@@ -1,6 +1,6 @@
 """The nested templates that one request expands: each once, and within limits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from homeostat.api.http.heavy_requests import ClientCheck, always_connected
@@ -33,15 +33,20 @@ class Expansion:
 
     Args:
         check_client: Called before each expansion; raises when the client has disconnected.
+        internal_types: Types of the service's own that the outermost template may have: it is the service's own, too.
 
     Attributes:
         allowance: What the functions of all these templates together may produce.
     """
 
     def __init__(
-        self, limits: ExpansionLimits = ExpansionLimits(), check_client: ClientCheck = always_connected
+        self,
+        limits: ExpansionLimits = ExpansionLimits(),
+        check_client: ClientCheck = always_connected,
+        internal_types: Collection[str] = (),
     ) -> None:
         self.limits = limits
+        self.internal_types = internal_types
         self.allowance = Allowance()
         self.check_client = check_client
         self._expanded = 0

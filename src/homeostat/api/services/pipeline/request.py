@@ -22,6 +22,7 @@ class StackRequest:
         revision: Number of the revision that supplies what this request leaves out; None for the newest (PATCH only).
         look_first: Observe every resource before it counts as settled, however little the template changes.
         check_types: Rejects types that this user may not use; None allows all.
+        internal_types: Types of the service's own in a template that the service has made.
         check_client: Called between steps of the work; raises when the client has disconnected.
     """
 
@@ -36,4 +37,5 @@ class StackRequest:
     revision: int | None = None
     look_first: bool = False
     check_types: CheckTypes | None = None
+    internal_types: Collection[str] = ()
     check_client: ClientCheck = always_connected

@@ -64,6 +64,7 @@ class Pipeline:
             limits,
             check_types=request.check_types,
             check_client=request.check_client,
+            internal_types=request.internal_types,
             strict=strict,
             ignored=ignored,
         )
@@ -76,6 +77,7 @@ class Pipeline:
         *,
         check_types: CheckTypes | None = None,
         check_client: ClientCheck = always_connected,
+        internal_types: Collection[str] = (),
         strict: bool = True,
         ignored: Collection[str] = (),
     ) -> Checked:
@@ -83,7 +85,7 @@ class Pipeline:
         check_storable(merged.template, "template")
         check_storable([merged.parameters, merged.environment], "parameters")
         self._sinks.check(identity.project, merged.sinks)
-        expansion, needs = Expansion(limits, check_client), Requirements()
+        expansion, needs = Expansion(limits, check_client, internal_types), Requirements()
         compiled = compile_desired(merged, identity, strict=strict, allowance=expansion.allowance)
         check(compiled, merged, needs=needs, expansion=expansion)
         expansion.close()

@@ -1,10 +1,10 @@
 """The last stage: a checked desired state becomes the newest revision of its stack, in one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 
 from homeostat.api.services.pipeline.checking import Checked
 from homeostat.clock import Entropy
@@ -18,6 +18,13 @@ from homeostat.store.stacks import action_begin, deletion, locks, stacks
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired, encode
 from homeostat.transfer import adoption
+
+Also = Callable[[Connection], None]
+"""Stores something in the transaction that stores a revision. What it raises undoes both."""
+
+
+def nothing_more(tx: Connection) -> None:
+    """Store nothing besides the revision."""
 
 
 class RevisionStore:
@@ -36,6 +43,7 @@ class RevisionStore:
         *,
         timeout_s: float,
         stacks_max: int | None,
+        also: Also = nothing_more,
     ) -> None:
         """Store a new stack with its first revision.
 
@@ -44,6 +52,7 @@ class RevisionStore:
             trust: Holds the caller's trust in the service.
             timeout_s: Default deadline of the action.
             stacks_max: Live root stacks of a project; None for any number.
+            also: What is stored with it.
 
         Raises:
             Rejected: There are too many stacks; the document has a resource that the template lacks, or a thing that
@@ -65,6 +74,7 @@ class RevisionStore:
             except Terminal as error:
                 raise Rejected("StackValidationFailed", str(error)) from error
             accept(tx)
+            also(tx)
 
     def add_revision(
         self,
@@ -76,6 +86,7 @@ class RevisionStore:
         timeout_s: float,
         look_first: bool,
         policies: Mapping[str, str] | None,
+        also: Also = nothing_more,
     ) -> int | None:
         """Store a new revision of a stack.
 
@@ -86,6 +97,7 @@ class RevisionStore:
             timeout_s: Default deadline of the action.
             look_first: See `StackRequest`.
             policies: New deletion policies with which the deletion of the stack continues; None for an update.
+            also: What is stored with it; called while the stack is locked.
 
         Returns:
             Its number; None if another revision was stored in the meantime, which this one must be based on.
@@ -103,7 +115,9 @@ class RevisionStore:
             accept(tx)
             if policies is not None:
                 return deletion.continue_deletion(self._db, tx, row, revision, policies, now, timeout_s, changes)
-            return action_begin.revise(self._db, tx, row, Action.UPDATE, revision, now, timeout_s, changes)
+            number = action_begin.revise(self._db, tx, row, Action.UPDATE, revision, now, timeout_s, changes)
+            also(tx)
+            return number
 
 
 def check_not_abandoned(stack: Row[Any]) -> None:

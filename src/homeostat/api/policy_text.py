@@ -1,13 +1,16 @@
-"""Rules as text for people: a sample policy file, and the differences of a given one."""
+"""The rules that guard all routes, and as text for people: a sample policy file, and the differences of a given one."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from fastapi.routing import APIRoute
 from oslo_policy.policy import RuleDefault
 
 from homeostat.api.access import rules
-from homeostat.api.orchestration.routers import list_rules
+from homeostat.api.access.policy import rule_of
+from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
+from homeostat.api.orchestration.routers import ROUTERS
 
 HEAD = """\
 # Who may do what. Every line shows a default; take the comment away to change it.
@@ -50,3 +53,13 @@ def changes(overrides: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return what a policy file changes: rule, its default ("" for a rule the file adds) and the file's check."""
     known = {each.name: each.check_str for each in list_rules()}
     return [(name, known.get(name, ""), text) for name, text in overrides.items() if known.get(name) != text]
+
+
+def list_rules() -> list[RuleDefault]:
+    """Return all rules with their defaults (entry point `oslo.policy.policies`)."""
+    named: dict[str, list[tuple[str, str]]] = {}
+    for route in (route for router in (*ROUTERS, *CLUSTERING) for route in router.routes):
+        rule = rule_of(route)
+        if isinstance(route, APIRoute) and rule is not None:
+            named.setdefault(rule, []).extend((method, route.path_format) for method in sorted(route.methods or ()))
+    return rules.defaults(named)

@@ -1,0 +1,9 @@
+"""The Clustering API, version 1: translation between its requests and the services that carry them out.
+
+- `context`: the caller, the project and the microversion of a request
+- `lists`: filters, order and pages of lists
+- `bodies`: what requests carry; `views`: what answers show
+- `types`, `profiles`, `policies`, `clusters`, `cluster_actions`, `bindings`, `nodes`, `receivers`, `actions`, `events`,
+  `about`: the routes, by subject
+- `routers`: all of them
+"""

@@ -1,0 +1,65 @@
+"""Routes for what was asked of clusters and nodes."""
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.clustering import views
+from homeostat.api.clustering.context import Context
+from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.routes import answers, router
+from homeostat.clustering.states import ACTION_NAMES, ActionStatus
+from homeostat.model.errors import Rejected
+from homeostat.store import schema
+from homeostat.store.clusters import listing
+
+ROUTER = router("actions")
+ONE = answers(dict[str, Any])
+WITH_CLUSTER = (1, 14)
+LIST = ListRules(
+    filters={
+        "name": None,
+        "target": None,
+        "action": sorted(ACTION_NAMES),
+        "status": tuple(ActionStatus),
+        "cluster_id": None,
+    },
+    sortable={
+        "name": "name",
+        "target": "target",
+        "action": "action",
+        "created_at": "created_at",
+        "status": "status",
+    },
+)
+
+
+@ROUTER.get("/actions", dependencies=[may("actions:index")], summary="List actions", responses=ONE)
+def list_actions(request: Request, context: Context) -> Response:
+    wanted = read_query(context, request, LIST)
+    only = dict(wanted.only)
+    statuses = only.pop("status", None)
+    names = only.pop("cluster_id", None)
+    with context.db.read() as tx:
+        if names is not None and context.version >= WITH_CLUSTER:
+            found = (listing.find(tx, schema.cluster, wanted.project, name) for name in names)
+            only["cluster_id"] = [row.id for row in found if row is not None]
+        page = listing.Page(wanted.project, only, wanted.order, wanted.marker, None if statuses else wanted.limit)
+        rows = listing.page(tx, schema.action, page)
+        shown = [views.action(tx, row, cluster=context.version >= WITH_CLUSTER) for row in rows]
+    if statuses:
+        # Those that have just ended are stored as open still.
+        shown = [each for each in shown if each["status"] in statuses][: wanted.limit]
+    return context.json({"actions": shown})
+
+
+@ROUTER.get("/actions/{action_id}", dependencies=[may("actions:get")], summary="Show an action", responses=ONE)
+def show_action(context: Context, action_id: str) -> Response:
+    with context.db.read() as tx:
+        row = listing.find(tx, schema.action, context.asking.reach, action_id)
+        if row is None:
+            raise Rejected("ResourceNotFound", f"The action '{action_id}' could not be found.")
+        shown = views.action(tx, row, cluster=context.version >= WITH_CLUSTER)
+    return context.json({"action": shown})

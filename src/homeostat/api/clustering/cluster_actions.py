@@ -1,0 +1,121 @@
+"""The route for what a cluster is to do: another size, fewer nodes, a look at them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.clustering import bodies
+from homeostat.api.clustering.bodies import Field, wrong
+from homeostat.api.clustering.context import ClusteringContext, Context
+from homeostat.api.clustering.routes import accepted, router
+from homeostat.api.http.inputs import Body
+from homeostat.api.services.clusters.clusters import Begun, Plan
+from homeostat.clustering.sizes import Direction
+
+ROUTER = router("clusters")
+POLICY = {"policy_id": Field(bodies.reference, required=True), "enabled": Field(bodies.boolean)}
+DETACHED = {"policy_id": Field(bodies.reference, required=True)}
+Begin = Callable[[ClusteringContext, str, Mapping[str, Any]], Begun]
+COUNT = {"count": Field(bodies.integer(0))}
+RESIZE = {
+    "adjustment_type": Field(bodies.one_of("EXACT_CAPACITY", "CHANGE_IN_CAPACITY", "CHANGE_IN_PERCENTAGE")),
+    "number": Field(bodies.number),
+    "min_size": Field(bodies.integer(0, 1000)),
+    "max_size": Field(bodies.integer(-1, 1000)),
+    "min_step": Field(bodies.integer(0)),
+    "strict": Field(bodies.boolean),
+}
+DEL_NODES = {"nodes": Field(bodies.references, required=True), "destroy_after_deletion": Field(bodies.boolean)}
+
+
+def _resize(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    given = bodies.read(data, RESIZE)
+    sizing = context.clusters.sizing
+    return _changed(context, identity, lambda tx, row: sizing.resize(tx, row, given))
+
+
+def _scale_out(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    given = bodies.read(data, COUNT)
+    return _scaled(context, identity, Direction.OUT, given.get("count"))
+
+
+def _scale_in(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    given = bodies.read(data, COUNT)
+    return _scaled(context, identity, Direction.IN, given.get("count"))
+
+
+def _scaled(context: ClusteringContext, identity: str, direction: Direction, count: int | None) -> Begun:
+    sizing = context.clusters.sizing
+    return _changed(context, identity, lambda tx, row: sizing.scale(tx, row, direction, count))
+
+
+def _del_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    ignored = ["destroy_after_deletion"] if context.version < (1, 4) else []
+    given = bodies.read(data, DEL_NODES, ignored)
+    sizing = context.clusters.sizing
+    return _changed(context, identity, lambda tx, row: sizing.del_nodes(tx, row, context.asking, given["nodes"], given))
+
+
+def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    return context.clusters.clusters.check(context.asking, identity, data)
+
+
+def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    given = bodies.read(data, POLICY)
+    enabled = given.get("enabled", True)
+    return context.clusters.bindings.attach(context.asking, identity, given["policy_id"], enabled=enabled)
+
+
+def _detach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    given = bodies.read(data, DETACHED)
+    return context.clusters.bindings.detach(context.asking, identity, given["policy_id"])
+
+
+def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    given = bodies.read(data, POLICY)
+    enabled = given.get("enabled")
+    return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], enabled=enabled)
+
+
+def _changed(context: ClusteringContext, identity: str, planner: Callable[[Connection, Row[Any]], Plan]) -> Begun:
+    return context.clusters.clusters.change(context.asking, identity, planner, context.check_types)
+
+
+ACTIONS: Mapping[str, Begin] = {
+    "resize": _resize,
+    "scale_out": _scale_out,
+    "scale_in": _scale_in,
+    "del_nodes": _del_nodes,
+    "check": _check,
+    "policy_attach": _attach,
+    "policy_detach": _detach,
+    "policy_update": _switch,
+}
+
+
+@ROUTER.post(
+    "/clusters/{cluster_id}/actions",
+    dependencies=[may("clusters:action")],
+    summary="Have a cluster do something",
+    status_code=202,
+    responses=accepted(dict[str, Any]),
+)
+def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
+    """Begin what the only key of the body names.
+
+    There is `resize`, `scale_out`, `scale_in`, `del_nodes`, `check`, `policy_attach`, `policy_detach` and
+    `policy_update`.
+    """
+    if len(body) != 1:
+        raise wrong("Multiple actions specified" if body else "No action specified")
+    ((name, data),) = body.items()
+    begin = ACTIONS.get(name)
+    if begin is None:
+        raise wrong(f"Unrecognized action '{name}' specified; there is {', '.join(sorted(ACTIONS))}")
+    if not isinstance(data, Mapping):
+        raise wrong("The data provided is not a map")
+    begun = begin(context, cluster_id, data)
+    return context.json({"action": begun.action}, 202, begun.action)

@@ -1,0 +1,147 @@
+"""Routes for clusters."""
+
+from typing import Any
+
+from fastapi import Request
+from sqlalchemy import Connection, Row
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.clustering import bodies, views
+from homeostat.api.clustering.bodies import Field
+from homeostat.api.clustering.context import ClusteringContext, Context, Force
+from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.routes import accepted, answers, router
+from homeostat.api.http.inputs import Body
+from homeostat.clustering import sizes
+from homeostat.clustering.states import ClusterStatus
+from homeostat.model.errors import Rejected
+from homeostat.store.clusters import bindings
+from homeostat.store.clusters.listing import Page
+
+ROUTER = router("clusters")
+ONE = answers(dict[str, Any])
+SIZE_MAX = 1000
+LIST = ListRules(
+    filters={"name": None, "status": tuple(ClusterStatus)},
+    sortable={
+        "name": "name",
+        "status": "init_at",
+        "init_at": "init_at",
+        "created_at": "init_at",
+        "updated_at": "updated_at",
+    },
+    default=("init_at",),
+    quoted=True,
+)
+NEW = {
+    "name": Field(bodies.name, required=True),
+    "profile_id": Field(bodies.reference, required=True),
+    "desired_capacity": Field(bodies.integer(0, SIZE_MAX)),
+    "min_size": Field(bodies.integer(0, SIZE_MAX)),
+    "max_size": Field(bodies.integer(-1, SIZE_MAX)),
+    "timeout": Field(bodies.integer(0)),
+    "metadata": Field(bodies.mapping),
+    "config": Field(bodies.mapping),
+}
+CHANGED = {
+    "name": Field(bodies.name),
+    "profile_id": Field(bodies.reference),
+    "metadata": Field(bodies.mapping),
+    "timeout": Field(bodies.integer(0)),
+    "profile_only": Field(bodies.boolean),
+    "config": Field(bodies.mapping),
+}
+
+
+def shown(context: ClusteringContext, tx: Connection, rows: list[Row[Any]]) -> list[dict[str, Any]]:
+    """Return clusters as users see them."""
+    names = context.clusters.profile_names(tx, {row.profile_id for row in rows})
+    return views.clusters(tx, rows, names, bindings.policy_ids(tx, [row.id for row in rows]))
+
+
+@ROUTER.get("/clusters", dependencies=[may("clusters:index")], summary="List clusters", responses=ONE)
+def list_clusters(request: Request, context: Context) -> Response:
+    wanted = read_query(context, request, LIST)
+    only = dict(wanted.only)
+    statuses = only.pop("status", None)
+    with context.db.read() as tx:
+        page = Page(wanted.project, only, wanted.order, wanted.marker, None if statuses else wanted.limit)
+        found = shown(context, tx, context.clusters.clusters.page(tx, page))
+    if statuses:
+        # A status follows from stacks and nodes: no column has it.
+        found = [each for each in found if each["status"] in statuses][: wanted.limit]
+    return context.json({"clusters": found})
+
+
+@ROUTER.post(
+    "/clusters",
+    dependencies=[may("clusters:create")],
+    summary="Make a cluster",
+    status_code=202,
+    responses=accepted(dict[str, Any]),
+)
+def create_cluster(context: Context, body: Body) -> Response:
+    given = bodies.read(bodies.unwrapped(body, "cluster"), NEW)
+    profile = context.clusters.profile(context.asking, given["profile_id"])
+    size = sizes.new_sizes(given.get("desired_capacity"), given.get("min_size"), given.get("max_size"))
+    wanted = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
+    begun = context.clusters.clusters.create(
+        context.asking,
+        given["name"],
+        profile,
+        wanted,
+        given.get("timeout", 3600) or 3600,
+        given.get("metadata", {}),
+        given.get("config", {}),
+        context.check_types,
+    )
+    return context.json({"cluster": _one(context, begun.target)}, 202, begun.action)
+
+
+def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
+    with context.db.read() as tx:
+        (found,) = shown(context, tx, [context.clusters.clusters.get(tx, context.asking, identity)])
+    return found
+
+
+@ROUTER.get("/clusters/{cluster_id}", dependencies=[may("clusters:get")], summary="Show a cluster", responses=ONE)
+def show_cluster(context: Context, cluster_id: str) -> Response:
+    return context.json({"cluster": _one(context, cluster_id)})
+
+
+@ROUTER.patch(
+    "/clusters/{cluster_id}",
+    dependencies=[may("clusters:update")],
+    summary="Change a cluster",
+    status_code=202,
+    responses=accepted(dict[str, Any]),
+)
+def update_cluster(context: Context, cluster_id: str, body: Body) -> Response:
+    ignored = [name for name, least in (("profile_only", (1, 6)), ("config", (1, 7))) if context.version < least]
+    given = bodies.read(bodies.unwrapped(body, "cluster"), CHANGED, ignored)
+    service = context.clusters
+    before = _one(context, cluster_id)
+    if before["status"] == "ERROR":
+        raise Rejected("FeatureNotSupported", "Updating a cluster in error state is not supported.")
+    profile = service.profile(context.asking, given["profile_id"]) if "profile_id" in given else None
+    begun = service.clusters.change(
+        context.asking,
+        before["id"],
+        lambda tx, row: service.sizing.batches(tx, row, service.clusters.update(tx, row, given, profile)),
+        context.check_types,
+    )
+    return context.json({"cluster": before}, 202, begun.action)
+
+
+@ROUTER.delete(
+    "/clusters/{cluster_id}",
+    dependencies=[may("clusters:delete")],
+    summary="Delete a cluster with its nodes",
+    status_code=202,
+    responses=accepted(),
+)
+def delete_cluster(context: Context, cluster_id: str, force: Force) -> Response:
+    """Delete a cluster. `force`, in the query or in the body, does so whatever goes on in it."""
+    begun = context.clusters.clusters.delete(context.asking, cluster_id, force=force)
+    return context.json(None, 202, begun.action)

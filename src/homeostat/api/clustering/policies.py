@@ -1,0 +1,92 @@
+"""Routes for policies."""
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.clustering import bodies, views
+from homeostat.api.clustering.bodies import Field
+from homeostat.api.clustering.context import Context, since
+from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.routes import answers, router
+from homeostat.api.http.inputs import Body
+from homeostat.api.http.responses import nothing
+
+ROUTER = router("policies")
+ONE = answers(dict[str, Any])
+LIST = ListRules(
+    filters={"name": None, "type": None},
+    sortable={"type": "type", "name": "name", "created_at": "created_at", "updated_at": "updated_at"},
+)
+NEW = {
+    "name": Field(bodies.name, required=True),
+    "spec": Field(bodies.mapping, required=True),
+}
+CHANGED = {"name": Field(bodies.name, required=True)}
+VALIDATED = {"spec": Field(bodies.mapping, required=True)}
+
+
+@ROUTER.get("/policies", dependencies=[may("policies:index")], summary="List policies", responses=ONE)
+def list_policies(request: Request, context: Context) -> Response:
+    wanted = read_query(context, request, LIST)
+    with context.db.read() as tx:
+        rows = context.clusters.policies.page(tx, wanted)
+    return context.json({"policies": [views.policy(row) for row in rows]})
+
+
+@ROUTER.post(
+    "/policies",
+    dependencies=[may("policies:create")],
+    summary="Make a policy",
+    status_code=201,
+    responses=answers(dict[str, Any], code=201),
+)
+def create_policy(context: Context, body: Body) -> Response:
+    given = bodies.read(bodies.unwrapped(body, "policy"), NEW)
+    row = context.clusters.policies.create(context.asking, given["name"], given["spec"])
+    return context.json({"policy": views.policy(row)}, 201)
+
+
+@ROUTER.post(
+    "/policies/validate",
+    dependencies=[may("policies:validate"), since(1, 2)],
+    summary="Check the spec of a policy",
+    responses=ONE,
+)
+def validate_policy(context: Context, body: Body) -> Response:
+    given = bodies.read(bodies.unwrapped(body, "policy"), VALIDATED)
+    checked = context.clusters.check_policy("validated_policy", given["spec"], context.project)
+    return context.json({"policy": views.validated(checked, "validated_policy", context.asking.owner)})
+
+
+@ROUTER.get("/policies/{policy_id}", dependencies=[may("policies:get")], summary="Show a policy", responses=ONE)
+def show_policy(context: Context, policy_id: str) -> Response:
+    with context.db.read() as tx:
+        row = context.clusters.policies.get(tx, context.asking, policy_id)
+    return context.json({"policy": views.policy(row)})
+
+
+@ROUTER.patch(
+    "/policies/{policy_id}",
+    dependencies=[may("policies:update")],
+    summary="Change the name of a policy",
+    responses=ONE,
+)
+def update_policy(context: Context, policy_id: str, body: Body) -> Response:
+    given = bodies.read(bodies.unwrapped(body, "policy"), CHANGED)
+    row = context.clusters.policies.update(context.asking, policy_id, given)
+    return context.json({"policy": views.policy(row)})
+
+
+@ROUTER.delete(
+    "/policies/{policy_id}",
+    dependencies=[may("policies:delete")],
+    summary="Delete a policy",
+    status_code=204,
+    responses=answers(None, code=204),
+)
+def delete_policy(context: Context, policy_id: str) -> Response:
+    context.clusters.policies.delete(context.asking, policy_id)
+    return nothing()

@@ -1,0 +1,94 @@
+"""Routes for profiles."""
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.clustering import bodies, views
+from homeostat.api.clustering.bodies import Field
+from homeostat.api.clustering.context import Context, since
+from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.routes import answers, router
+from homeostat.api.http.inputs import Body
+from homeostat.api.http.responses import nothing
+
+ROUTER = router("profiles")
+ONE = answers(dict[str, Any])
+LIST = ListRules(
+    filters={"name": None, "type": None},
+    sortable={"type": "type", "name": "name", "created_at": "created_at", "updated_at": "updated_at"},
+)
+NEW = {
+    "name": Field(bodies.name, required=True),
+    "spec": Field(bodies.mapping, required=True),
+    "metadata": Field(bodies.mapping),
+}
+CHANGED = {"name": Field(bodies.name), "metadata": Field(bodies.mapping)}
+VALIDATED = {"spec": Field(bodies.mapping, required=True)}
+
+
+@ROUTER.get("/profiles", dependencies=[may("profiles:index")], summary="List profiles", responses=ONE)
+def list_profiles(request: Request, context: Context) -> Response:
+    wanted = read_query(context, request, LIST)
+    with context.db.read() as tx:
+        rows = context.clusters.profiles.page(tx, wanted)
+    return context.json({"profiles": [views.profile(row) for row in rows]})
+
+
+@ROUTER.post(
+    "/profiles",
+    dependencies=[may("profiles:create")],
+    summary="Make a profile",
+    status_code=201,
+    responses=answers(dict[str, Any], code=201),
+)
+def create_profile(context: Context, body: Body) -> Response:
+    given = bodies.read(bodies.unwrapped(body, "profile"), NEW)
+    metadata = given.get("metadata", {})
+    row = context.clusters.profiles.create(context.asking, given["name"], given["spec"], metadata=metadata)
+    return context.json({"profile": views.profile(row)}, 201)
+
+
+@ROUTER.post(
+    "/profiles/validate",
+    dependencies=[may("profiles:validate"), since(1, 2)],
+    summary="Check the spec of a profile",
+    responses=ONE,
+)
+def validate_profile(context: Context, body: Body) -> Response:
+    given = bodies.read(bodies.unwrapped(body, "profile"), VALIDATED)
+    checked = context.clusters.check_profile("validated_profile", given["spec"], context.project)
+    return context.json({"profile": views.validated(checked, "validated_profile", context.asking.owner)})
+
+
+@ROUTER.get("/profiles/{profile_id}", dependencies=[may("profiles:get")], summary="Show a profile", responses=ONE)
+def show_profile(context: Context, profile_id: str) -> Response:
+    with context.db.read() as tx:
+        row = context.clusters.profiles.get(tx, context.asking, profile_id)
+    return context.json({"profile": views.profile(row)})
+
+
+@ROUTER.patch(
+    "/profiles/{profile_id}",
+    dependencies=[may("profiles:update")],
+    summary="Change the name or the metadata of a profile",
+    responses=ONE,
+)
+def update_profile(context: Context, profile_id: str, body: Body) -> Response:
+    given = bodies.read(bodies.unwrapped(body, "profile"), CHANGED)
+    row = context.clusters.profiles.update(context.asking, profile_id, given)
+    return context.json({"profile": views.profile(row)})
+
+
+@ROUTER.delete(
+    "/profiles/{profile_id}",
+    dependencies=[may("profiles:delete")],
+    summary="Delete a profile",
+    status_code=204,
+    responses=answers(None, code=204),
+)
+def delete_profile(context: Context, profile_id: str) -> Response:
+    context.clusters.profiles.delete(context.asking, profile_id)
+    return nothing()

@@ -1,0 +1,247 @@
+"""Objects of the Clustering API as its clients see them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.clustering import states
+from homeostat.clustering.sizes import Sizes
+from homeostat.clustering.specs import Spec
+from homeostat.clustering.states import ClusterStatus, NodeStatus
+from homeostat.model.status import Action, Status
+from homeostat.resources.registry import shown_id
+from homeostat.store.clusters import actions, living
+from homeostat.store.stacks.views import resources as load
+
+Wire = dict[str, Any]
+
+
+def shown_time(at: float | None) -> str | None:
+    """Return a time as the API shows it: whole seconds, UTC."""
+    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _owner(row: Row[Any]) -> Wire:
+    return {"user": row.user, "project": row.project, "domain": row.domain}
+
+
+def profile(row: Row[Any]) -> Wire:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "type": row.type,
+        "spec": row.spec,
+        "metadata": row.metadata,
+        **_owner(row),
+        "created_at": shown_time(row.created_at),
+        "updated_at": shown_time(row.updated_at),
+    }
+
+
+def policy(row: Row[Any]) -> Wire:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "type": row.type,
+        "spec": row.spec,
+        "data": {},
+        **_owner(row),
+        "created_at": shown_time(row.created_at),
+        "updated_at": shown_time(row.updated_at),
+    }
+
+
+def validated(checked: Spec, name: str, owner: Mapping[str, Any]) -> Wire:
+    """Return a spec that is right, as the profile or policy that it would be."""
+    times = {"created_at": None, "updated_at": None}
+    return {"id": None, "name": name, "type": checked.full_name, "spec": checked.sent, **owner, **times}
+
+
+def clusters(
+    tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str], bound: Mapping[str, list[str]]
+) -> list[Wire]:
+    """Return clusters as users see them.
+
+    Args:
+        tx: A consistent read.
+        rows: Their rows.
+        profiles: Names of profiles, by id.
+        bound: Ids of the policies of each cluster.
+    """
+    ids = [row.id for row in rows]
+    stacks, nodes = living.stacks_of(tx, ids), living.nodes_of(tx, ids)
+    active = living.active_nodes(tx, stacks)
+    going_on = {row.target: row for row in actions.going_on(tx, ids)}
+    created = actions.created_at(tx, ids)
+    return [
+        {
+            "id": row.id,
+            "name": row.name,
+            "profile_id": row.profile_id,
+            "profile_name": profiles.get(row.profile_id),
+            **_cluster_status(row, stacks.get(row.id), going_on.get(row.id), active.get(row.id, 0)),
+            "desired_capacity": row.desired_capacity,
+            "min_size": row.min_size,
+            "max_size": row.max_size,
+            "timeout": row.timeout,
+            "metadata": row.metadata,
+            "data": {},
+            "config": row.config,
+            "dependents": {},
+            "nodes": nodes.get(row.id, []),
+            "policies": bound.get(row.id, []),
+            **_owner(row),
+            "init_at": shown_time(row.init_at),
+            "created_at": shown_time(created.get(row.id)),
+            "updated_at": shown_time(row.updated_at),
+        }
+        for row in rows
+    ]
+
+
+def _cluster_status(row: Row[Any], of: living.StackOf | None, going_on: Row[Any] | None, active: int) -> Wire:
+    start = states.cluster_at_start(going_on.action) if going_on is not None else None
+    if start is not None:
+        return {"status": start[0], "status_reason": start[1]}
+    stack = of.stack if of is not None else None
+    if stack is None or stack.status == Status.IN_PROGRESS:
+        word = ClusterStatus.DELETING if stack is None or stack.action == Action.DELETE else ClusterStatus.UPDATING
+        return {"status": word, "status_reason": stack.reason if stack is not None else ""}
+    sizes = Sizes(row.min_size, row.max_size, row.desired_capacity)
+    status, reason = states.evaluated(f"CLUSTER_{stack.action}", [NodeStatus.ACTIVE] * active, sizes)
+    if stack.status == Status.FAILED and status == ClusterStatus.ACTIVE:
+        # It has as many nodes as it should, and something of what was asked for was not reached.
+        status, reason = ClusterStatus.WARNING, stack.reason
+    return {"status": status, "status_reason": reason}
+
+
+def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
+    """Return nodes as users see them.
+
+    Args:
+        tx: A consistent read.
+        rows: Their rows.
+        profiles: Names of profiles, by id.
+        tainted: Whether to show if they are tainted, as newer microversions do.
+    """
+    stacks = living.stacks_of(tx, {row.stack_id for row in rows})
+    groups = {each.group_id: name for name, each in stacks.items() if each.group_id is not None}
+    found = living.resources_of(tx, groups, {row.number for row in rows})
+    resources = {(groups[each.stack_id], each.name): each for each in found}
+    going_on = {row.target: row for row in actions.going_on(tx, [row.id for row in rows])}
+    shown = []
+    for row in rows:
+        resource = resources.get((row.stack_id, str(row.number)))
+        status, reason = _node_status(row, stacks.get(row.stack_id), resource, going_on.get(row.id))
+        done = resource is not None and resource.handle and resource.status != Status.IN_PROGRESS
+        created = resource.created_at if resource is not None and (done or resource.action != Action.CREATE) else None
+        shown.append(
+            {
+                "id": row.id,
+                "name": row.name,
+                "cluster_id": row.cluster_id or "",
+                "physical_id": shown_id(resource.type, resource.handle) if resource is not None else None,
+                "profile_id": row.profile_id,
+                "profile_name": profiles.get(row.profile_id),
+                "index": row.number + 1 if row.cluster_id else -1,
+                "role": row.role or "",
+                "status": status,
+                "status_reason": reason,
+                "metadata": row.metadata,
+                "data": row.data,
+                "dependents": {},
+                **_owner(row),
+                "init_at": shown_time(row.init_at),
+                "created_at": shown_time(created),
+                "updated_at": shown_time(row.updated_at),
+                **({"tainted": row.tainted} if tainted else {}),
+            }
+        )
+    return shown
+
+
+WORDS = {Action.CREATE: "CREATING", Action.UPDATE: "UPDATING", Action.DELETE: "DELETING", Action.CHECK: "ACTIVE"}
+REASONS = {
+    "CREATING": "Creation in progress",
+    "UPDATING": "Update in progress",
+    "DELETING": "Deletion in progress",
+    "INIT": "Initializing",
+}
+
+
+def _node_status(
+    row: Row[Any], of: living.StackOf | None, resource: Row[Any] | None, going_on: Row[Any] | None
+) -> tuple[str, str]:
+    """Return the status of a node and its reason, from the resource that stands for it."""
+    if row.leaving or (of is not None and of.stack.action == Action.DELETE):
+        failed = resource is not None and resource.action == Action.DELETE and resource.status == Status.FAILED
+        return ("ERROR", resource.reason) if failed and resource is not None else ("DELETING", REASONS["DELETING"])
+    if resource is None or resource.action == Action.INIT:
+        stuck = of is not None and of.stack.status == Status.FAILED
+        return ("ERROR", of.stack.reason) if stuck and of is not None else ("INIT", REASONS["INIT"])
+    if resource.status == Status.IN_PROGRESS:
+        word = "RECOVERING" if going_on is not None and going_on.action.endswith("_RECOVER") else ""
+        word = word or ("CREATING" if not resource.handle else WORDS.get(resource.action, "UPDATING"))
+        return word, REASONS.get(word, "Recovery in progress")
+    if resource.status == Status.FAILED:
+        return "ERROR", resource.reason
+    done = {Action.UPDATE: "Update succeeded", Action.CHECK: "Check: Node is ACTIVE."}
+    return "ACTIVE", done.get(resource.action, "Creation succeeded")
+
+
+def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
+    """Return an action as users see it; `cluster` says whether its cluster is shown, as newer microversions do."""
+    end = actions.end_of(tx, row) if row.status in actions.OPEN else None
+    return {
+        "id": row.id,
+        "name": row.name,
+        "action": row.action,
+        "target": row.target,
+        "cause": row.cause,
+        "owner": None,
+        "interval": -1,
+        "start_time": row.start_time,
+        "end_time": end.at if end is not None else row.end_time,
+        "timeout": row.timeout,
+        "status": end.status if end is not None else row.status,
+        "status_reason": end.reason if end is not None else row.status_reason,
+        "inputs": row.inputs,
+        "outputs": row.outputs,
+        "depends_on": [],
+        "depended_by": [],
+        "data": row.data,
+        "created_at": shown_time(row.created_at),
+        "updated_at": shown_time(row.updated_at),
+        "user": row.user,
+        "project": row.project,
+        **({"cluster_id": row.cluster_id} if cluster else {}),
+    }
+
+
+def binding(row: Row[Any], cluster_name: str) -> Wire:
+    """Return a policy as it is attached to a cluster; the row is from `bindings.of_cluster`."""
+    return {
+        "id": row.id,
+        "cluster_id": row.cluster_id,
+        "cluster_name": cluster_name,
+        "policy_id": row.policy_id,
+        "policy_name": row.policy_name,
+        "policy_type": row.policy_type,
+        "enabled": row.enabled,
+        "priority": row.priority,
+        "last_op": None if row.last_op is None else datetime.fromtimestamp(row.last_op, UTC).isoformat(),
+        "data": row.data,
+    }
+
+
+def details(tx: Connection, row: Row[Any]) -> Wire:
+    """Return what was last seen of the server or the stack that a node is."""
+    stacks = living.stacks_of(tx, [row.stack_id])
+    group = stacks[row.stack_id].group_id if row.stack_id in stacks else None
+    if group is None:
+        return {}
+    rows, seen = load(tx, group, [str(row.number)])
+    found = [each for each in rows.values() if each.replaced_by is None and each.key in seen]
+    return dict(seen[found[-1].key].observation.properties) if found else {}

@@ -1,0 +1,453 @@
+"""Clusters: each change of one is a revision of its stack, and an action that shows how that goes."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
+
+from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, stack_text
+from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
+from homeostat.api.services.stacks import StackService
+from homeostat.clustering import states
+from homeostat.clustering.names import node_id, node_name
+from homeostat.clustering.profiles import check_profile, check_same_type
+from homeostat.clustering.specs import Spec
+from homeostat.clustering.states import ClusterAction
+from homeostat.model.errors import Rejected
+from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.store import schema
+from homeostat.store.clusters import actions, bindings, listing, living
+from homeostat.store.clusters.actions import NewAction
+from homeostat.store.database import Database, row_lock
+from homeostat.store.stacks import action_begin, locks
+
+CLUSTERS_MAX = 100
+"""Clusters of one project."""
+NAME_FORMAT = "node.name.format"
+"""Key, in the config of a cluster, of the format of the names of its nodes."""
+_cluster = schema.cluster
+_node = schema.node
+INTERNAL = frozenset({NodeGroup.name})
+LEFT_ALONE: Mapping[str, Any] = {living.GROUP: {"converge": False}}
+"""Exceptions of the stack of a cluster: without a health policy no lost node is replaced."""
+
+
+class Outdated(Exception):
+    """The cluster has changed since it was read: it is read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What a request has begun."""
+
+    target: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A change of a cluster.
+
+    Attributes:
+        action: What is done.
+        name: The name of the action.
+        inputs: What was asked for.
+        columns: New values of columns of the cluster.
+        added: How many nodes are added.
+        leaving: Numbers of the nodes that leave.
+        spec: Another profile for all nodes; None for no other.
+        at_once: The stack stays as it is.
+        batches: How nodes are changed; None for all at once.
+        nodes: Columns of all nodes.
+        zones: Availability zones of the nodes that are added; () where no policy chooses them.
+        cooled: Policies whose cooldown begins.
+        grace_s: Seconds for which the nodes that leave stay.
+    """
+
+    action: str
+    name: str
+    inputs: Mapping[str, Any]
+    columns: Mapping[str, Any]
+    added: int = 0
+    leaving: Sequence[int] = ()
+    spec: Spec | None = None
+    at_once: bool = False
+    batches: Mapping[str, Any] | None = None
+    nodes: Mapping[str, Any] | None = None
+    zones: Sequence[str] = ()
+    cooled: Sequence[str] = ()
+    grace_s: int = 0
+
+
+Planner = Callable[[Connection, Row[Any]], Plan]
+"""Return what to do with a cluster, whose row is given; raise Rejected."""
+
+
+class ClusterService:
+    """Makes, changes and deletes clusters."""
+
+    def __init__(self, db: Database, stack_service: StackService) -> None:
+        self._db = db
+        self._stacks = stack_service
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
+        """Return a cluster by its id, name or the beginning of its id.
+
+        Raises:
+            Rejected: ResourceNotFound, MultipleChoices.
+        """
+        row = listing.find(tx, _cluster, asking.reach, identity, living.is_living_cluster())
+        if row is None:
+            raise Rejected("ResourceNotFound", f"The cluster '{identity}' could not be found.")
+        return row
+
+    def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
+        return listing.page(tx, _cluster, wanted, living.is_living_cluster())
+
+    # -- making ------------------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        asking: Asking,
+        name: str,
+        profile: Row[Any],
+        sizes: Mapping[str, int],
+        timeout: int,
+        metadata: Mapping[str, Any],
+        config: Mapping[str, Any],
+        check_types: CheckTypes | None = None,
+    ) -> Begun:
+        """Make a cluster.
+
+        Args:
+            asking: Who asks.
+            name: Its name.
+            profile: Row of the profile of its nodes.
+            sizes: min_size, max_size and desired_capacity, checked.
+            timeout: Seconds that an action may take.
+            metadata: Of the user.
+            config: Of the user.
+            check_types: See `StackRequest`.
+
+        Raises:
+            Rejected: The profile does not fit the cloud any more; OverQuota.
+            Transient: A cloud does not answer.
+        """
+        identity = self._stacks.entropy.stack_id()
+        spec = check_profile(profile.spec)
+        count, form = sizes["desired_capacity"], str(config.get(NAME_FORMAT) or "")
+        text = stack_text(ClusterFacts(identity, identity, form, spec, count))
+        now = self._db.agreed_now()
+        row = {
+            "id": identity,
+            **asking.owner,
+            "name": name,
+            "profile_id": profile.id,
+            **sizes,
+            "next_index": count + 1,
+            "timeout": timeout,
+            "metadata": metadata,
+            "config": config,
+            "init_at": now,
+        }
+        begun: list[str] = []
+
+        def also(tx: Connection) -> None:
+            living.forget_gone(tx, asking.project)
+            there = tx.execute(select(func.count()).where(_cluster.c.project == asking.project)).scalar_one()
+            if there >= CLUSTERS_MAX and not asking.caller.is_admin:
+                message = f"Quota exceeded: a project has at most {CLUSTERS_MAX} clusters: delete some first"
+                raise Rejected("OverQuota", message)
+            tx.execute(insert(_cluster).values(**row))
+            self._add_nodes(tx, asking.owner, row, 1, count, now)
+            tx.execute(update(schema.stack).where(schema.stack.c.id == identity).values(exceptions=LEFT_ALONE))
+            begun.append(_begin(tx, asking, ClusterAction.CREATE, identity, timeout, now))
+
+        request = StackRequest(
+            template=text.template,
+            files=dict(text.files),
+            environment=text.environment,
+            timeout_mins=_minutes(timeout),
+            disable_rollback=True,
+            internal_types=INTERNAL,
+            check_types=check_types,
+        )
+        owner = asking.caller.user
+        self._stacks.create(
+            asking.project, owner, _stack_name(name, identity), request, by=asking.caller, stack_id=identity, also=also
+        )
+        return Begun(identity, begun[-1])
+
+    def _add_nodes(
+        self,
+        tx: Connection,
+        owner: Mapping[str, Any],
+        cluster: Mapping[str, Any],
+        first: int,
+        count: int,
+        now: float,
+        zones: Sequence[str] = (),
+    ) -> None:
+        """Store the rows of new nodes."""
+        form, seed = str(cluster["config"].get(NAME_FORMAT) or ""), cluster["id"]
+        rows = [
+            {
+                "id": node_id(seed, index),
+                **owner,
+                "name": node_name(form, seed, index),
+                "cluster_id": seed,
+                "stack_id": seed,
+                "number": index - 1,
+                "profile_id": cluster["profile_id"],
+                "role": None,
+                "metadata": {},
+                "data": {"placement": {"zone": zones[index - first]}} if zones else {},
+                "own": False,
+                "tainted": False,
+                "leaving": False,
+                "init_at": now,
+            }
+            for index in range(first, first + count)
+        ]
+        if rows:
+            tx.execute(insert(_node), rows)
+
+    # -- changing ----------------------------------------------------------------------------------------------------
+
+    def change(self, asking: Asking, identity: str, planner: Planner, check_types: CheckTypes | None = None) -> Begun:
+        """Change a cluster as a planner says, which is asked again if the cluster changes meanwhile.
+
+        Raises:
+            Rejected: What the planner raises; ActionConflict where another action of the cluster goes on.
+            Transient: A cloud does not answer.
+        """
+        while True:
+            try:
+                return self._try_change(asking, identity, planner, check_types)
+            except Outdated:
+                continue
+
+    def _try_change(self, asking: Asking, identity: str, planner: Planner, check_types: CheckTypes | None) -> Begun:
+        with self._db.read() as tx:
+            cluster = self.get(tx, asking, identity)
+            plan = planner(tx, cluster)
+            check_free(actions.going_on_in(tx, cluster.id), cluster.id, plan.action)
+            facts = self._facts(tx, cluster, plan)
+        begun: list[str] = []
+
+        def also(tx: Connection) -> None:
+            begun.append(self._store(tx, asking, cluster, plan))
+
+        if plan.at_once:
+            with self._db.write() as tx:
+                also(tx)
+            return Begun(cluster.id, begun[-1])
+        text = stack_text(facts)
+        timeout = plan.columns.get("timeout", cluster.timeout)
+        request = StackRequest(
+            template=text.template,
+            files=dict(text.files),
+            environment=text.environment,
+            timeout_mins=_minutes(timeout),
+            internal_types=INTERNAL,
+            check_types=check_types,
+        )
+        self._stacks.update(cluster.id, request, by=asking.caller, also=also)
+        return Begun(cluster.id, begun[-1])
+
+    def _facts(self, tx: Connection, cluster: Row[Any], plan: Plan) -> ClusterFacts:
+        profile = plan.columns.get("profile_id", cluster.profile_id)
+        spec = plan.spec or check_profile(_spec_of(tx, profile))
+        mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+        all_alike = bool(plan.nodes) and "profile_id" in (plan.nodes or {})
+        placed = _node.c.data != literal({}, _node.c.data.type)
+        differs = or_(_node.c.own.is_(True), placed, *(() if all_alike else (_node.c.profile_id != profile,)))
+        own, known = [], {profile: spec}
+        for row in tx.execute(select(_node).where(*mine, differs)):
+            wanted = profile if all_alike else row.profile_id
+            if wanted not in known:
+                known[wanted] = check_profile(_spec_of(tx, wanted))
+            if row.number not in plan.leaving:
+                zone = (row.data.get("placement") or {}).get("zone") or ""
+                own.append(OwnNode(row.number, known[wanted], row.name if row.own else "", zone))
+        first = cluster.next_index - 1
+        own += [OwnNode(first + place, spec, "", zone) for place, zone in enumerate(plan.zones)]
+        count = tx.execute(select(func.count()).where(*mine)).scalar_one() + plan.added - len(plan.leaving)
+        form = str(cluster.config.get(NAME_FORMAT) or "")
+        facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(plan.leaving), tuple(own))
+        return replace(facts, batches=plan.batches, grace_s=plan.grace_s)
+
+    def _store(self, tx: Connection, asking: Asking, seen: Row[Any], plan: Plan) -> str:
+        """Store what a plan says beside the revision; return the id of the action.
+
+        Raises:
+            Outdated: The cluster has changed since.
+            Rejected: ActionConflict.
+        """
+        cluster = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == seen.id))).first()
+        if cluster is None or cluster != seen:
+            raise Outdated
+        check_free(actions.settled_in(tx, cluster.id), cluster.id, plan.action)
+        now = self._db.now_of(tx)
+        columns = {**plan.columns, "updated_at": now}
+        if plan.added:
+            columns["next_index"] = cluster.next_index + plan.added
+            values = {**cluster._mapping, **columns}
+            owner = {name: getattr(cluster, name) for name in ("project", "user", "domain")}
+            self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.zones)
+        if plan.leaving:
+            going = (_node.c.cluster_id == cluster.id, _node.c.number.in_(plan.leaving))
+            tx.execute(update(_node).where(*going).values(leaving=True, updated_at=now))
+        if plan.nodes:
+            mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+            tx.execute(update(_node).where(*mine).values(**plan.nodes, updated_at=now))
+        tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**columns))
+        bindings.note_operations(tx, plan.cooled, now)
+        new = NewAction(
+            plan.action,
+            plan.name,
+            cluster.id,
+            cluster.id,
+            plan.inputs,
+            columns.get("timeout", cluster.timeout),
+            None if plan.at_once else cluster.id,
+        )
+        return actions.add(tx, new, asking.owner, now)
+
+    def delete(self, asking: Asking, identity: str, *, force: bool) -> Begun:
+        """Delete a cluster with its nodes.
+
+        Raises:
+            Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced.
+        """
+        with self._db.read() as tx:
+            cluster = self.get(tx, asking, identity)
+            if not force:
+                _check_idle(tx, cluster)
+        begun: list[str] = []
+
+        def also(tx: Connection) -> None:
+            now = self._db.now_of(tx)
+            mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+            tx.execute(update(_node).where(*mine).values(leaving=True, updated_at=now))
+            begun.append(_begin(tx, asking, ClusterAction.DELETE, cluster.id, cluster.timeout, now))
+
+        self._stacks.delete(cluster.id, asking.caller, also=also)
+        if begun:
+            return Begun(cluster.id, begun[-1])
+        with self._db.read() as tx:  # its deletion goes on already
+            going_on = actions.going_on(tx, [cluster.id])
+        return Begun(cluster.id, going_on[-1].id if going_on else "")
+
+    def check(self, asking: Asking, identity: str, inputs: Mapping[str, Any]) -> Begun:
+        """Look at all nodes of a cluster, and tell which are not as they should be.
+
+        Raises:
+            Rejected: ResourceNotFound, ActionConflict.
+        """
+        with self._db.read() as tx:
+            cluster = self.get(tx, asking, identity)
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, cluster.id)
+            check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.CHECK)
+            now = self._db.now_of(tx)
+            action_begin.check(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
+            return Begun(cluster.id, _begin(tx, asking, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs))
+
+    # -- what plans are made of --------------------------------------------------------------------------------------
+
+    def update(self, tx: Connection, cluster: Row[Any], given: Mapping[str, Any], profile: Row[Any] | None) -> Plan:
+        """Return the plan of an update.
+
+        Args:
+            tx: A consistent read.
+            cluster: Row of the cluster.
+            given: name, metadata, timeout, config; profile_only.
+            profile: Row of another profile.
+
+        Raises:
+            Rejected: BadRequest: another type of profile, or nothing to change.
+        """
+        columns = {name: given[name] for name in ("name", "metadata", "timeout", "config") if name in given}
+        columns = {name: value for name, value in columns.items() if getattr(cluster, name) != value}
+        spec = None
+        if profile is not None and profile.id != cluster.profile_id:
+            before = tx.execute(select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id))
+            check_same_type(before.scalar_one(), profile.type)
+            spec = check_profile(profile.spec)
+            columns["profile_id"] = profile.id
+        if not columns:
+            raise Rejected("BadRequest", "No property needs an update.")
+        inputs = {**{name: value for name, value in given.items() if name in columns}}
+        if profile is not None:
+            inputs["new_profile_id"] = profile.id
+        only = bool(given.get("profile_only"))
+        return Plan(
+            ClusterAction.UPDATE,
+            states.action_name(ClusterAction.UPDATE, cluster.id),
+            inputs,
+            columns,
+            spec=spec,
+            at_once=spec is None or only,
+            nodes={"profile_id": profile.id} if spec is not None and profile is not None and not only else None,
+        )
+
+
+def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
+    """Check that nothing goes on beside a new action of a cluster or node.
+
+    Raises:
+        Rejected: ActionConflict.
+    """
+    if going_on:
+        listed = ", ".join(each.id for each in going_on)
+        message = f"The {action} action for target {target} conflicts with the following action(s): {listed}"
+        raise Rejected("ActionConflict", message)
+
+
+def _check_idle(tx: Connection, cluster: Row[Any]) -> None:
+    """Check that a cluster may be deleted without force.
+
+    Raises:
+        Rejected: ActionInProgress.
+    """
+    for row in actions.going_on(tx, [cluster.id]):
+        start = states.cluster_at_start(row.action)
+        if start is not None and start[0] in states.BUSY_CLUSTER:
+            raise Rejected("ActionInProgress", f"The cluster '{cluster.name}' is in status {start[0]}.")
+
+
+def _begin(
+    tx: Connection,
+    asking: Asking,
+    action: ClusterAction,
+    cluster_id: str,
+    timeout: int,
+    now: float,
+    inputs: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """Store an action that has begun a revision of the stack of a cluster; return its id."""
+    name = states.action_name(action, cluster_id)
+    new = NewAction(action, name, cluster_id, cluster_id, inputs, timeout, cluster_id)
+    return actions.add(tx, new, asking.owner, now)
+
+
+def _spec_of(tx: Connection, profile_id: str) -> Any:
+    return tx.execute(select(schema.profile.c.spec).where(schema.profile.c.id == profile_id)).scalar_one()
+
+
+def _minutes(seconds: int) -> int:
+    """Return the time that an action may take in minutes, as stacks have it."""
+    return max(1, math.ceil(seconds / 60))
+
+
+def _stack_name(name: str, identity: str) -> str:
+    """Return the name of the stack of a cluster: names of stacks are unique, and begin with a letter."""
+    plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in name)
+    return f"cluster-{plain[:200]}-{identity[:8]}"

@@ -1,0 +1,131 @@
+"""Policies attached to a cluster, as far as its sizes and updates follow them."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from homeostat.api.services.clusters.clusters import Begun, ClusterService, check_free
+from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.specs import SpecService
+from homeostat.clustering import states
+from homeostat.clustering.policies import attach_problem, binding_data, check_policy, policy_kind
+from homeostat.clustering.policy_types import BATCH, DELETION, SCALING, ZONE_PLACEMENT, has_hooks
+from homeostat.clustering.states import ClusterAction
+from homeostat.model.errors import Rejected
+from homeostat.store import schema
+from homeostat.store.clusters import actions, bindings
+from homeostat.store.clusters.actions import NewAction
+from homeostat.store.database import Database
+
+CARRIED_OUT = frozenset({SCALING.name, DELETION.name, ZONE_PLACEMENT.name, BATCH.name})
+"""Types of policies that this service carries out."""
+_binding = schema.cluster_policy
+
+
+class Bindings:
+    """Attaches policies to clusters, switches them on and off, and detaches them."""
+
+    def __init__(self, db: Database, clusters: ClusterService, policies: SpecService) -> None:
+        self._db = db
+        self._clusters = clusters
+        self._policies = policies
+
+    def attach(self, asking: Asking, identity: str, policy: str, *, enabled: bool) -> Begun:
+        """Attach a policy; one that does not fit makes an action that has failed, as in Senlin.
+
+        Raises:
+            Rejected: ResourceNotFound; BadRequest: there is no such policy; ActionConflict.
+        """
+        with self._db.write() as tx:
+            cluster = self._clusters.get(tx, asking, identity)
+            wanted = self._policy(tx, asking, policy)
+            check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.ATTACH_POLICY)
+            bound = bindings.of_cluster(tx, cluster.id)
+            inputs = {"policy_id": wanted.id, "enabled": enabled}
+            if any(row.policy_id == wanted.id for row in bound):
+                return self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, inputs)
+            spec = check_policy(wanted.spec)
+            profile = schema.profile
+            profile_type = tx.execute(select(profile.c.type).where(profile.c.id == cluster.profile_id)).scalar_one()
+            problem = attach_problem(spec, profile_type, [row.policy_type for row in bound]) or _not_carried_out(spec)
+            if not problem:
+                values = {
+                    "id": str(uuid.uuid4()),
+                    "cluster_id": cluster.id,
+                    "policy_id": wanted.id,
+                    "enabled": enabled,
+                    "priority": policy_kind(wanted.type).priority,
+                    "data": binding_data(spec),
+                }
+                tx.execute(insert(_binding).values(**values))
+            return self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, inputs, problem)
+
+    def detach(self, asking: Asking, identity: str, policy: str) -> Begun:
+        """Detach a policy.
+
+        Raises:
+            Rejected: ResourceNotFound; BadRequest: it is not attached; ActionConflict.
+        """
+        with self._db.write() as tx:
+            cluster, row = self._bound(tx, asking, identity, policy, ClusterAction.DETACH_POLICY)
+            tx.execute(delete(_binding).where(_binding.c.id == row.id))
+            return self._done(tx, asking, cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id})
+
+    def switch(self, asking: Asking, identity: str, policy: str, *, enabled: bool | None) -> Begun:
+        """Switch a policy on or off; None leaves it as it is.
+
+        Raises:
+            Rejected: As `detach`.
+        """
+        with self._db.write() as tx:
+            cluster, row = self._bound(tx, asking, identity, policy, ClusterAction.UPDATE_POLICY)
+            if enabled is not None:
+                tx.execute(update(_binding).where(_binding.c.id == row.id).values(enabled=enabled))
+            inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
+            return self._done(tx, asking, cluster, ClusterAction.UPDATE_POLICY, inputs)
+
+    def _bound(
+        self, tx: Connection, asking: Asking, identity: str, policy: str, action: ClusterAction
+    ) -> tuple[Row[Any], Row[Any]]:
+        cluster = self._clusters.get(tx, asking, identity)
+        wanted = self._policy(tx, asking, policy)
+        check_free(actions.settled_in(tx, cluster.id), cluster.id, action)
+        for row in bindings.of_cluster(tx, cluster.id):
+            if row.policy_id == wanted.id:
+                return cluster, row
+        message = f"The policy '{policy}' is not attached to the specified cluster '{identity}'."
+        raise Rejected("BadRequest", message)
+
+    def _policy(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
+        try:
+            return self._policies.get(tx, asking, identity)
+        except Rejected as error:
+            if error.fault != "ResourceNotFound":
+                raise
+            raise Rejected("BadRequest", f"The specified policy '{identity}' could not be found.") from error
+
+    def _done(
+        self,
+        tx: Connection,
+        asking: Asking,
+        cluster: Row[Any],
+        action: ClusterAction,
+        inputs: Mapping[str, Any],
+        problem: str = "",
+    ) -> Begun:
+        name = states.action_name(action, cluster.id)
+        new = NewAction(action, name, cluster.id, cluster.id, inputs, cluster.timeout, failure=problem)
+        return Begun(cluster.id, actions.add(tx, new, asking.owner, self._db.now_of(tx)))
+
+
+def _not_carried_out(spec: Any) -> str:
+    """Return why this service does not carry out a policy; "" if it does."""
+    name = spec.type.name
+    if name not in CARRIED_OUT:
+        listed = ", ".join(sorted(CARRIED_OUT))
+        return f"Policies of type {name} are not carried out by this version of the service; there is {listed}."
+    if name == DELETION.name and has_hooks(spec.properties):
+        return "Hooks of deletion policies are not carried out by this version of the service: leave them out."
+    return ""

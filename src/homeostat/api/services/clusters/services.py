@@ -1,0 +1,88 @@
+"""The services of the Clustering API together."""
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from homeostat.api.services.clusters import specs
+from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
+from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.rules import Bindings
+from homeostat.api.services.clusters.sizing import Sizing
+from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.api.services.stacks import StackService
+from homeostat.clustering.policies import check_policy
+from homeostat.clustering.profiles import check_named_profile
+from homeostat.clustering.specs import Spec
+from homeostat.model.errors import Rejected
+from homeostat.store import schema
+from homeostat.store.database import Database
+
+
+class Clustering:
+    """What the routes of the Clustering API call.
+
+    Attributes:
+        profiles: Stores profiles.
+        policies: Stores policies.
+        clusters: Makes, changes and deletes clusters.
+        sizing: Plans for their sizes and updates.
+        bindings: Attaches policies to clusters.
+    """
+
+    def __init__(self, db: Database, stack_service: StackService) -> None:
+        self._db = db
+        self._stacks = stack_service
+        self.profiles = specs.profiles(db, self.check_profile)
+        self.policies = specs.policies(db, self.check_policy)
+        self.clusters = ClusterService(db, stack_service)
+        self.sizing = Sizing(db)
+        self.bindings = Bindings(db, self.clusters, self.policies)
+
+    def check_profile(self, name: str, spec: Any, project: str) -> Spec:
+        """Check the spec of a profile, also against the clouds of the project.
+
+        Raises:
+            Rejected: InvalidSpec, ResourceNotFound.
+            Transient: A cloud does not answer.
+        """
+        checked = check_named_profile(name, spec)
+        text = stack_text(ClusterFacts("", "", "", checked, 1))
+        request = StackRequest(
+            template=text.template, files=dict(text.files), environment=text.environment, internal_types=INTERNAL
+        )
+        try:
+            self._stacks.check_new(project, request)
+        except Rejected as error:
+            raise Rejected("InvalidSpec", f"Failed in creating profile {name}: {error}") from error
+        return checked
+
+    def check_policy(self, name: str, spec: Any, project: str) -> Spec:
+        """Check the spec of a policy.
+
+        Raises:
+            Rejected: InvalidSpec, ESchema, ResourceNotFound.
+        """
+        return check_policy(spec)
+
+    def profile(self, asking: Asking, identity: str) -> Row[Any]:
+        """Return the row of a profile that a request refers to.
+
+        Raises:
+            Rejected: BadRequest.
+        """
+        with self._db.read() as tx:
+            try:
+                return self.profiles.get(tx, asking, identity)
+            except Rejected as error:
+                if error.fault != "ResourceNotFound":
+                    raise
+                message = f"The specified profile '{identity}' could not be found."
+                raise Rejected("BadRequest", message) from error
+
+    def profile_names(self, tx: Connection, ids: Collection[str]) -> dict[str, str]:
+        """Return the names of profiles, by id."""
+        table = schema.profile
+        return {row.id: row.name for row in tx.execute(select(table.c.id, table.c.name).where(table.c.id.in_(ids)))}

@@ -1,0 +1,142 @@
+"""Profiles and policies: specs with a name, which are stored once they are right, and never changed after that."""
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, delete, exists, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from homeostat.api.services.clusters.requester import Asking
+from homeostat.clustering.specs import Spec
+from homeostat.model.errors import Rejected
+from homeostat.store import schema
+from homeostat.store.clusters import listing, living
+from homeostat.store.database import Database
+
+SPECS_MAX = 1000
+"""Profiles, and policies, of one project."""
+Check = Callable[[str, Any, str], Spec]
+"""Check the spec of an entry with this name, in this project; raise Rejected."""
+
+
+class SpecService:
+    """Stores specs of one sort.
+
+    Args:
+        db: The database.
+        table: `schema.profile` or `schema.policy`.
+        check: Checks a spec, also against the clouds.
+        used_by: Columns of other tables that refer to one.
+        in_use: What is said of one that is in use.
+        columns: Columns besides the name that requests set.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        table: Table,
+        check: Check,
+        used_by: tuple[Any, ...],
+        in_use: str,
+        columns: tuple[str, ...] = (),
+    ) -> None:
+        self._db = db
+        self._table = table
+        self._check = check
+        self._used_by = used_by
+        self._in_use = in_use
+        self._columns = columns
+
+    @property
+    def word(self) -> str:
+        """What one is called in messages."""
+        return self._table.name
+
+    def create(self, asking: Asking, name: str, spec: Any, **columns: Any) -> Row[Any]:
+        """Store a spec, and return its row.
+
+        Raises:
+            Rejected: InvalidSpec, ESchema or ResourceNotFound; OverQuota.
+            Transient: A cloud does not answer.
+        """
+        checked = self._check(name, spec, asking.project)
+        identity = str(uuid.uuid4())
+        values = {
+            "id": identity,
+            **asking.owner,
+            "name": name,
+            "type": checked.full_name,
+            "spec": checked.sent,
+            **columns,
+        }
+        with self._db.write() as tx:
+            there = select(func.count()).where(self._table.c.project == asking.project)
+            if tx.execute(there).scalar_one() >= SPECS_MAX and not asking.caller.is_admin:
+                message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
+                raise Rejected("OverQuota", message)
+            tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
+            return self._row(tx, identity)
+
+    def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
+        """Return one by its id, name or the beginning of its id.
+
+        Raises:
+            Rejected: ResourceNotFound, MultipleChoices.
+        """
+        row = listing.find(tx, self._table, asking.reach, identity)
+        if row is None:
+            raise Rejected("ResourceNotFound", f"The {self.word} '{identity}' could not be found.")
+        return row
+
+    def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
+        return listing.page(tx, self._table, wanted)
+
+    def update(self, asking: Asking, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
+        """Change the name, or other columns, and return the row.
+
+        Raises:
+            Rejected: ResourceNotFound; BadRequest where nothing would change.
+        """
+        with self._db.write() as tx:
+            row = self.get(tx, asking, identity)
+            changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
+            if not changed:
+                raise Rejected("BadRequest", "No property needs an update.")
+            chosen = update(self._table).where(self._table.c.id == row.id)
+            tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
+            return self._row(tx, row.id)
+
+    def delete(self, asking: Asking, identity: str) -> None:
+        """Delete one that nothing uses.
+
+        Raises:
+            Rejected: ResourceNotFound, ResourceInUse.
+        """
+        with self._db.write() as tx:
+            row = self.get(tx, asking, identity)
+            living.forget_gone(tx, row.project)
+            used = any(tx.execute(select(exists().where(column == row.id))).scalar_one() for column in self._used_by)
+            message = f"The {self.word} '{identity}' cannot be deleted: {self._in_use}."
+            if used:
+                raise Rejected("ResourceInUse", message)
+            try:
+                tx.execute(delete(self._table).where(self._table.c.id == row.id))
+            except IntegrityError as error:  # another request was faster
+                raise Rejected("ResourceInUse", message) from error
+
+    def _row(self, tx: Connection, identity: str) -> Row[Any]:
+        return tx.execute(select(self._table).where(self._table.c.id == identity)).one()
+
+
+def profiles(db: Database, check: Check) -> SpecService:
+    """Return the service for profiles."""
+    used = (schema.cluster.c.profile_id, schema.node.c.profile_id)
+    return SpecService(db, schema.profile, check, used, "still referenced by some clusters and/or nodes", ("metadata",))
+
+
+def policies(db: Database, check: Check) -> SpecService:
+    """Return the service for policies."""
+    return SpecService(
+        db, schema.policy, check, (schema.cluster_policy.c.policy_id,), "still attached to some clusters"
+    )

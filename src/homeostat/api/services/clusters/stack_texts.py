@@ -1,0 +1,114 @@
+"""The template of a cluster's stack, as its rows say it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeostat.clustering.profiles import Terms, define, node_metadata
+from homeostat.clustering.specs import Spec
+from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.resources.group_limits import DRAIN_TIME
+from homeostat.store.clusters.living import GROUP
+
+HOT = "2021-04-16"
+NAME, IDENTITY, INDEX = "%node_name%", "%node_id%", "%node_index%"
+"""What stands for the name, the id and the index of a node in the definition that all have; see `desired.members`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNode:
+    """A node that differs from the others.
+
+    Attributes:
+        name: Its name; "" for the one that follows from its number.
+        zone: Availability zone that was chosen for it; "" for that of the profile.
+    """
+
+    number: int
+    spec: Spec
+    name: str = ""
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the stack of a cluster, or of a node without one, is made from.
+
+    Attributes:
+        seed: What the names and ids of its nodes are made of.
+        cluster_id: "" for a node without a cluster.
+        form: Format of names.
+        spec: Profile of the cluster.
+        count: How many nodes there are to be.
+        removed: Numbers of nodes that leave with this revision.
+        own: Nodes that differ from the others.
+        batches: How nodes are changed, `{max_batch_size, min_in_service, pause_time}`; None for all at once.
+        grace_s: Seconds for which nodes that leave stay.
+    """
+
+    seed: str
+    cluster_id: str
+    form: str
+    spec: Spec
+    count: int
+    removed: Sequence[int] = ()
+    own: Sequence[OwnNode] = ()
+    batches: Mapping[str, Any] | None = None
+    grace_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StackText:
+    """What is stored as a revision of the stack."""
+
+    template: Mapping[str, Any]
+    files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stack_text(facts: ClusterFacts) -> StackText:
+    """Return the template of the stack of a cluster.
+
+    Raises:
+        Rejected: InvalidSpec.
+    """
+    files: dict[str, str] = {}
+    environment: dict[str, Any] = {}
+
+    def member(spec: Spec, name: str, zone: str) -> dict[str, Any]:
+        made = define(spec, Terms(name or NAME, _metadata(facts.cluster_id), zone=zone))
+        files.update(made.files)
+        for section, content in made.environment.items():
+            environment[section] = {**environment.get(section, {}), **content}
+        return dict(made.resource)
+
+    properties = {
+        "count": facts.count,
+        "resource_def": member(facts.spec, "", ""),
+        "removal_policies": [{"resource_list": [str(number) for number in facts.removed]}],
+        "nodes": {"seed": facts.seed, "format": facts.form},
+        "own": _own(facts.own, member),
+    }
+    group: dict[str, Any] = {"type": NodeGroup.name, "properties": properties}
+    rolling = {"rolling_update": dict(facts.batches)} if facts.batches is not None else {}
+    drained = {DRAIN_TIME: facts.grace_s} if facts.grace_s else {}
+    if rolling or drained:
+        group["update_policy"] = {**rolling, **drained}
+    return StackText({"heat_template_version": HOT, "resources": {GROUP: group}}, files, environment)
+
+
+def _metadata(cluster_id: str) -> dict[str, str]:
+    found = node_metadata(IDENTITY, cluster_id, 0)
+    return {key: INDEX if key == "cluster_node_index" else value for key, value in found.items()}
+
+
+def _own(nodes: Sequence[OwnNode], member: Any) -> list[dict[str, Any]]:
+    """Return the definitions of single nodes; those that are alike together."""
+    found: list[dict[str, Any]] = []
+    for each in sorted(nodes, key=lambda node: node.number):
+        definition = member(each.spec, each.name, each.zone)
+        same = next((entry for entry in found if entry["resource_def"] == definition), None)
+        if same is None:
+            found.append(same := {"resource_def": definition, "numbers": []})
+        same["numbers"].append([each.number, each.number + 1])
+    return found

@@ -1,0 +1,34 @@
+"""Policies that are attached to clusters."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from homeostat.store import schema
+
+_binding = schema.cluster_policy
+_policy = schema.policy
+
+
+def policy_ids(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, list[str]]:
+    """Return the ids of the policies of each of these clusters."""
+    chosen = select(_binding.c.cluster_id, _binding.c.policy_id).where(_binding.c.cluster_id.in_(cluster_ids))
+    found: dict[str, list[str]] = {}
+    for cluster_id, policy_id in tx.execute(chosen.order_by(_binding.c.priority, _binding.c.id)):
+        found.setdefault(cluster_id, []).append(policy_id)
+    return found
+
+
+def of_cluster(tx: Connection, cluster_id: str) -> list[Row[Any]]:
+    """Return the bindings of a cluster with the policies' names, types and specs, in the order in which they act."""
+    columns = (_policy.c.name.label("policy_name"), _policy.c.type.label("policy_type"), _policy.c.spec)
+    chosen = select(_binding, *columns).join(_policy, _policy.c.id == _binding.c.policy_id)
+    chosen = chosen.where(_binding.c.cluster_id == cluster_id)
+    return list(tx.execute(chosen.order_by(_binding.c.priority, _binding.c.id)))
+
+
+def note_operations(tx: Connection, ids: Sequence[str], now: float) -> None:
+    """Store that these policies have had their say: their cooldown begins."""
+    if ids:
+        tx.execute(update(_binding).where(_binding.c.id.in_(ids)).values(last_op=now))

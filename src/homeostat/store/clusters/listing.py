@@ -1,0 +1,124 @@
+"""Lookups by id, name or the beginning of an id; lists, filtered and paged."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    and_,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+)
+
+from homeostat.model.errors import Rejected
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A column to sort by: ascending with NULLs first, or descending with NULLs last."""
+
+    column: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A request for a list.
+
+    Attributes:
+        project: None for all projects.
+        only: Column -> values of which an entry has one.
+        order: Columns to sort by; the id decides between equal ones.
+        marker: Id of the entry after which the page begins; an unknown one is ignored.
+        limit: How many entries at most; None for all.
+    """
+
+    project: str | None
+    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    order: Sequence[Order] = (Order("created_at"),)
+    marker: str | None = None
+    limit: int | None = None
+
+
+def page(tx: Connection, table: Table, wanted: Page, *where: ColumnElement[bool]) -> list[Row[Any]]:
+    """Return one page of a list; `where` are further conditions, such as that entries exist still."""
+    chosen = select(table).where(*where)
+    if wanted.project is not None:
+        chosen = chosen.where(table.c.project == wanted.project)
+    for name, values in wanted.only.items():
+        chosen = chosen.where(table.c[name].in_(values))
+    order = [*wanted.order, Order("id")]
+    if wanted.marker is not None:
+        mine = [] if wanted.project is None else [table.c.project == wanted.project]
+        marker = tx.execute(select(table).where(table.c.id == wanted.marker, *mine)).first()
+        if marker is not None:
+            chosen = chosen.where(_after(table, order, marker))
+    for each in order:
+        column = table.c[each.column]
+        # One word for both databases: they disagree on where NULLs come.
+        empty = case((column.is_(None), 0), else_=1)
+        chosen = chosen.order_by(*((empty.desc(), column.desc()) if each.descending else (empty, column)))
+    return list(tx.execute(chosen.limit(wanted.limit) if wanted.limit is not None else chosen))
+
+
+def _after(table: Table, order: Sequence[Order], marker: Row[Any]) -> ColumnElement[bool]:
+    """Return the condition that an entry comes after another one."""
+    choices: list[ColumnElement[bool]] = []
+    equal: list[ColumnElement[bool]] = []
+    for each in order:
+        column, value = table.c[each.column], getattr(marker, each.column)
+        beyond: ColumnElement[bool]
+        if value is None:
+            beyond = literal(False) if each.descending else column.is_not(None)
+            same = column.is_(None)
+        elif each.descending:
+            beyond, same = or_(column < value, column.is_(None)), column == value
+        else:
+            beyond, same = column > value, column == value
+        choices.append(and_(*equal, beyond))
+        equal.append(same)
+    return or_(*choices)
+
+
+def find(
+    tx: Connection, table: Table, project: str | None, identity: str, *where: ColumnElement[bool]
+) -> Row[Any] | None:
+    """Return the entry with this id, this name or this beginning of an id; None where there is none.
+
+    Args:
+        tx: The transaction.
+        table: Where it is.
+        project: None for all projects.
+        identity: What a user calls it.
+        where: Further conditions.
+
+    Raises:
+        Rejected: MultipleChoices.
+    """
+    mine = [*where] if project is None else [table.c.project == project, *where]
+    if _UUID.match(identity):
+        by_id = tx.execute(select(table).where(table.c.id == identity.lower(), *mine)).first()
+        return by_id or _one(tx, table, identity, table.c.name == identity, *mine)
+    by_name = _one(tx, table, identity, table.c.name == identity, *mine)
+    if by_name is not None or not re.fullmatch(r"[0-9a-fA-F-]{1,36}", identity):
+        return by_name
+    beginning = func.substr(table.c.id, 1, len(identity)) == identity.lower()
+    return _one(tx, table, identity, beginning, *mine)
+
+
+def _one(tx: Connection, table: Table, identity: str, *where: ColumnElement[bool]) -> Row[Any] | None:
+    found = tx.execute(select(table).where(*where).limit(2)).all()
+    if len(found) > 1:
+        message = f"Multiple results found matching the query criteria '{identity}'. Please be more specific."
+        raise Rejected("MultipleChoices", message)
+    return found[0] if found else None
