@@ -43,7 +43,9 @@ def test_the_first_match_counts(path: str, value: Any) -> None:
     assert attribute_path(path).first(NODE) == (True, value)
 
 
-@pytest.mark.parametrize("path", ["nothing", "status.more", "details.addresses.public[0]", "name[9]", "$..nothing"])
+@pytest.mark.parametrize(
+    "path", ["nothing", "x" * 512, "status.more", "details.addresses.public[0]", "name[9]", "$..nothing"]
+)
 def test_a_node_without_a_match_is_left_out(path: str) -> None:
     assert attribute_path(path).first(NODE) == (False, None)
 

@@ -114,6 +114,8 @@ def test_where_new_nodes_are_placed(
         ({"a": 2, "gone": 1}, [Place("a")], 2, {"gone": 1, "a": 1}),
         ({"a": 2, "b": 2}, [Place("a", 0), Place("b")], 3, {"a": 2, "b": 1}),
         ({"a": 3, "b": 9}, [Place("a", cap=1), Place("b")], 3, {"a": 2, "b": 1}),
+        ({"a": 3, "b": 5}, [Place("a", cap=1), Place("b", cap=4)], 1, {"a": 1}),
+        ({"a": 2, "b": 9}, [Place("a", cap=0), Place("b")], 2, {"a": 2}),
         ({"a": 1}, [Place("a")], 2, None),
         ({"a": 0}, [Place("a")], 1, None),
         ({"a": 5}, [Place("a")], 0, {}),

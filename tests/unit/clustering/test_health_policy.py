@@ -115,6 +115,7 @@ def test_options_of_a_url() -> None:
         ([STATUS, HYPERVISOR, url(), EVENTS], {"recovery_conditional": "ALL_FAILED"}, 3),
         ([STATUS, HYPERVISOR, url(), EVENTS], {"quorum": 2}, 2),
         ([STATUS], {"recovery_conditional": "ALL_FAILED"}, 1),
+        ([STATUS, HYPERVISOR], {"quorum": 2}, 2),
     ],
 )
 def test_so_many_modes_must_fail(modes: Any, detection: dict[str, Any], unhealthy_from: int) -> None:
@@ -163,7 +164,17 @@ def test_fencing_preserving_and_the_mode() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "size", "most"),
-    [(None, 7, 7), ("40%", 10, 4), ("40%", 4, 1), ("40%", 1, 1), ("100%", 9, 9), ("3", 100, 3), (0, 5, 0)],
+    [
+        (None, 7, 7),
+        ("40%", 10, 4),
+        ("40%", 4, 1),
+        ("40%", 1, 1),
+        ("1%", 200, 2),
+        ("100%", 9, 9),
+        ("999999", 5, 999999),
+        ("3", 100, 3),
+        (0, 5, 0),
+    ],
 )
 def test_how_many_nodes_are_recovered(limit: Any, size: int, most: int) -> None:
     assert read(spec(max_unhealthy=limit)).most_recovered(size) == most
@@ -199,6 +210,12 @@ def test_the_former_form_with_events() -> None:
     sent["properties"]["detection"] = {"type": "LIFECYCLE_EVENTS", "interval": 70}
     policy = read(sent)
     assert (policy.takes_events, policy.interval_s) == (True, 70)
+
+
+def test_the_former_form_must_fit_the_schema() -> None:
+    sent = spec()
+    sent["properties"]["detection"] = {"type": "NODE_STATUS_POLLING", "options": "x"}
+    assert refused(sent) == "400 ESchema: 'x' is not a Map (at properties.detection.detection_modes[0].options)"
 
 
 @pytest.mark.parametrize(
@@ -332,6 +349,7 @@ def without(*path: str) -> dict[str, Any]:
         (spec(fencing=["POWER"]), "400 ESchema: 'POWER' must be one of the allowed values: COMPUTE, NETWORK, STORAGE"),
         (spec(mode="maybe"), "400 ESchema: 'maybe' must be one of the allowed values: observe, propose, automatic"),
         (spec(max_unhealthy="most"), "400 InvalidSpec: 'most' is neither a count nor a share such as 40%"),
+        (spec(max_unhealthy="1000000"), "400 InvalidSpec: '1000000' is neither a count nor a share such as 40%"),
         (spec(max_unhealthy="-1"), "400 InvalidSpec: '-1' is neither a count nor a share such as 40%"),
         (spec(max_unhealthy="0%"), "400 InvalidSpec: A share lies between 1% and 100%"),
         (spec(max_unhealthy="101%"), "400 InvalidSpec: A share lies between 1% and 100%"),

@@ -106,6 +106,7 @@ def test_a_policy_gets_its_defaults_and_is_kept_as_sent(sent: dict[str, Any], pr
     [
         spec("deletion", hooks={"type": "webhook", "params": {"url": "https://x/y"}}),
         spec("deletion", hooks={}),
+        spec("scaling", event="CLUSTER_SCALE_IN", adjustment={"number": 2**31 - 1, "cooldown": 2**31 - 1}),
         spec("loadbalance", pool={"subnet": "s", "id": "p"}, loadbalancer="lb"),
         spec("loadbalance", pool={"subnet": "s"}, vip=VIP, health_monitor={"type": "HTTP", "url_path": "/"}),
         spec(

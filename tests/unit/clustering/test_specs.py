@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.specs import Catalogue, Operation, SpecType, check_operation, value_of
+from homeostat.clustering.specs import Catalogue, Operation, SpecType, check_operation, resolved, value_of
 from homeostat.model.errors import Rejected
 from homeostat.resources.schema import (
     anything,
@@ -86,6 +86,7 @@ def fault(found: pytest.ExceptionInfo[Rejected]) -> tuple[str, int, str]:
         (spec(mode="a"), "ESchema", "'a' must be one of the allowed values: A, B (at properties.mode)"),
         (spec(share="x"), "ESchema", "The value 'x' is not a valid number. (at properties.share)"),
         (spec(share="nan"), "ESchema", "The value 'nan' is not a valid number. (at properties.share)"),
+        (spec(share=True), "ESchema", "The value 'True' is not a valid number. (at properties.share)"),
         (spec(share=[1]), "ESchema", "The value '[1]' is not a valid number. (at properties.share)"),
         (spec(on="maybe"), "ESchema", "The value 'maybe' is not a valid Boolean (at properties.on)"),
         (spec(mode={}), "ESchema", "The value '{}' is not a valid string. (at properties.mode)"),
@@ -99,6 +100,7 @@ def fault(found: pytest.ExceptionInfo[Rejected]) -> tuple[str, int, str]:
             "Unrecognizable spec item 'm' (at properties.items[0]; there is n)",
         ),
         (spec(inner={}), "ESchema", "Required spec item 'y' not provided (at properties.inner)"),
+        (spec(free="x" * 200), "ESchema", f"'{'x' * 200}' is not a Map (at properties.free)"),
         (spec(free="x" * 999), "ESchema", f"'{'x' * 200}…' is not a Map (at properties.free)"),
     ],
 )
@@ -128,6 +130,19 @@ def test_a_checked_spec_has_all_properties_and_keeps_what_was_sent() -> None:
         "any": None,
         "old": None,
     }
+
+
+def test_a_description_is_kept() -> None:
+    assert TYPES.check({**spec(), "description": "mine"}).description == "mine"
+
+
+@pytest.mark.parametrize(("count", "end"), [(40, "x39)"), (42, "x39, and 2 others)")])
+def test_a_message_names_what_there_is(count: int, end: str) -> None:
+    schema = {f"x{number:02}": text() for number in range(count)}
+    with pytest.raises(Rejected) as found:
+        resolved(schema, {"y": 1})
+    assert str(found.value).startswith("Unrecognizable spec item 'y' (there is x00, x01, ")
+    assert str(found.value).endswith(end)
 
 
 @pytest.mark.parametrize(

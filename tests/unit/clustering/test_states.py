@@ -32,6 +32,8 @@ TARGET = "5bbac2f7-1111-2222-3333-444444444444"
         (["ACTIVE", "ACTIVE"], Sizes(2, 5, 2), "ACTIVE", "equal or above desired_capacity (2)"),
         (["ACTIVE"] * 3, Sizes(0, 2, 2), "WARNING", "above max_size (2)"),
         (["ACTIVE"] * 3, Sizes(0, -1, 2), "ACTIVE", "equal or above desired_capacity (2)"),
+        (["ACTIVE"] * 2, Sizes(0, 2, 2), "ACTIVE", "equal or above desired_capacity (2)"),
+        (["ACTIVE"], Sizes(0, 0, 0), "WARNING", "above max_size (0)"),
         ([], Sizes(), "ACTIVE", "equal or above desired_capacity (0)"),
         (["WARNING", "CREATING", "OPERATING"], Sizes(0, -1, 1), "WARNING", "below desired_capacity (1)"),
     ],
