@@ -80,13 +80,13 @@ def test_nothing_to_change_is_refused(api: Any, profile: Any, senlin: httpx.Clie
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, "No property needs an update.")
 
 
-def test_events_tell_what_happened(api: Any, profile: Any, senlin: httpx.Client) -> None:
+def test_events_say_what_happened(api: Any, profile: Any, senlin: httpx.Client) -> None:
     cluster = made(api, profile, desired_capacity=1)
     node = members(api, cluster)[1]
-    told = [(each.obj_type, each.action, each.status) for each in api.events(cluster_id=cluster.id)]
-    assert told[0] == ("CLUSTER", "CLUSTER_CREATE", "start")
-    assert ("NODE", "NODE_CREATE", "end") in told
-    assert told[-1] == ("CLUSTER", "CLUSTER_CREATE", "end")
+    happened = [(each.obj_type, each.action, each.status) for each in api.events(cluster_id=cluster.id)]
+    assert happened[0] == ("CLUSTER", "CLUSTER_CREATE", "start")
+    assert ("NODE", "NODE_CREATE", "end") in happened
+    assert happened[-1] == ("CLUSTER", "CLUSTER_CREATE", "end")
     (created,) = [each for each in api.events(obj_id=node.id) if each.status == "end"]
     assert api.get_event(created.id).obj_name == node.name
     first = senlin.get("/events?limit=1").json()["events"]
