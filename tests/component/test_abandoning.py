@@ -217,6 +217,42 @@ def test_what_is_decided_but_not_begun_is_not_done_any_more(monkeypatch: pytest.
     assert service.cloud.things("server")[id]["status"] == "stopped"
 
 
+def test_what_was_nested_once_and_was_retained_is_not_abandoned() -> None:
+    """Found by the simulation (seed 41105181): it was never ended, since nothing deleted it."""
+    service = Service(Weather(build_s=100.0))
+    stack_id = service.create({"part": {"type": "child.yaml", "deletion_policy": "Retain"}}, files=CHILD)
+    (child,) = [each.id for each in service.stacks() if each.parent_id == stack_id]
+    service.update(stack_id, {"word": {"type": "OS::Heat::RandomString"}})
+    service.live(5.0)
+    service.moving.abandon(stack_id)
+    service.rest()
+    assert service.stack(stack_id).deleted_at is not None
+    assert (service.state(child), service.stack(child).spares) == ("CREATE_COMPLETE", None)
+
+
+def test_what_is_nested_and_was_about_to_be_retained_is_abandoned_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would go on by itself, and never end."""
+    service = Service()
+    nested = {"type": "child.yaml", "deletion_policy": "Retain"}
+    stack_id = service.create({"part": nested}, files=CHILD)
+    service.rest()
+    (child,) = [each.id for each in service.stacks() if each.parent_id == stack_id]
+    service.stack_service.delete(stack_id)
+
+    class Overtaken(Frontier):
+        def steps(self, now: float, limit: int) -> list[Step]:
+            found = super().steps(now, limit)
+            if any(step.removed for step in found):
+                monkeypatch.undo()
+                service.moving.abandon(stack_id)
+            return found
+
+    monkeypatch.setattr(reconciler, "Frontier", Overtaken)
+    service.rest()
+    assert all(each.deleted_at is not None for each in service.stacks() if each.id in (stack_id, child))
+    assert len(service.cloud.things()) == 1
+
+
 def test_abandoning_in_the_middle_of_a_deletion_keeps_what_is_left() -> None:
     service = Service(Weather(delete_s=100.0))
     stack_id = service.create({"first": server(), "second": {**server(), "depends_on": "first"}})

@@ -7,6 +7,8 @@ from sqlalchemy import Connection
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import Superseded
 from homeostat.model.world import Spares
+from homeostat.resources.nested import STACK
+from homeostat.resources.registry import kind_of
 from homeostat.store.shards import brakes, shard_state
 from homeostat.store.shards.shard_state import EncodedWrites, Writes
 from homeostat.store.stacks import locks, rollouts, snapshots, stacks
@@ -76,12 +78,13 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
         changes: Whether the transaction stores anything, see `ShardOwnership.fence`.
 
     Raises:
-        Superseded: A newer owner has the shard, or other shards heal more meanwhile.
+        Superseded: A newer owner has the shard, other shards heal more meanwhile, or the stack has been abandoned.
     """
     stack, parts, rolling = current.world.stack, encoded.writes.parts, encoded.writes.rollouts
     locked = rollouts.lock_stacks(tx, stack.id) if rolling else ()
     # Before anything is written, so that a stale owner finds out in time, and the shard is locked before its rows.
     current.ownership.wakes = current.ownership.fence(tx, stores=changes)
+    _check_nested(current, tx, encoded)
     _count_healing(current, tx)
     shard_state.store(current.db, tx, encoded)
     if parts and stack.snapshot is not None:
@@ -100,6 +103,17 @@ def _redact(current: Pass) -> None:
         row.reason = redactor.text(row.reason)
     current.writes.events = redactor.events(current.writes.events)
     current.failure = redactor.text(current.failure)
+
+
+def _check_nested(current: Pass, tx: Connection, encoded: EncodedWrites) -> None:
+    """Check that no nested stack is retained that has been abandoned since: it would never end.
+
+    Raises:
+        Superseded: The next pass has it let go of its own things.
+    """
+    leaving = any(kind_of(row.type) == STACK for row in encoded.writes.removed.values())
+    if leaving and current.ownership.woken and _is_abandoned(current, tx):
+        raise Superseded("the stack has been abandoned by now")
 
 
 def _is_abandoned(current: Pass, tx: Connection) -> bool:

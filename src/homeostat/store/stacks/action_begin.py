@@ -320,9 +320,12 @@ def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout
 
 
 def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> None:
-    """Delete a stack and all nested in it without touching any of their things, for good (ADR 0035)."""
+    """Delete a stack and all nested in it without touching any of their things, for good (ADR 0035).
+
+    A stack that was nested in it and was retained goes on by itself.
+    """
     table = schema.stack
-    tree = table.c.id.in_(stacks.tree_of(stack.id))
+    tree = table.c.id.in_(stacks.owned_tree_of(stack.id))
     lock_order.take_stacks(tx, tree)
     tx.execute(update(table).where(tree).values(spares=Spares.ALL))
     if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:

@@ -22,6 +22,18 @@ def tree_of(stack_id: str) -> Any:
     return select(tree.c.id)
 
 
+def owned_tree_of(stack_id: str) -> Any:
+    """Select the ids of a stack and of all live stacks that are nested in it still.
+
+    One that was retained when its resource went is not among them, nor what is nested in that one.
+    """
+    table, resource = schema.stack, schema.resource
+    tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True)
+    inside = select(table.c.id).join(resource, resource.c.key == table.c.parent_key)
+    tree = tree.union_all(inside.where(table.c.parent_id == tree.c.id, table.c.deleted_at.is_(None)))
+    return select(tree.c.id)
+
+
 def timeout_of(timeout_mins: int | None, default_s: float) -> float:
     """Return how many seconds an action of a stack may take."""
     return timeout_mins * 60.0 if timeout_mins else default_s
