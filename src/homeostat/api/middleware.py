@@ -239,10 +239,16 @@ def _project_of(path: str, headers: Headers, caller: Caller) -> str:
     """Return the project that a request is about.
 
     Paths of the Clustering API name none: it is that of the caller, or the one in the header `X-Project-Id`.
+
+    Raises:
+        Rejected: Forbidden, where neither names one.
     """
     if not is_clustering(path):
         return path.split("/")[2]
-    return headers.get("x-project-id") or caller.project or DEFAULT_PROJECT
+    named = headers.get("x-project-id") or caller.project or (DEFAULT_PROJECT if caller.is_anybody else "")
+    if not named:
+        raise Rejected("Forbidden", "A project is needed: scope your token to one, or name it in X-Project-Id.")
+    return named
 
 
 class HeadLimit:

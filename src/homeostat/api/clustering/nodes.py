@@ -87,7 +87,7 @@ def show_node(request: Request, context: Context, node_id: str) -> Response:
         row = context.clusters.nodes.get(tx, context.asking, node_id)
         (found,) = shown(context, tx, [row])
         if details:
-            found["details"] = views.details(tx, row)
+            found["details"] = views.details(tx, [row]).get(row.id, {})
     return context.json({"node": found})
 
 
@@ -164,8 +164,8 @@ def collect_attributes(context: Context, cluster_id: str, path: str) -> Response
         rows = listing.page(tx, schema.node, mine, living.is_living_node())
         found = shown(context, tx, rows)
         if wanted.needs_details:
-            for row, each in zip(rows, found, strict=True):
-                each["details"] = views.details(tx, row)
+            details = views.details(tx, rows)
+            found = [{**each, "details": details.get(each["id"], {})} for each in found]
     values = ((each["id"], wanted.first(each)) for each in found)
     collected = [{"id": identity, "value": value} for identity, (there, value) in values if there]
     return context.json({"cluster_attributes": collected})

@@ -236,12 +236,14 @@ def binding(row: Row[Any], cluster_name: str) -> Wire:
     }
 
 
-def details(tx: Connection, row: Row[Any]) -> Wire:
-    """Return what was last seen of the server or the stack that a node is."""
-    stacks = living.stacks_of(tx, [row.stack_id])
-    group = stacks[row.stack_id].group_id if row.stack_id in stacks else None
-    if group is None:
-        return {}
-    rows, seen = load(tx, group, [str(row.number)])
-    found = [each for each in rows.values() if each.replaced_by is None and each.key in seen]
-    return dict(seen[found[-1].key].observation.properties) if found else {}
+def details(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Wire]:
+    """Return what was last seen of the servers or stacks that nodes are, by the ids of the nodes."""
+    stacks = living.stacks_of(tx, {row.stack_id for row in rows})
+    found: dict[str, Wire] = {}
+    for stack_id, of in stacks.items():
+        mine = {str(row.number): row.id for row in rows if row.stack_id == stack_id}
+        resources, seen = load(tx, of.group_id, list(mine)) if of.group_id is not None else ({}, {})
+        for each in resources.values():
+            if each.name in mine and each.replaced_by is None and each.key in seen:
+                found[mine[each.name]] = dict(seen[each.key].observation.properties)
+    return found

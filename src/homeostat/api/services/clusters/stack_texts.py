@@ -6,11 +6,15 @@ from typing import Any
 
 from homeostat.clustering.profiles import Terms, define, node_metadata
 from homeostat.clustering.specs import Spec
+from homeostat.model.errors import Rejected
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.resources.group_limits import DRAIN_TIME
 from homeostat.store.clusters.living import GROUP
+from homeostat.templates.weights import TooHeavy, weight
 
 HOT = "2021-04-16"
+OWN_MAX = 4 * 1024 * 1024
+"""Weight (`templates.weights`) of the definitions of single nodes together."""
 NAME, IDENTITY, INDEX = "%node_name%", "%node_id%", "%node_index%"
 """What stands for the name, the id and the index of a node in the definition that all have; see `desired.members`."""
 
@@ -70,7 +74,7 @@ def stack_text(facts: ClusterFacts) -> StackText:
     """Return the template of the stack of a cluster.
 
     Raises:
-        Rejected: InvalidSpec.
+        Rejected: InvalidSpec; RequestLimitExceeded, where too many nodes differ by too much.
     """
     files: dict[str, str] = {}
     environment: dict[str, Any] = {}
@@ -82,12 +86,18 @@ def stack_text(facts: ClusterFacts) -> StackText:
             environment[section] = {**environment.get(section, {}), **content}
         return dict(made.resource)
 
+    own = _own(facts.own, member)
+    try:
+        weight(own, OWN_MAX)
+    except TooHeavy as error:
+        message = "the nodes that differ from the others weigh too much together: give some of them the same profile"
+        raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message} ({error})") from error
     properties = {
         "count": facts.count,
         "resource_def": member(facts.spec, "", ""),
         "removal_policies": [{"resource_list": [str(number) for number in facts.removed]}],
         "nodes": {"seed": facts.seed, "format": facts.form},
-        "own": _own(facts.own, member),
+        "own": own,
     }
     group: dict[str, Any] = {"type": NodeGroup.name, "properties": properties}
     rolling = {"rolling_update": dict(facts.batches)} if facts.batches is not None else {}
