@@ -19,6 +19,7 @@ from homeostat.api.cloudformation import routes as cloudformation
 from homeostat.api.cloudformation import signed_urls
 from homeostat.api.cloudformation.authentication import Authenticator, Ec2
 from homeostat.api.clustering.about import add_versions
+from homeostat.api.clustering.receivers import WEBHOOKS
 from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.context import Service
 from homeostat.api.http import faults
@@ -124,7 +125,7 @@ def create_app(
     app.include_router(signed_urls.EARLY)
     for router in ROUTERS:
         app.include_router(router)
-    for router in CLUSTERING:
+    for router in (*CLUSTERING, WEBHOOKS):
         app.include_router(router)
     app.include_router(signed_urls.ROUTER)
     app.include_router(cloudformation.ROUTER)
@@ -250,7 +251,7 @@ def _other_method(request: Request) -> Response:
     """Answer OPTIONS with the methods of the path, and any other unknown method with a 405."""
     routes = [
         *request.app.routes,
-        *(route for router in (*ROUTERS, *CLUSTERING, signed_urls.ROUTER) for route in router.routes),
+        *(route for router in (*ROUTERS, *CLUSTERING, WEBHOOKS, signed_urls.ROUTER) for route in router.routes),
     ]
     allowed = ", ".join(sorted(_methods(routes, request)))
     if request.method == "OPTIONS":

@@ -34,8 +34,11 @@ METRICS = "/metrics"
 """Path of the metrics in Prometheus format."""
 DEFAULT_PROJECT = "default"
 """Project of the Clustering API where callers are not authenticated, and name none."""
-SIGNED = re.compile(r"/v1/(waitcondition|signal|metadata)/arn:openstack:heat::")
-"""Paths that need no account, since their signature authorizes the request. No project has paths of this form."""
+SIGNED = re.compile(r"/v1/(waitcondition|signal|metadata)/arn:openstack:heat::|/clustering/v1/webhooks/")
+"""Paths that need no account, since their signature, or that they are known, authorizes the request.
+
+No project has paths of this form.
+"""
 SIGNAL_TOKEN = re.compile(r"[0-9a-f]{32}\.[\w-]+\Z")
 """Form of the token of a handle, sent as `X-Auth-Token`."""
 MaySignal = Callable[[str, str, Sequence[str]], bool]

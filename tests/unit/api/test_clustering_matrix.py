@@ -47,6 +47,14 @@ TABLE: dict[str, tuple[str, Any]] = {
     "GET /nodes/{node_id}": (READERS, None),
     "PATCH /nodes/{node_id}": (MEMBERS, {"node": {"role": "other"}}),
     "DELETE /nodes/{node_id}": (MEMBERS, None),
+    "GET /receivers": (READERS, None),
+    "POST /receivers": (
+        MEMBERS,
+        {"receiver": {"name": "new", "type": "webhook", "cluster_id": "CLUSTER", "action": "CLUSTER_SCALE_OUT"}},
+    ),
+    "GET /receivers/{receiver_id}": (READERS, None),
+    "PATCH /receivers/{receiver_id}": (MEMBERS, {"receiver": {"name": "renamed"}}),
+    "DELETE /receivers/{receiver_id}": (MEMBERS, None),
     "GET /actions": (READERS, None),
     "GET /actions/{action_id}": (READERS, None),
     "GET /events": (READERS, None),
@@ -77,6 +85,8 @@ class Clusters(Neighbours):
         cluster = post("/clusters", {"cluster": new})["cluster"]
         self.service.rest()
         post(f"/clusters/{cluster['id']}/actions", {"policy_attach": {"policy_id": policy}})
+        hook = {"name": "r", "type": "webhook", "cluster_id": cluster["id"], "action": "CLUSTER_SCALE_OUT"}
+        receiver = post("/receivers", {"receiver": hook})["receiver"]["id"]
         (action, *_) = self.asked("GET", "/actions", "reader", project).json()["actions"]
         with self.service.db.read() as tx:
             event = events.event_id(cluster["id"], events.newest(tx, [cluster["id"]]))
@@ -86,7 +96,7 @@ class Clusters(Neighbours):
             "cluster_id": cluster["id"],
             "node_id": cluster["nodes"][0],
         }
-        return {**found, "action_id": action["id"], "event": event}
+        return {**found, "action_id": action["id"], "event": event, "receiver_id": receiver}
 
     def asked(self, method: str, path: str, role: str, project: str, body: Any = None, named: str | None = None) -> Any:
         """The answer. named — in `X-Project-Id`."""
@@ -106,7 +116,9 @@ class Clusters(Neighbours):
 def filled(body: Any, ids: Mapping[str, str]) -> Any:
     if isinstance(body, dict):
         return {key: filled(value, ids) for key, value in body.items()}
-    return ids["profile_id"] if body == "PROFILE" else body
+    return (
+        {"PROFILE": ids["profile_id"], "CLUSTER": ids["cluster_id"]}.get(body, body) if isinstance(body, str) else body
+    )
 
 
 @pytest.fixture
@@ -140,7 +152,7 @@ def test_things_of_others_are_not_there(world: Clusters, request_: str) -> None:
 
 
 def test_nothing_of_another_project_is_listed(world: Clusters) -> None:
-    for path in ("profiles", "policies", "clusters", "nodes", "actions", "events"):
+    for path in ("profiles", "policies", "clusters", "nodes", "actions", "events", "receivers"):
         shown = world.asked("GET", f"/{path}", "reader", OWN).json()[path]
         assert shown
         assert {each["project"] for each in shown} == {OWN}

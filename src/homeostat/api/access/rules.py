@@ -140,6 +140,11 @@ CLUSTERING = (
         readers={"index": "List nodes.", "get": "Show a node."},
         members={"create": "Make a node.", "update": "Change a node.", "delete": "Delete a node."},
     ),
+    RuleFamily(
+        "receivers",
+        readers={"index": "List receivers.", "get": "Show a receiver."},
+        members={"create": "Make a receiver.", "update": "Change a receiver.", "delete": "Delete a receiver."},
+    ),
     RuleFamily("actions", readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."}),
 )
 """Rules of the Clustering API, by Senlin's names.

@@ -1,6 +1,6 @@
 """The route for what a cluster is to do: another size, fewer nodes, a look at them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -94,6 +94,19 @@ ACTIONS: Mapping[str, Begin] = {
     "policy_detach": _detach,
     "policy_update": _switch,
 }
+
+
+FIELDS: Mapping[str, Collection[str]] = {
+    "resize": RESIZE,
+    "scale_out": COUNT,
+    "scale_in": COUNT,
+    "del_nodes": DEL_NODES,
+    "check": (),
+    "policy_attach": POLICY,
+    "policy_detach": DETACHED,
+    "policy_update": POLICY,
+}
+"""What each of them takes."""
 
 
 @ROUTER.post(

@@ -36,6 +36,7 @@ class ClusteringContext:
         project: Project of the caller; where callers are not authenticated, the one that the request names.
         base: URL of the API with its version, as the caller sees it.
         version: Microversion.
+        action_name: See `Asking`.
     """
 
     service: Service
@@ -43,6 +44,7 @@ class ClusteringContext:
     project: str
     base: str
     version: Version
+    action_name: str = ""
 
     @property
     def db(self) -> Database:
@@ -54,7 +56,7 @@ class ClusteringContext:
 
     @property
     def asking(self) -> Asking:
-        return Asking(self.caller, self.project)
+        return Asking(self.caller, self.project, self.action_name)
 
     @property
     def check_types(self) -> CheckTypes:

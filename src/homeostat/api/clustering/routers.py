@@ -10,6 +10,7 @@ from homeostat.api.clustering import (
     nodes,
     policies,
     profiles,
+    receivers,
     types,
 )
 
@@ -21,6 +22,7 @@ ROUTERS = (
     cluster_actions.ROUTER,
     bindings.ROUTER,
     nodes.ROUTER,
+    receivers.ROUTER,
     actions.ROUTER,
     events.ROUTER,
     about.ROUTER,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from sqlalchemy import Connection, Row
 
@@ -233,6 +234,24 @@ def binding(row: Row[Any], cluster_name: str) -> Wire:
         "priority": row.priority,
         "last_op": None if row.last_op is None else datetime.fromtimestamp(row.last_op, UTC).isoformat(),
         "data": row.data,
+    }
+
+
+def receiver(row: Row[Any], base: str) -> Wire:
+    """Return a receiver as users see it; `base` is the URL of the API."""
+    params = [("V", "2"), *sorted((name, str(value)) for name, value in row.params.items())]
+    return {
+        "id": row.id,
+        "name": row.name,
+        "type": row.type,
+        "cluster_id": row.cluster_id,
+        "action": row.action,
+        "actor": row.actor,
+        "params": row.params,
+        "channel": {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"},
+        **_owner(row),
+        "created_at": shown_time(row.created_at),
+        "updated_at": shown_time(row.updated_at),
     }
 
 

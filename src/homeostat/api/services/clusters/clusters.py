@@ -312,7 +312,7 @@ class ClusterService:
         bindings.note_operations(tx, plan.cooled, now)
         new = NewAction(
             plan.action,
-            plan.name,
+            asking.action_name or plan.name,
             plan.target or cluster.id,
             cluster.id,
             plan.inputs,
@@ -453,7 +453,7 @@ def _begin(
     inputs: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """Store an action that has begun a revision of the stack of a cluster; return its id."""
-    name = states.action_name(action, cluster_id)
+    name = asking.action_name or states.action_name(action, cluster_id)
     new = NewAction(action, name, cluster_id, cluster_id, inputs, timeout, cluster_id)
     return actions.add(tx, new, asking.owner, now)
 

@@ -13,10 +13,12 @@ class Asking:
     Attributes:
         caller: Who it is.
         project: The project in which something is made.
+        action_name: What the action is called that begins; "" for its usual name.
     """
 
     caller: Caller
     project: str
+    action_name: str = ""
 
     @property
     def reach(self) -> str | None:

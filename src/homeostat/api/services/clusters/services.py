@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, select
 from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
 from homeostat.api.services.clusters.nodes import NodeService
+from homeostat.api.services.clusters.receivers import ReceiverService
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.clusters.rules import Bindings
 from homeostat.api.services.clusters.sizing import Sizing
@@ -31,6 +32,7 @@ class Clustering:
         clusters: Makes, changes and deletes clusters.
         sizing: Plans for their sizes and updates.
         nodes: Makes, changes and deletes nodes.
+        receivers: Keeps receivers.
         bindings: Attaches policies to clusters.
     """
 
@@ -42,6 +44,7 @@ class Clustering:
         self.clusters = ClusterService(db, stack_service)
         self.sizing = Sizing(db)
         self.nodes = NodeService(db, stack_service, self.clusters)
+        self.receivers = ReceiverService(db, self.clusters)
         self.bindings = Bindings(db, self.clusters, self.policies)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:

@@ -1,0 +1,158 @@
+"""Routes for receivers, and the addresses at which others trigger them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from homeostat.api.access.auth import Caller
+from homeostat.api.access.policy import may
+from homeostat.api.clustering import bodies, views
+from homeostat.api.clustering.bodies import Field, wrong
+from homeostat.api.clustering.cluster_actions import ACTIONS, FIELDS
+from homeostat.api.clustering.context import ClusteringContext, Context, base_of, version_of
+from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.routes import accepted, answers, router
+from homeostat.api.http.inputs import Body, SignalBody
+from homeostat.api.http.responses import nothing
+from homeostat.clustering.states import ClusterAction
+from homeostat.store import schema
+from homeostat.store.clusters import listing
+
+ROUTER = router("receivers")
+WEBHOOKS = router("receivers")
+"""What is authorized by being known."""
+ONE = answers(dict[str, Any])
+BEGUN = {
+    ClusterAction.RESIZE: "resize",
+    ClusterAction.SCALE_OUT: "scale_out",
+    ClusterAction.SCALE_IN: "scale_in",
+    ClusterAction.DEL_NODES: "del_nodes",
+    ClusterAction.CHECK: "check",
+    ClusterAction.ATTACH_POLICY: "policy_attach",
+    ClusterAction.DETACH_POLICY: "policy_detach",
+    ClusterAction.UPDATE_POLICY: "policy_update",
+}
+"""Actions that a receiver may begin -> as the route for actions of clusters names them."""
+WITH_USER = (1, 4)
+PLAIN: tuple[int, int] = (1, 10)
+"""Microversion from which the body of a trigger is the inputs themselves, also at addresses of the first form."""
+LIST = ListRules(
+    filters={"name": None, "type": ("webhook", "message"), "cluster_id": None, "action": sorted(BEGUN), "user": None},
+    sortable={
+        "name": "name",
+        "type": "type",
+        "action": "action",
+        "cluster_id": "cluster_id",
+        "created_at": "created_at",
+        "user": "user",
+    },
+    default=("name",),
+)
+NEW = {
+    "name": Field(bodies.name, required=True),
+    "type": Field(bodies.one_of("webhook", "message"), required=True),
+    "cluster_id": Field(bodies.reference),
+    "action": Field(bodies.one_of(*BEGUN)),
+    "params": Field(bodies.mapping),
+    "actor": Field(bodies.mapping),
+}
+CHANGED = {
+    "name": Field(bodies.name),
+    "action": Field(bodies.one_of(*BEGUN)),
+    "params": Field(bodies.mapping),
+}
+
+
+@ROUTER.get("/receivers", dependencies=[may("receivers:index")], summary="List receivers", responses=ONE)
+def list_receivers(request: Request, context: Context) -> Response:
+    wanted = read_query(context, request, LIST)
+    only = dict(wanted.only)
+    if context.version < WITH_USER:
+        only.pop("user", None)
+    with context.db.read() as tx:
+        if "cluster_id" in only:
+            found = (listing.find(tx, schema.cluster, wanted.project, name) for name in only["cluster_id"])
+            only["cluster_id"] = [row.id for row in found if row is not None]
+        page = listing.Page(wanted.project, only, wanted.order, wanted.marker, wanted.limit)
+        rows = context.clusters.receivers.page(tx, page)
+    return context.json({"receivers": [views.receiver(row, context.base) for row in rows]})
+
+
+@ROUTER.post(
+    "/receivers",
+    dependencies=[may("receivers:create")],
+    summary="Make a receiver",
+    status_code=201,
+    responses=answers(dict[str, Any], code=201),
+)
+def create_receiver(context: Context, body: Body) -> Response:
+    """Make a receiver. Who knows its address may begin its action, without logging in."""
+    given = bodies.read(bodies.unwrapped(body, "receiver"), NEW)
+    if given["type"] != "webhook":
+        raise wrong("Receivers of type message are not supported by this version of the service: make a webhook.")
+    for name in ("cluster_id", "action"):
+        if name not in given:
+            raise wrong(f"The {name} is required for creating a webhook.")
+    row = context.clusters.receivers.create(
+        context.asking, given["name"], given["cluster_id"], given["action"], given.get("params", {})
+    )
+    return context.json({"receiver": views.receiver(row, context.base)}, 201)
+
+
+@ROUTER.get("/receivers/{receiver_id}", dependencies=[may("receivers:get")], summary="Show a receiver", responses=ONE)
+def show_receiver(context: Context, receiver_id: str) -> Response:
+    with context.db.read() as tx:
+        row = context.clusters.receivers.get(tx, context.asking, receiver_id)
+    return context.json({"receiver": views.receiver(row, context.base)})
+
+
+@ROUTER.patch(
+    "/receivers/{receiver_id}", dependencies=[may("receivers:update")], summary="Change a receiver", responses=ONE
+)
+def update_receiver(context: Context, receiver_id: str, body: Body) -> Response:
+    given = bodies.read(bodies.unwrapped(body, "receiver"), CHANGED)
+    row = context.clusters.receivers.update(context.asking, receiver_id, given)
+    return context.json({"receiver": views.receiver(row, context.base)})
+
+
+@ROUTER.delete(
+    "/receivers/{receiver_id}",
+    dependencies=[may("receivers:delete")],
+    summary="Delete a receiver",
+    status_code=204,
+    responses=answers(None, code=204),
+)
+def delete_receiver(context: Context, receiver_id: str) -> Response:
+    context.clusters.receivers.delete(context.asking, receiver_id)
+    return nothing()
+
+
+@WEBHOOKS.post(
+    "/webhooks/{receiver_id}/trigger",
+    summary="Begin the action of a receiver, by its address",
+    status_code=202,
+    responses=accepted(dict[str, Any]),
+)
+def trigger(
+    request: Request, receiver_id: str, body: SignalBody, form: Annotated[str | None, Query(alias="V")] = None
+) -> Response:
+    """Begin the action of a receiver on behalf of its owner.
+
+    What is sent goes before what the receiver has. What the action does not take is ignored: alarms send much more.
+    """
+    if form not in ("1", "2"):
+        raise wrong("The version of the address is missing: use the alarm_url of the receiver as it is (V=2).")
+    row = request.app.state.service.clustering.receivers.known(receiver_id)
+    version = version_of(request)
+    given: Any = (body or {}).get("params") or {} if form == "1" and version < PLAIN else body or {}
+    if not isinstance(given, Mapping):
+        raise wrong("The params have to be a map.")
+    caller = Caller(user=row.user, project=row.project, user_id=row.user, domain=row.domain)
+    service, name = request.app.state.service, f"webhook_{row.id[:8]}"
+    context = ClusteringContext(service, caller, row.project, base_of(request), version, name)
+    action = BEGUN[row.action]
+    inputs = {key: value for key, value in {**row.params, **given}.items() if key in FIELDS[action]}
+    begun = ACTIONS[action](context, row.cluster_id, inputs)
+    return context.json({"action": begun.action}, 202, begun.action)
