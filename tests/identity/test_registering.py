@@ -24,6 +24,7 @@ from homeostat.composition.clouds import regions
 from homeostat.main import main
 from tests.identity.conftest import Person, variables
 from tests.keystone_server import PASSWORD, Admin, KeystoneServer
+from tests.wire.clustering.lives import SERVER
 from tests.wire.running import database, serving, working
 
 OPENSTACK = Path(sys.executable).with_name("openstack")
@@ -165,3 +166,7 @@ def test_the_sdk_finds_the_service_in_the_catalogue(in_catalogue: str, person: P
         shown = cloud.orchestration.get(f"/stacks/s/{made.id}").json()["stack"]
         assert shown["stack_owner"] == person.name
         assert [each.name for each in cloud.orchestration.stacks()] == ["s"]
+        profile = cloud.clustering.create_profile(name="p", spec=SERVER)
+        cluster = cloud.clustering.create_cluster(name="c", profile_id=profile.id, desired_capacity=1)
+        cluster = cloud.clustering.wait_for_status(cluster, "ACTIVE", wait=60)
+        assert (cluster.project_id, len(cluster.node_ids)) == (person.project, 1)

@@ -17,6 +17,7 @@ OWNER_ROLE, USER_ROLE, SERVICE_ROLE, ADMIN_ROLE = "heat_stack_owner", "heat_stac
 SERVICES = {
     "orchestration": ("heat", "Stacks, by the Orchestration API", "/v1/%(project_id)s"),
     "cloudformation": ("heat-cfn", "Stacks, by the CloudFormation API", "/v1"),
+    "clustering": ("senlin", "Clusters, by the Clustering API", "/clustering"),
 }
 """Type -> name, description, and path of its endpoints."""
 
