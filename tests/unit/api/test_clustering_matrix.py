@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
-from tests.unit.api.neighbours import OTHER, OWN, Neighbours
+from tests.unit.api.neighbours import OTHER, OWN
+from tests.unit.api.test_matrix import World
 
 from homeostat.api.clustering.context import PREFIX
 from homeostat.api.clustering.routers import ROUTERS
@@ -66,12 +67,13 @@ ROLES = ("admin", "member", "reader", "visitor", "heat_stack_user/x")
 WITH_IDS = [request for request in TABLE if "_id}" in request or "{event}" in request]
 
 
-class Clusters(Neighbours):
+class Clusters(World):
     """In each project a profile, a policy, and a cluster of one node to which the policy is attached."""
 
     def __init__(self) -> None:
         super().__init__()
         self.ids = {project: self._made(project) for project in (OWN, OTHER)}
+        self._copy(self._connection(), self._first)
 
     def _made(self, project: str) -> dict[str, str]:
         def post(path: str, body: Any) -> Any:
@@ -104,8 +106,9 @@ class Clusters(Neighbours):
         headers |= {"x-project-id": named} if named is not None else {}
         return self.client.request(method, f"{PREFIX}/v1{path}", json=body, headers=headers)
 
-    def code(self, request: str, role: str, things: str) -> int:
-        """Of the answer to a caller of the own project that names things of this one."""
+    def answered(self, request: str, role: str, things: str) -> int:
+        """The code of the answer to a caller of the own project that names things of this one."""
+        self.fresh()
         method, _, path = request.partition(" ")
         ids = {**self.ids[things], "type_name": "os.nova.server-1.0"}
         kind = "senlin.policy.deletion-1.1" if "policy-types" in path else ids["type_name"]
@@ -121,9 +124,15 @@ def filled(body: Any, ids: Mapping[str, str]) -> Any:
     )
 
 
-@pytest.fixture
-def world() -> Clusters:
+@pytest.fixture(scope="module")
+def all_clusters() -> Clusters:
     return Clusters()
+
+
+@pytest.fixture
+def world(all_clusters: Clusters) -> Clusters:
+    all_clusters.fresh()
+    return all_clusters
 
 
 def test_every_route_is_in_the_table() -> None:
@@ -135,7 +144,7 @@ def test_every_route_is_in_the_table() -> None:
 @pytest.mark.parametrize("request_", TABLE)
 def test_who_gets_an_answer(world: Clusters, request_: str) -> None:
     for role in sorted(ROLES, key=lambda role: role in MAY[TABLE[request_][0]]):
-        code = world.code(request_, role, OWN)
+        code = world.answered(request_, role, OWN)
         if role not in MAY[TABLE[request_][0]]:
             assert code == 403, f"{role}s must not: {code}"
         else:
@@ -148,7 +157,7 @@ def test_who_gets_an_answer(world: Clusters, request_: str) -> None:
 def test_things_of_others_are_not_there(world: Clusters, request_: str) -> None:
     for role in ("member", "reader"):
         if role in MAY[TABLE[request_][0]]:
-            assert world.code(request_, role, OTHER) == 404
+            assert world.answered(request_, role, OTHER) == 404
 
 
 def test_nothing_of_another_project_is_listed(world: Clusters) -> None:
