@@ -287,6 +287,7 @@ def test_all_that_is_encryptable_is_known(service: Service) -> None:
         "resource.requires",  # keys of rows
         "resource.hooks",
         "resource.marks",
+        "node.data",  # the name of a zone
         "rollout.settings",  # numbers and words of the template, and ids
         "rollout.first",  # handles
         "rollout.zones",  # names of zones

@@ -36,6 +36,13 @@ def test_a_stack_is_abandoned_with_all_that_is_nested_in_it_for_good(database: D
     root = add_stack(database)
     child = add_stack(database, "child", parent_id=root, parent_name="a", parent_key="k", parent_shard=0, root_id=root)
     other = add_stack(database, "other")
+    retained = add_stack(
+        database, "kept", parent_id=root, parent_name="b", parent_key="gone", parent_shard=0, root_id=root
+    )
+    writes = Writes()
+    writes.insert(resource("k", root, "a", type="child.yaml", handle=child))
+    with database.write() as tx:
+        shard_state.record(database, tx, root, writes, NOW)
 
     for _ in range(2):
         with database.write() as tx:
@@ -43,7 +50,8 @@ def test_a_stack_is_abandoned_with_all_that_is_nested_in_it_for_good(database: D
     with database.write() as tx:
         action_begin.converge(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
 
-    assert [stack_row(database, each).spares for each in (root, child, other)] == [Spares.ALL, Spares.ALL, None]
+    spares = [stack_row(database, each).spares for each in (root, child, retained, other)]
+    assert spares == [Spares.ALL, Spares.ALL, None, None]
     assert stack_row(database, root).action == Action.DELETE
 
 

@@ -11,7 +11,7 @@ import psycopg.errors
 import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
-from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, shard_row
+from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, resource, shard_row
 from tests.waiting import until
 
 from homeostat.api.services.pipeline.storing import RevisionStore
@@ -19,7 +19,8 @@ from homeostat.clock import Entropy
 from homeostat.model.errors import Transient
 from homeostat.model.status import Action
 from homeostat.store.database import Database
-from homeostat.store.shards import leases, look_schedule, shards
+from homeostat.store.shards import leases, look_schedule, shard_state, shards
+from homeostat.store.shards.shard_state import Writes
 from homeostat.store.shards.shards import HEAL
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, stacks
@@ -109,9 +110,12 @@ def test_rows_of_a_tree_are_locked_in_one_order(postgresql_database_url: str, na
     db.migrate()
     add_stack(db, "a")
     # In the table, the last one in the order of locks comes first.
+    writes = Writes()
     for child in ("c", "b"):
-        add_stack(db, child, root_id=ROOT, parent_id=ROOT, parent_shard=0, depth=1)
+        add_stack(db, child, root_id=ROOT, parent_id=ROOT, parent_key=child, parent_shard=0, depth=1)
+        writes.insert(resource(child, ROOT, child, type="child.yaml"))
     with db.write() as tx:
+        shard_state.record(db, tx, ROOT, writes, NOW)
         tx.execute(text("UPDATE stack SET secret = false"))
     troubles: list[str] = []
 

@@ -23,12 +23,16 @@ from homeostat.api.access.auth import NoAccess
 from homeostat.api.app import create_app
 from homeostat.api.cloudformation import routes as cloudformation
 from homeostat.api.cloudformation import signed_urls
+from homeostat.api.clustering.context import PREFIX
+from homeostat.api.clustering.receivers import WEBHOOKS
+from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.orchestration.routers import ROUTERS
 from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.store.database import Database
 from tests.wire import templates
+from tests.wire.clustering.lives import SERVER
 from tests.wire.running import Running, settled
 
 EXAMPLES = int(os.environ.get("HOMEOSTAT_EXAMPLES", "15"))
@@ -45,6 +49,9 @@ CHOSEN: list[tuple[str, str]] = []
 """Method and path of the operation that is tried."""
 
 
+MORE_ROUTERS = (*CLUSTERING, WEBHOOKS, signed_urls.ROUTER, cloudformation.ROUTER)
+
+
 def app() -> FastAPI:
     with contextlib.closing(Database("sqlite://", lambda: 0.0)) as nothing:
         return create_app(nothing, StackService(nothing, Entropy(), Quotas()), SystemClock(), access=NoAccess())
@@ -52,7 +59,7 @@ def app() -> FastAPI:
 
 OPERATIONS = sorted(
     (method, route.path_format)
-    for routes in (app().routes, *(router.routes for router in (*ROUTERS, signed_urls.ROUTER, cloudformation.ROUTER)))
+    for routes in (app().routes, *(router.routes for router in (*ROUTERS, *MORE_ROUTERS)))
     for route in routes
     if isinstance(route, APIRoute) and route.include_in_schema
     for method in route.methods or ()
@@ -106,10 +113,14 @@ def readable(service: Running) -> dict[str, Any]:
 
 @pytest.fixture
 def existing(request: pytest.FixtureRequest, operation: tuple[str, str], service: Running) -> Iterator[None]:
-    method, _ = operation
-    EXISTING.update(
-        request.getfixturevalue("readable") if method == "GET" else make(service, request.getfixturevalue("project"))
-    )
+    method, path = operation
+    if path.startswith(PREFIX):
+        EXISTING.update(make_cluster(service))
+    else:
+        reads = method == "GET"
+        EXISTING.update(
+            request.getfixturevalue("readable") if reads else make(service, request.getfixturevalue("project"))
+        )
     yield
     EXISTING.clear()
 
@@ -143,6 +154,27 @@ def make(service: Running, project: str) -> dict[str, Any]:
         "type_name": "OS::Nova::Server",
         "template_version": "heat_template_version.2018-08-31",
     }
+
+
+def make_cluster(service: Running) -> dict[str, Any]:
+    """Path parameters of a new cluster, which has a node, in the project of callers that name none."""
+    with httpx.Client(base_url=f"{service.url}{PREFIX}/v1") as http:
+
+        def made(what: str, **values: Any) -> Any:
+            answer = http.post(f"/{what}", json={what.replace("ies", "y").rstrip("s"): {"name": "new", **values}})
+            assert answer.is_success, answer.text
+            return next(iter(answer.json().values()))
+
+        profile = made("profiles", spec=SERVER)["id"]
+        policy = made("policies", spec={"type": "senlin.policy.deletion", "version": "1.1", "properties": {}})["id"]
+        cluster = made("clusters", profile_id=profile, desired_capacity=1)
+        named = {"cluster_id": cluster["id"], "action": "CLUSTER_SCALE_OUT"}
+        receiver = made("receivers", type="webhook", **named)["id"]
+        action = http.get(f"/actions?target={cluster['id']}").json()["actions"][0]["id"]
+        event = http.get(f"/events?cluster_id={cluster['id']}").json()["events"][0]["id"]
+    found = {"profile_id": profile, "policy_id": policy, "node_id": cluster["nodes"][0], "action_id": action}
+    more = {"receiver_id": receiver, "event": event, "path": "$.status", "type_name": "os.nova.server-1.0"}
+    return {"cluster_id": cluster["id"], **found, **more}
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,8 @@ def test_a_node_without_a_cluster_lives(api: Any, profile: Any) -> None:
     ended(api, node.id)
     node = api.get_node(node.id, details=True)
     assert (node.name, node.role, node.details["name"]) == ("renamed", "web", "renamed")
-    api.delete_node(node)
+    node = api.get_node(node.id)
+    api.delete_node(node.id)
     api.wait_for_delete(node, wait=60)
     assert list(api.nodes()) == []
 
