@@ -169,4 +169,4 @@ def test_the_sdk_finds_the_service_in_the_catalogue(in_catalogue: str, person: P
         profile = cloud.clustering.create_profile(name="p", spec=SERVER)
         cluster = cloud.clustering.create_cluster(name="c", profile_id=profile.id, desired_capacity=1)
         cluster = cloud.clustering.wait_for_status(cluster, "ACTIVE", wait=60)
-        assert (cluster.project_id, len(cluster.node_ids)) == (person.project, 1)
+        assert (cluster.project_id, len(cluster.node_ids)) == (cloud.current_project_id, 1)
