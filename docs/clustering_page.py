@@ -42,11 +42,12 @@ POLICIES = """\
 ## Policies
 
 A cluster has one policy of each type, but any number for scaling. They act in the order of their priorities, the
-smallest first.
+smallest first. Policies about scaling, deletion, batches and zones can be attached to clusters;
+[the others](clustering.md#what-is-not-there-yet) are checked and kept so far, and their properties say what they are for.
 """.splitlines()
 
 HEALTH = """
-What differs from Senlin:
+It cannot be attached yet. What differs from Senlin in what a policy may say:
 
 - Several `actions` are tried one by one until the node is healthy; without any, it is `RECREATE`. The `params` of an
   action count: `type` (`SOFT`, `HARD`) for `REBOOT`, `image` for `REBUILD`, `fence_compute` for `RECREATE`.
