@@ -43,7 +43,7 @@ POLICIES = """\
 
 A cluster has one policy of each type, but any number for scaling. They act in the order of their priorities, the
 smallest first. Policies about scaling, deletion, batches and zones can be attached to clusters;
-[the others](clustering.md#what-is-not-there-yet) are checked and kept so far, and their properties say what they are for.
+[the others](clustering.md#what-is-not-there-yet) are checked and kept so far: their properties say what they will do.
 """.splitlines()
 
 HEALTH = """
