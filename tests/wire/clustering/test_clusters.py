@@ -6,6 +6,7 @@ import pytest
 from openstack import exceptions
 
 from tests.wire.clustering.lives import SERVER, done, made, members
+from tests.wire.running import Running
 
 
 def test_a_cluster_is_made(api: Any, profile: Any) -> None:
@@ -95,3 +96,16 @@ def test_attributes_of_all_nodes_are_collected(api: Any, profile: Any) -> None:
     assert list(api.collect_cluster_attrs(cluster.id, "$.nowhere")) == []
     with pytest.raises(exceptions.BadRequestException, match="Invalid attribute path"):
         list(api.collect_cluster_attrs(cluster.id, "$.["))
+
+
+def test_a_node_that_is_lost_says_so_and_goes_first(api: Any, profile: Any, service: Running) -> None:
+    cluster = made(api, profile, desired_capacity=3)
+    second = members(api, cluster)[2]
+    service.cloud.change(second.physical_id, status="stopped")
+    api.wait_for_status(second, "ERROR", failures=[], wait=60)
+    assert api.get_node(second.id).status_reason
+    seen = api.get_cluster(cluster.id)
+    assert (seen.status, members(api, cluster)[1].status) == ("WARNING", "ACTIVE")
+    done(api, api.scale_in_cluster(cluster, 1))
+    assert sorted(members(api, cluster)) == [1, 3]
+    assert api.get_cluster(cluster.id).status == "ACTIVE"

@@ -11,6 +11,7 @@ from homeostat.clustering import states
 from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ClusterStatus, NodeStatus
+from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
 from homeostat.resources.registry import shown_id
 from homeostat.store.clusters import actions, living
@@ -188,6 +189,9 @@ def _node_status(
         return word, REASONS.get(word, "Recovery in progress")
     if resource.status == Status.FAILED:
         return "ERROR", resource.reason
+    alone = left_alone_for(resource.intent)
+    if alone:
+        return "ERROR", alone
     done = {Action.UPDATE: "Update succeeded", Action.CHECK: "Check: Node is ACTIVE."}
     return "ACTIVE", done.get(resource.action, "Creation succeeded")
 

@@ -1,17 +1,19 @@
 """Which clusters and nodes exist still, and what their stacks say of them."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Text, and_, case, cast, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Text, and_, case, cast, delete, exists, or_, select
 
+from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 
 GROUP = "nodes"
 """Name of the resource, in the stack of a cluster, whose members are its nodes."""
-SHOWN = ("stack_id", "name", "type", "handle", "action", "status", "reason", "created_at")
+SHOWN = ("stack_id", "name", "type", "handle", "action", "status", "reason", "intent", "created_at")
 """Columns of the resource of a node that say how the node is."""
 _stack = schema.stack
 _node = schema.node
@@ -77,8 +79,10 @@ def active_nodes(tx: Connection, stacks: Mapping[str, StackOf]) -> dict[str, int
         _resource.c.replaced_by.is_(None),
         _resource.c.handle != "",
     )
-    chosen = select(_resource.c.stack_id, func.count()).where(_resource.c.stack_id.in_(groups), well)
-    return {groups[stack_id]: count for stack_id, count in tx.execute(chosen.group_by(_resource.c.stack_id))}
+    # What an observer has found of those that are left alone is in their intents, which may be encrypted.
+    chosen = select(_resource.c.stack_id, _resource.c.intent).where(_resource.c.stack_id.in_(groups), well)
+    fit = (stack_id for stack_id, intent in tx.execute(chosen) if not left_alone_for(intent))
+    return {groups[stack_id]: count for stack_id, count in Counter(fit).items()}
 
 
 def nodes_of(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from homeostat.clustering.sizes import Adjustment, Direction, Resize, ScalingRul
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ClusterAction, NodeStatus, action_name
 from homeostat.model.errors import Rejected
+from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Status
 from homeostat.resources.group_limits import DRAIN_MAX_S
 from homeostat.store import schema
@@ -207,7 +208,7 @@ def facts_of(tx: Connection, cluster: Row[Any]) -> list[NodeFacts]:
 
 
 def _facts(row: Row[Any], resource: Row[Any] | None) -> NodeFacts:
-    failed = resource is not None and resource.status == Status.FAILED
+    failed = resource is not None and (resource.status == Status.FAILED or bool(left_alone_for(resource.intent)))
     made = resource is not None and bool(resource.handle) and not failed
     return NodeFacts(
         row.id,
