@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from tests.contract.store_cases import NOW
 from tests.contract.test_records import no_scaling
 from tests.contract.test_store_rollout_races import MEMBERS, active, all_at_once, members_of, state
@@ -29,11 +29,11 @@ class Process:
     """One of several processes that take signals of the same members."""
 
     def __init__(self, database: Database, handle: str) -> None:
-        self.db, self._handle = database, handle
+        self.db, self.handle = database, handle
         self._signals = Signals(database, no_scaling, MetadataRollouts(database).advance)
 
     def report(self, member: int, status: str = SUCCESS, **body: Any) -> None:
-        self._signals.native("p", "signal_handle", self._handle, {"data": f"server-{member}", "status": status, **body})
+        self._signals.native("p", "signal_handle", self.handle, {"data": f"server-{member}", "status": status, **body})
 
 
 @contextlib.contextmanager
@@ -151,12 +151,13 @@ def named(member: int, status: str = SUCCESS) -> Report:
 
 
 def test_a_member_has_to_report_to_all_wait_conditions(database: Database) -> None:
-    with processes(database):
+    with processes(database) as (process, _):
         pass
     only = rollout_reports.only_rollout(FIRST)
     assert only is not None
     with database.write() as tx:
-        assert rollout_reports.succeed(tx, only, ["server-1", "another"], NOW) == {
+        tx.execute(update(schema.rollout_gate).values(gates=2))
+        assert rollout_reports.succeed(tx, process.handle, only, ["server-1", "another"], NOW) == {
             "server-1": Reported("group", 1, failed=False, is_news=False, is_done=False)
         }
     assert stored(database, FIRST, named(2), named(2), named(40)) == [
@@ -171,7 +172,7 @@ def test_a_member_has_to_report_to_all_wait_conditions(database: Database) -> No
 def test_a_member_whose_row_is_held_is_stored_apart(database: Database) -> None:
     if database.is_sqlite:
         pytest.skip("SQLite's writers exclude one another")
-    with processes(database):
+    with processes(database) as (process, _):
         pass
     table = schema.active_metadata_updates
     held = select(table).where(table.c.instance_id == "server-5").with_for_update()
@@ -180,15 +181,31 @@ def test_a_member_whose_row_is_held_is_stored_apart(database: Database) -> None:
     with database.write() as tx:
         tx.execute(held)
         with database.write() as other:
-            assert list(rollout_reports.succeed(other, only, ["server-4", "server-5"], NOW)) == ["server-4"]
+            assert list(rollout_reports.succeed(other, process.handle, only, ["server-4", "server-5"], NOW)) == [
+                "server-4"
+            ]
         first, apart, second = stored(database, ONE, named(6), named(5, FAILURE), named(7, FAILURE))
     assert (first, apart) == ([Reported("group", 1, failed=False)], None)
     assert second == [Reported("group", 1, failed=True)]
     assert stored(database, ONE, named(5, FAILURE)) == [[Reported("group", 1, failed=True)]]
 
 
+def test_a_report_does_not_count_by_the_gates_of_the_rollout_before(database: Database) -> None:
+    """Found by the simulation (seed 44000318): another rollout had begun since the gates were read."""
+    with processes(database) as (process, _):
+        pass
+    before = rollout_reports.only_rollout(ONE)
+    assert before is not None
+    with database.write() as tx:
+        tx.execute(update(schema.rollout_gate).values(gates=2))
+        assert rollout_reports.succeed(tx, process.handle, before, ["server-1"], NOW) == {}
+    assert statuses(database)["server-1"] == ""
+    process.report(1)
+    assert statuses(database)["server-1"] == "", "it has to report to the other condition, too"
+
+
 def test_a_step_has_a_witness_until_it_is_over(database: Database) -> None:
-    with processes(database):
+    with processes(database) as (process, _):
         pass
     only = rollout_reports.only_rollout(ONE)
     assert only is not None
@@ -199,7 +216,7 @@ def test_a_step_has_a_witness_until_it_is_over(database: Database) -> None:
             known = rollout_reports.witness(tx, "group", 1, known) or ""
             assert rollout_reports.witness(tx, "group", 1, known) == known, "as long as it has not reported"
             order.append(known)
-            rollout_reports.succeed(tx, only, [known], NOW)
+            rollout_reports.succeed(tx, process.handle, only, [known], NOW)
     assert sorted(order) == sorted(statuses(database))
     with database.read() as tx:
         assert rollout_reports.witness(tx, "group", 1, known) is None

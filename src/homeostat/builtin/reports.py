@@ -104,11 +104,11 @@ class Reports:
             with at.read() as tx:
                 record, gates = rollout_reports.addressed(tx, id)
             answers, reports = _sorted(record, gates, sent)
-            stored: dict[int, Sequence[Reported] | None] = {**self._succeed(at, gates, reports)}
+            stored: dict[int, Sequence[Reported] | None] = {**self._succeed(at, id, gates, reports)}
             left = {place: each for place, each in reports.items() if place not in stored}
             ended = () if left else self._ended(nullcontext(at), stored.values())
         if left:  # Only now: threads that hold one connection while they wait for another could wait for each other.
-            stored |= zip(left, self._store(gates, list(left.values())), strict=True)
+            stored |= zip(left, self._store(id, list(left.values())), strict=True)
             ended = self._ended(self._db.statements(), stored.values())
         for place, found in stored.items():
             taken = answers[place]
@@ -117,7 +117,7 @@ class Reports:
         return answers
 
     def _succeed(
-        self, at: Statements, gates: Sequence[Gate], reports: Mapping[int, Report]
+        self, at: Statements, id: str, gates: Sequence[Gate], reports: Mapping[int, Report]
     ) -> dict[int, Sequence[Reported]]:
         """Store with one statement the successes of members that their reports name first."""
         only = rollout_reports.only_rollout(gates)
@@ -125,12 +125,14 @@ class Reports:
         if only is None or not first:
             return {}
         with at.write() as tx:
-            done = rollout_reports.succeed(tx, only, set(first.values()), self._db.recent_now(tx))
+            done = rollout_reports.succeed(tx, id, only, set(first.values()), self._db.recent_now(tx))
         return {place: [done[name]] for place, name in first.items() if name in done}
 
-    def _store(self, gates: Sequence[Gate], reports: Sequence[Report]) -> Sequence[Sequence[Reported] | None]:
+    def _store(self, id: str, reports: Sequence[Report]) -> Sequence[Sequence[Reported] | None]:
         """Store failures with their events, and what is not as simple as the success of one member."""
         with self._db.write() as tx:
+            # Read again: another rollout, with other gates, may have begun since.
+            _, gates = rollout_reports.addressed(tx, id)
             now = self._db.now_of(tx)
             stored = rollout_reports.store(tx, gates, reports, now)
             said = [

@@ -117,30 +117,46 @@ def only_rollout(gates: Sequence[Gate]) -> tuple[str, int, int] | None:
     return found[0] if len(found) == 1 else None
 
 
-def succeed(tx: Connection, rollout: tuple[str, int, int], names: Collection[str], now: float) -> dict[str, Reported]:
+def succeed(
+    tx: Connection, handle: str, rollout: tuple[str, int, int], names: Collection[str], now: float
+) -> dict[str, Reported]:
     """Store with one statement that these members report success to a rollout.
 
     Args:
         tx: The transaction.
+        handle: The handle that they signal to.
         rollout: From `only_rollout`.
         names: Instance ids of the members.
         now: The time.
 
     Returns:
-        What it is to the rollout, by instance id; none for names that are no members with new metadata, and for members
-        whose rows another transaction holds.
+        What it is to the rollout, by instance id; none for names that are no members with new metadata, for members
+        whose rows another transaction holds, and where another rollout with other gates has begun meanwhile.
     """
     key, bits, full = rollout
+    places = [bit for bit in range(bits.bit_length()) if bits >> bit & 1]
     return {
         row.instance_id: Reported(key, row.step, row.status == FAILURE, is_news=False, is_done=bool(row.status))
-        for row in _succeed(tx, key, list(names), bits, full, now)
+        for row in _succeed(tx, handle, key, list(names), bits, full, places, len(places), full.bit_length(), now)
     }
 
 
 @prepared
-def _succeed(key: str, names: Sequence[str], bits: int, full: int, now: float) -> Executable:
-    mine = (_active.c.resource_id == key, _active.c.instance_id.in_(names))
-    free = select(_active.c.instance_id).where(*mine).with_for_update(key_share=True, skip_locked=True).cte("free")
+def _succeed(
+    handle: str,
+    key: str,
+    names: Sequence[str],
+    bits: int,
+    full: int,
+    places: Sequence[int],
+    mine: int,
+    gates: int,
+    now: float,
+) -> Executable:
+    mine_now = (_gate.c.handle == handle, _gate.c.key == key, _gate.c.bit.in_(places), _gate.c.gates == gates)
+    same = select(func.count()).where(*mine_now).scalar_subquery() == mine
+    chosen = (_active.c.resource_id == key, _active.c.instance_id.in_(names), same)
+    free = select(_active.c.instance_id).where(*chosen).with_for_update(key_share=True, skip_locked=True).cte("free")
     reported = _active.c.reported.op("|")(bits)
     status = case((_active.c.status == FAILURE, FAILURE), (reported == full, SUCCESS), else_="")
     stored = update(_active).where(_active.c.resource_id == key, _active.c.instance_id.in_(select(free.c.instance_id)))
