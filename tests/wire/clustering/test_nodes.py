@@ -97,3 +97,14 @@ def test_events_say_what_happened(api: Any, profile: Any, senlin: httpx.Client) 
     assert senlin.get("/events?level=ERROR").json() == {"events": []}
     assert senlin.get("/events", headers={"X-Project-Id": "another"}).json() == {"events": []}
     assert senlin.get(f"/events/{first[0]['id']}", headers={"X-Project-Id": "another"}).status_code == 404
+
+
+def test_a_node_that_is_named_in_two_ways_goes_once(api: Any, senlin: httpx.Client, profile: Any) -> None:
+    """Counted twice, it would take another node with it."""
+    cluster = made(api, profile, desired_capacity=3)
+    first = members(api, cluster)[1]
+    body = {"del_nodes": {"nodes": [first.id, first.name], "destroy_after_deletion": True}}
+    answer = senlin.post(f"/clusters/{cluster.id}/actions", json=body)
+    assert answer.status_code == 400
+    assert "names the node" in answer.json()["error"]["message"]
+    assert (len(members(api, cluster)), api.get_cluster(cluster.id).desired_capacity) == (3, 3)

@@ -87,6 +87,8 @@ class Sizing:
                 raise Rejected("BadRequest", f"Nodes not found: ['{name}'].")
             if row.cluster_id != cluster.id:
                 raise Rejected("BadRequest", f"Nodes not members of specified cluster: ['{row.id}'].")
+            if row in leaving:  # by its id and by its name: counted twice, it would take another node with it
+                raise Rejected("BadRequest", f"'{name}' names the node {row.id}, which is in the list already.")
             leaving.append(row)
         rule = self._deletion(tx, cluster)
         if not given.get("destroy_after_deletion", rule is not None and rule.destroy):
