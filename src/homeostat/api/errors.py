@@ -40,14 +40,16 @@ def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
 
 def transient(scope: Scope, error: Transient) -> Response:
     """Return the response for a request that can be retried later."""
-    return _cloudformation_error(scope, refused(error)) if _of_cloudformation(scope) else faults.transient(error)
+    if _of_cloudformation(scope):
+        return _cloudformation_error(scope, refused(error))
+    return faults.transient(error, traceback=not is_clustering(scope["path"]))
 
 
 def unexpected(scope: Scope) -> Response:
     """Return the response for an internal error, without details."""
-    return (
-        _cloudformation_error(scope, Refused("InternalFailure")) if _of_cloudformation(scope) else faults.unexpected()
-    )
+    if _of_cloudformation(scope):
+        return _cloudformation_error(scope, Refused("InternalFailure"))
+    return faults.unexpected(traceback=not is_clustering(scope["path"]))
 
 
 def is_clustering(path: str) -> bool:

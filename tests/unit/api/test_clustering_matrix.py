@@ -10,6 +10,7 @@ from tests.unit.api.test_matrix import World
 
 from homeostat.api.clustering.context import PREFIX
 from homeostat.api.clustering.routers import ROUTERS
+from homeostat.api.http.heavy_requests import HeavyRequests
 from homeostat.store import events
 
 PROFILE = {"type": "os.nova.server", "version": "1.0", "properties": {"flavor": "f", "image": "i"}}
@@ -183,3 +184,34 @@ def test_what_others_have_cannot_be_used(world: Clusters) -> None:
     attach = {"policy_attach": {"policy_id": foreign["policy_id"]}}
     mine = world.ids[OWN]["cluster_id"]
     assert world.asked("POST", f"/clusters/{mine}/actions", "member", OWN, attach).status_code == 400
+
+
+NEED_A_PLACE = {
+    "POST /profiles",
+    "POST /profiles/validate",
+    "POST /clusters",
+    "PATCH /clusters/{cluster_id}",
+    "POST /clusters/{cluster_id}/actions",
+    "POST /nodes",
+    "PATCH /nodes/{node_id}",
+    "DELETE /nodes/{node_id}",
+}
+
+
+@pytest.fixture
+def full(world: Clusters, monkeypatch: pytest.MonkeyPatch) -> Clusters:
+    """No place is free."""
+    monkeypatch.setattr(HeavyRequests, "one", HeavyRequests(0, patience_s=0.01).one)
+    return world
+
+
+def test_what_checks_templates_waits_for_a_place(full: Clusters) -> None:
+    waited = {each for each in TABLE if full.answered(each, "admin", OWN) == 503}
+    assert waited == NEED_A_PLACE
+
+
+def test_a_webhook_waits_for_a_place_of_its_project(full: Clusters) -> None:
+    answer = full.client.post(f"{PREFIX}/v1/webhooks/{full.ids[OWN]['receiver_id']}/trigger?V=2")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (503, "ServiceUnavailable")
+    assert int(answer.headers["retry-after"]) > 0
+    assert "traceback" not in answer.json()["error"]

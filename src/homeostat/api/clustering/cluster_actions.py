@@ -9,7 +9,7 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field, wrong
-from homeostat.api.clustering.context import ClusteringContext, Context
+from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
 from homeostat.api.clustering.routes import accepted, router
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters.clusters import Begun, Plan
@@ -111,7 +111,7 @@ FIELDS: Mapping[str, Collection[str]] = {
 
 @ROUTER.post(
     "/clusters/{cluster_id}/actions",
-    dependencies=[may("clusters:action")],
+    dependencies=[may("clusters:action"), HEAVY],
     summary="Have a cluster do something",
     status_code=202,
     responses=accepted(dict[str, Any]),

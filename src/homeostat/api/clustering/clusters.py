@@ -9,7 +9,7 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
-from homeostat.api.clustering.context import ClusteringContext, Context, Force
+from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, Force
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import accepted, answers, router
 from homeostat.api.http.inputs import Body
@@ -76,7 +76,7 @@ def list_clusters(request: Request, context: Context) -> Response:
 
 @ROUTER.post(
     "/clusters",
-    dependencies=[may("clusters:create")],
+    dependencies=[may("clusters:create"), HEAVY],
     summary="Make a cluster",
     status_code=202,
     responses=accepted(dict[str, Any]),
@@ -112,7 +112,7 @@ def show_cluster(context: Context, cluster_id: str) -> Response:
 
 @ROUTER.patch(
     "/clusters/{cluster_id}",
-    dependencies=[may("clusters:update")],
+    dependencies=[may("clusters:update"), HEAVY],
     summary="Change a cluster",
     status_code=202,
     responses=accepted(dict[str, Any]),

@@ -1,6 +1,7 @@
 """What route handlers of the Clustering API work with: the caller, the project, the microversion."""
 
 import re
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from fastapi import Depends, Request
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.context import Service
+from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import SignalBody
 from homeostat.api.http.responses import Json
 from homeostat.api.services.clusters.requester import Asking
@@ -119,13 +121,20 @@ Context = Annotated[ClusteringContext, Depends(_requested)]
 def since(major: int, minor: int) -> Any:
     """Return a route dependency that refuses requests of older microversions."""
 
-    async def check(request: Request) -> None:
-        state = request.state
-        ClusteringContext(
-            request.app.state.service, state.caller, state.project, base_of(request), version_of(request)
-        ).needs((major, minor))
+    async def check(context: Context) -> None:
+        context.needs((major, minor))
 
     return Depends(check)
+
+
+async def _placed(request: Request, context: Context) -> AsyncIterator[None]:
+    await request.body()
+    async with context.service.places.one(context.project, ClientWatch(), request.receive):
+        yield
+
+
+HEAVY = Depends(_placed, scope="function")
+"""For `dependencies` of a route that checks templates or makes revisions: see `homeostat.api.context.HEAVY`."""
 
 
 async def _force(request: Request, body: SignalBody) -> bool:

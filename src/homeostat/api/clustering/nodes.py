@@ -9,7 +9,7 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
-from homeostat.api.clustering.context import ClusteringContext, Context, Force, since
+from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, Force, since
 from homeostat.api.clustering.lists import ListRules, flag_of, read_query
 from homeostat.api.clustering.routes import accepted, answers, router
 from homeostat.api.http.inputs import Body
@@ -93,7 +93,7 @@ def show_node(request: Request, context: Context, node_id: str) -> Response:
 
 @ROUTER.post(
     "/nodes",
-    dependencies=[may("nodes:create")],
+    dependencies=[may("nodes:create"), HEAVY],
     summary="Make a node",
     status_code=202,
     responses=accepted(dict[str, Any]),
@@ -122,7 +122,7 @@ def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
 
 @ROUTER.patch(
     "/nodes/{node_id}",
-    dependencies=[may("nodes:update")],
+    dependencies=[may("nodes:update"), HEAVY],
     summary="Change a node",
     status_code=202,
     responses=accepted(dict[str, Any]),
@@ -138,7 +138,7 @@ def update_node(context: Context, node_id: str, body: Body) -> Response:
 
 @ROUTER.delete(
     "/nodes/{node_id}",
-    dependencies=[may("nodes:delete")],
+    dependencies=[may("nodes:delete"), HEAVY],
     summary="Delete a node",
     status_code=202,
     responses=accepted(),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
-from homeostat.api.clustering.context import Context, since
+from homeostat.api.clustering.context import HEAVY, Context, since
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import answers, router
 from homeostat.api.http.inputs import Body
@@ -39,7 +39,7 @@ def list_profiles(request: Request, context: Context) -> Response:
 
 @ROUTER.post(
     "/profiles",
-    dependencies=[may("profiles:create")],
+    dependencies=[may("profiles:create"), HEAVY],
     summary="Make a profile",
     status_code=201,
     responses=answers(dict[str, Any], code=201),
@@ -53,7 +53,7 @@ def create_profile(context: Context, body: Body) -> Response:
 
 @ROUTER.post(
     "/profiles/validate",
-    dependencies=[may("profiles:validate"), since(1, 2)],
+    dependencies=[may("profiles:validate"), HEAVY, since(1, 2)],
     summary="Check the spec of a profile",
     responses=ONE,
 )

@@ -1,9 +1,10 @@
 """Routes for receivers, and the addresses at which others trigger them."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
-from fastapi import Query, Request
+from fastapi import Depends, Query, Request
+from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.auth import Caller
@@ -14,9 +15,11 @@ from homeostat.api.clustering.cluster_actions import ACTIONS, FIELDS
 from homeostat.api.clustering.context import ClusteringContext, Context, base_of, version_of
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import accepted, answers, router
+from homeostat.api.context import Service
+from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import Body, SignalBody
 from homeostat.api.http.responses import nothing
-from homeostat.clustering.states import ClusterAction
+from homeostat.clustering.states import ClusterAction, webhook_action_name
 from homeostat.store import schema
 from homeostat.store.clusters import listing
 
@@ -129,14 +132,31 @@ def delete_receiver(context: Context, receiver_id: str) -> Response:
     return nothing()
 
 
+def _known(request: Request, receiver_id: str) -> Row[Any]:
+    service: Service = request.app.state.service
+    return service.clustering.receivers.known(receiver_id)
+
+
+Known = Annotated[Row[Any], Depends(_known)]
+
+
+async def _placed(request: Request, receiver: Known) -> AsyncIterator[None]:
+    """Hold a place for the project of a receiver, as `HEAVY` does for that of a caller."""
+    service: Service = request.app.state.service
+    await request.body()
+    async with service.places.one(receiver.project, ClientWatch(), request.receive):
+        yield
+
+
 @WEBHOOKS.post(
     "/webhooks/{receiver_id}/trigger",
+    dependencies=[Depends(_placed, scope="function")],
     summary="Begin the action of a receiver, by its address",
     status_code=202,
     responses=accepted(dict[str, Any]),
 )
 def trigger(
-    request: Request, receiver_id: str, body: SignalBody, form: Annotated[str | None, Query(alias="V")] = None
+    request: Request, receiver: Known, body: SignalBody, form: Annotated[str | None, Query(alias="V")] = None
 ) -> Response:
     """Begin the action of a receiver on behalf of its owner.
 
@@ -144,15 +164,15 @@ def trigger(
     """
     if form not in ("1", "2"):
         raise wrong("The version of the address is missing: use the alarm_url of the receiver as it is (V=2).")
-    row = request.app.state.service.clustering.receivers.known(receiver_id)
     version = version_of(request)
     given: Any = (body or {}).get("params") or {} if form == "1" and version < PLAIN else body or {}
     if not isinstance(given, Mapping):
         raise wrong("The params have to be a map.")
-    caller = Caller(user=row.user, project=row.project, user_id=row.user, domain=row.domain)
-    service, name = request.app.state.service, f"webhook_{row.id[:8]}"
-    context = ClusteringContext(service, caller, row.project, base_of(request), version, name)
-    action = BEGUN[row.action]
-    inputs = {key: value for key, value in {**row.params, **given}.items() if key in FIELDS[action]}
-    begun = ACTIONS[action](context, row.cluster_id, inputs)
+    owner, project = receiver.user, receiver.project
+    caller = Caller(user=owner, project=project, user_id=owner, domain=receiver.domain)
+    service, name = request.app.state.service, webhook_action_name(receiver.id)
+    context = ClusteringContext(service, caller, project, base_of(request), version, name)
+    action = BEGUN[receiver.action]
+    inputs = {key: value for key, value in {**receiver.params, **given}.items() if key in FIELDS[action]}
+    begun = ACTIONS[action](context, receiver.cluster_id, inputs)
     return context.json({"action": begun.action}, 202, begun.action)

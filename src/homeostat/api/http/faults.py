@@ -88,11 +88,12 @@ def rejected(error: Rejected, challenge: str = "", *, traceback: bool = True) ->
     return fault(error.code, error.fault, error.on_wire, headers, traceback=traceback)
 
 
-def transient(error: Transient) -> Json:
-    """Return a 503 with `Retry-After`, at least one second."""
+def transient(error: Transient, *, traceback: bool = True) -> Json:
+    """Return a 503 with `Retry-After`, at least one second; `traceback`: see `fault`."""
     after_s = RETRY_AFTER_S if error.retry_after_s is None else max(1, round(error.retry_after_s))
-    return fault(503, "ServiceUnavailable", f"Try again in {after_s} s: {error}", {"Retry-After": str(after_s)})
+    message = f"Try again in {after_s} s: {error}"
+    return fault(503, "ServiceUnavailable", message, {"Retry-After": str(after_s)}, traceback=traceback)
 
 
-def unexpected() -> Json:
-    return fault(500, "InternalError")
+def unexpected(*, traceback: bool = True) -> Json:
+    return fault(500, "InternalError", traceback=traceback)
