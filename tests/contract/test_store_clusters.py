@@ -12,6 +12,7 @@ from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy
 from homeostat.clustering.sizes import Direction
+from homeostat.clustering.states import ActionStatus
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.store import schema
@@ -57,7 +58,7 @@ class Clusters:
         with self.db.read() as tx:
             row = listing.find(tx, schema.action, "p", identity)
             assert row is not None
-            end = actions.end_of(tx, row) if row.status in actions.OPEN else None
+            end = actions.end_of(tx, row) if row.status == ActionStatus.RUNNING else None
         return (end.status, end.reason) if end is not None else (row.status, row.status_reason)
 
     def nodes(self, cluster: str) -> list[str]:
@@ -76,13 +77,13 @@ def test_an_action_ends_as_its_stack_does(clusters: Clusters) -> None:
         clusters.scale(cluster, 1)
     clusters.end(cluster)
     first = clusters.scale(cluster, 1)
-    assert clusters.action(first)[0] == actions.RUNNING
+    assert clusters.action(first)[0] == ActionStatus.RUNNING
     clusters.end(cluster, Status.FAILED)
-    assert clusters.action(first) == (actions.FAILED, "no more room")
+    assert clusters.action(first) == (ActionStatus.FAILED, "no more room")
     second = clusters.scale(cluster, 1)
-    assert clusters.action(first) == (actions.FAILED, "no more room"), "as it was stored when the next one began"
+    assert clusters.action(first) == (ActionStatus.FAILED, "no more room"), "as it was stored when the next one began"
     clusters.services.clusters.delete(ASKING, cluster, force=True)
-    assert clusters.action(second)[0] == actions.CANCELLED
+    assert clusters.action(second)[0] == ActionStatus.CANCELLED
 
 
 def test_a_request_that_is_refused_leaves_nothing(clusters: Clusters) -> None:

@@ -12,6 +12,8 @@ _PART = re.compile(r"\$(?P<width>\d{0,8})(?P<kind>[rRI])")
 WIDTH_MAX = 64
 """Most characters that one part of a format makes; a larger number counts as this one."""
 NAME_MAX = 255
+NAME, IDENTITY, INDEX = "%node_name%", "%node_id%", "%node_index%"
+"""What stands for the name, the id and the index of a node in the definition that all nodes of a cluster have."""
 
 
 def node_name(form: str, seed: str, index: int) -> str:
@@ -40,6 +42,11 @@ def node_name(form: str, seed: str, index: int) -> str:
 def node_id(seed: str, index: int) -> str:
     """Return the id of a node: a UUID that the same seed and index always give."""
     return str(uuid5(NAMESPACE_URL, f"homeostat:node:{seed}/{index}"))
+
+
+def replacements(form: str, seed: str, index: int) -> dict[str, str]:
+    """Return what NAME, IDENTITY and INDEX become for one node."""
+    return {NAME: node_name(form, seed, index), IDENTITY: node_id(seed, index), INDEX: str(index)}
 
 
 def _letters(seed: str, length: int) -> str:

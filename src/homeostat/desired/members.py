@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.clustering.names import node_id, node_name
+from homeostat.clustering.names import replacements
 from homeostat.desired.compiling import Definitions, parsed_template
 from homeostat.desired.implied import needs_facade, with_facade, with_policy
 from homeostat.model.desired import Definition
@@ -67,14 +67,8 @@ def member_of(template: groups.Group, one: Mapping[str, Any], name: str) -> dict
     nodes = template.get("nodes")
     if nodes is None:
         return member
-    index = int(name) + 1
-    words = {
-        "%node_name%": node_name(nodes["format"], nodes["seed"], index),
-        "%node_id%": node_id(nodes["seed"], index),
-        "%node_index%": str(index),
-    }
     properties = member["properties"]
-    for word, value in words.items():
+    for word, value in replacements(nodes["format"], nodes["seed"], int(name) + 1).items():
         properties = groups.replaced(properties, value, word)
     return {**member, "properties": properties}
 

@@ -11,7 +11,6 @@ from homeostat.api.clustering.context import Context
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import answers, router
 from homeostat.clustering.states import ACTION_NAMES, ActionStatus
-from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.clusters import listing
 
@@ -44,8 +43,7 @@ def list_actions(request: Request, context: Context) -> Response:
     names = only.pop("cluster_id", None)
     with context.db.read() as tx:
         if names is not None and context.version >= WITH_CLUSTER:
-            found = (listing.find(tx, schema.cluster, wanted.project, name) for name in names)
-            only["cluster_id"] = [row.id for row in found if row is not None]
+            only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, names)
         page = listing.Page(wanted.project, only, wanted.order, wanted.marker, None if statuses else wanted.limit)
         rows = listing.page(tx, schema.action, page)
         shown = [views.action(tx, row, cluster=context.version >= WITH_CLUSTER) for row in rows]
@@ -58,8 +56,6 @@ def list_actions(request: Request, context: Context) -> Response:
 @ROUTER.get("/actions/{action_id}", dependencies=[may("actions:get")], summary="Show an action", responses=ONE)
 def show_action(context: Context, action_id: str) -> Response:
     with context.db.read() as tx:
-        row = listing.find(tx, schema.action, context.asking.reach, action_id)
-        if row is None:
-            raise Rejected("ResourceNotFound", f"The action '{action_id}' could not be found.")
+        row = listing.get(tx, schema.action, context.asking.reach, action_id)
         shown = views.action(tx, row, cluster=context.version >= WITH_CLUSTER)
     return context.json({"action": shown})

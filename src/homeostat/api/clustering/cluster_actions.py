@@ -13,7 +13,7 @@ from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
 from homeostat.api.clustering.routes import accepted, router
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters.clusters import Begun, Plan
-from homeostat.clustering.sizes import Direction
+from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 
 ROUTER = router("clusters")
 POLICY = {"policy_id": Field(bodies.reference, required=True), "enabled": Field(bodies.boolean)}
@@ -21,10 +21,10 @@ DETACHED = {"policy_id": Field(bodies.reference, required=True)}
 Begin = Callable[[ClusteringContext, str, Mapping[str, Any]], Begun]
 COUNT = {"count": Field(bodies.integer(0))}
 RESIZE = {
-    "adjustment_type": Field(bodies.one_of("EXACT_CAPACITY", "CHANGE_IN_CAPACITY", "CHANGE_IN_PERCENTAGE")),
+    "adjustment_type": Field(bodies.one_of(*Adjustment)),
     "number": Field(bodies.number),
-    "min_size": Field(bodies.integer(0, 1000)),
-    "max_size": Field(bodies.integer(-1, 1000)),
+    "min_size": Field(bodies.integer(0, NODES_MAX)),
+    "max_size": Field(bodies.integer(-1, NODES_MAX)),
     "min_step": Field(bodies.integer(0)),
     "strict": Field(bodies.boolean),
 }

@@ -21,7 +21,6 @@ from homeostat.store.clusters.listing import Page
 
 ROUTER = router("clusters")
 ONE = answers(dict[str, Any])
-SIZE_MAX = 1000
 LIST = ListRules(
     filters={"name": None, "status": tuple(ClusterStatus)},
     sortable={
@@ -37,9 +36,9 @@ LIST = ListRules(
 NEW = {
     "name": Field(bodies.name, required=True),
     "profile_id": Field(bodies.reference, required=True),
-    "desired_capacity": Field(bodies.integer(0, SIZE_MAX)),
-    "min_size": Field(bodies.integer(0, SIZE_MAX)),
-    "max_size": Field(bodies.integer(-1, SIZE_MAX)),
+    "desired_capacity": Field(bodies.integer(0, sizes.NODES_MAX)),
+    "min_size": Field(bodies.integer(0, sizes.NODES_MAX)),
+    "max_size": Field(bodies.integer(-1, sizes.NODES_MAX)),
     "timeout": Field(bodies.integer(0)),
     "metadata": Field(bodies.mapping),
     "config": Field(bodies.mapping),

@@ -40,8 +40,7 @@ def list_events(request: Request, context: Context) -> Response:
     only = dict(wanted.only)
     with context.db.read() as tx:
         if "cluster_id" in only:
-            found = (listing.find(tx, schema.cluster, wanted.project, name) for name in only["cluster_id"])
-            only["cluster_id"] = [row.id for row in found if row is not None]
+            only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, only["cluster_id"])
         query = EventQuery(
             wanted.project,
             only,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
@@ -37,7 +37,6 @@ class ListRules:
     single: Collection[str] = ()
     paged: bool = True
     quoted: bool = False
-    more: Collection[str] = field(default_factory=tuple)
 
 
 def read_query(context: ClusteringContext, request: Request, rules: ListRules) -> Page:
@@ -47,7 +46,7 @@ def read_query(context: ClusteringContext, request: Request, rules: ListRules) -
         Rejected: BadRequest names the parameter; Forbidden where another than an admin asks for all projects.
     """
     query = request.query_params
-    known = {*rules.filters, "sort", *(PAGED if rules.paged else ()), *rules.more}
+    known = {*rules.filters, "sort", *(PAGED if rules.paged else ())}
     strange = next((name for name in query if name not in known), None)
     if strange is not None:
         shown = f"'{strange}'" if rules.quoted else strange
@@ -121,7 +120,3 @@ def flag_of(given: Any, name: str, *, default: bool = False) -> bool:
     if word not in ("true", "false"):
         raise Rejected("BadRequest", f"Invalid value '{given}' specified for '{name}'")
     return word == "true"
-
-
-def is_uuid(text: str) -> bool:
-    return _UUID.match(text) is not None

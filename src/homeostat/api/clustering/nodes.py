@@ -13,6 +13,7 @@ from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, 
 from homeostat.api.clustering.lists import ListRules, flag_of, read_query
 from homeostat.api.clustering.routes import accepted, answers, router
 from homeostat.api.http.inputs import Body
+from homeostat.api.services.clusters.requester import referring
 from homeostat.clustering.attrs import attribute_path
 from homeostat.clustering.states import NodeStatus
 from homeostat.model.errors import Rejected
@@ -104,12 +105,8 @@ def create_node(context: Context, body: Body) -> Response:
     profile = context.clusters.profile(context.asking, given["profile_id"])
     cluster = None
     if given.get("cluster_id"):
-        with context.db.read() as tx:
-            cluster = listing.find(
-                tx, schema.cluster, context.asking.reach, given["cluster_id"], living.is_living_cluster()
-            )
-        if cluster is None:
-            raise Rejected("BadRequest", f"The specified cluster '{given['cluster_id']}' could not be found.")
+        with context.db.read() as tx, referring(f"The specified cluster '{given['cluster_id']}'"):
+            cluster = context.clusters.clusters.get(tx, context.asking, given["cluster_id"])
     begun = context.clusters.nodes.create(context.asking, given["name"], profile, cluster, given, context.check_types)
     return context.json({"node": _one(context, begun.target)}, 202, begun.action)
 

@@ -76,8 +76,7 @@ def list_receivers(request: Request, context: Context) -> Response:
         only.pop("user", None)
     with context.db.read() as tx:
         if "cluster_id" in only:
-            found = (listing.find(tx, schema.cluster, wanted.project, name) for name in only["cluster_id"])
-            only["cluster_id"] = [row.id for row in found if row is not None]
+            only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, only["cluster_id"])
         page = listing.Page(wanted.project, only, wanted.order, wanted.marker, wanted.limit)
         rows = context.clusters.receivers.page(tx, page)
     return context.json({"receivers": [views.receiver(row, context.base) for row in rows]})

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row
 from homeostat.clustering import states
 from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
-from homeostat.clustering.states import ClusterStatus, NodeStatus
+from homeostat.clustering.states import ActionStatus, ClusterStatus, NodeStatus
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
 from homeostat.resources.registry import shown_id
@@ -198,7 +198,7 @@ def _node_status(
 
 def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
     """Return an action as users see it; `cluster` says whether its cluster is shown, as newer microversions do."""
-    end = actions.end_of(tx, row) if row.status in actions.OPEN else None
+    end = actions.end_of(tx, row) if row.status == ActionStatus.RUNNING else None
     return {
         "id": row.id,
         "name": row.name,

@@ -7,16 +7,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from homeostat.clustering.states import DONE, PROCESSED, ActionStatus, ClusterAction
 from homeostat.model.status import Status
 from homeostat.store import events, schema
 
 _action = schema.action
 _event = schema.event
-READY, RUNNING, SUCCEEDED, FAILED, CANCELLED = "READY", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"
-OPEN = (READY, RUNNING)
-"""Status words of actions that have not ended, as they are stored."""
-DONE = "Action completed successfully."
-PROCESSED = "The action is being processed."
 STACK = "OS::Heat::Stack"
 KEPT_MAX = 500
 """Ended actions of one cluster or node that are kept."""
@@ -64,7 +60,7 @@ def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) ->
         "stack_id": new.stack_id,
         "begun_after": events.newest(tx, [new.stack_id]) if new.stack_id is not None else 0,
         "timeout": new.timeout,
-        "status": FAILED if new.failure else RUNNING if running else SUCCEEDED,
+        "status": _first_status(new),
         "status_reason": new.failure or (PROCESSED if running else DONE),
         "inputs": dict(new.inputs),
         "outputs": {},
@@ -78,9 +74,15 @@ def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) ->
     return identity
 
 
+def _first_status(new: NewAction) -> ActionStatus:
+    if new.failure:
+        return ActionStatus.FAILED
+    return ActionStatus.RUNNING if new.stack_id is not None else ActionStatus.SUCCEEDED
+
+
 def _forget_old(tx: Connection, target: str) -> None:
     """Remove the oldest actions of a cluster or node that has had very many."""
-    ended = (_action.c.target == target, _action.c.status.not_in(OPEN))
+    ended = (_action.c.target == target, _action.c.status != ActionStatus.RUNNING)
     newest = select(_action.c.created_at).where(*ended).order_by(_action.c.created_at.desc())
     oldest_kept = tx.execute(newest.offset(KEPT_MAX - 1).limit(1)).scalar()
     if oldest_kept is not None:
@@ -115,10 +117,11 @@ def end_of(tx: Connection, row: Row[Any]) -> End | None:
         if each.status == Status.IN_PROGRESS and begun_as is not None and each.action == begun_as.action:
             continue
         if each.status == Status.COMPLETE:
-            return End(SUCCEEDED, DONE, each.at)
+            return End(ActionStatus.SUCCEEDED, DONE, each.at)
         if each.status == Status.FAILED:
-            return End(FAILED, each.reason, each.at)
-        return End(CANCELLED, f"It was overtaken by another action of the stack ({each.action}).", each.at)
+            return End(ActionStatus.FAILED, each.reason, each.at)
+        reason = f"It was overtaken by another action of the stack ({each.action})."
+        return End(ActionStatus.CANCELLED, reason, each.at)
     return None
 
 
@@ -133,7 +136,7 @@ def settle(tx: Connection, rows: Sequence[Row[Any]]) -> None:
 
 def going_on(tx: Connection, targets: Sequence[str]) -> list[Row[Any]]:
     """Return the actions of these clusters or nodes that have not ended, the newest last."""
-    chosen = select(_action).where(_action.c.target.in_(targets), _action.c.status.in_(OPEN))
+    chosen = select(_action).where(_action.c.target.in_(targets), _action.c.status == ActionStatus.RUNNING)
     return [row for row in tx.execute(chosen.order_by(_action.c.created_at)).all() if end_of(tx, row) is None]
 
 
@@ -150,16 +153,16 @@ def settled_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
 
 
 def _open_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
-    chosen = select(_action).where(_action.c.cluster_id == cluster_id, _action.c.status.in_(OPEN))
+    chosen = select(_action).where(_action.c.cluster_id == cluster_id, _action.c.status == ActionStatus.RUNNING)
     return list(tx.execute(chosen.order_by(_action.c.created_at)))
 
 
 def created_at(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, float]:
     """Return when each of these clusters had all its nodes for the first time."""
-    chosen = select(_action).where(_action.c.target.in_(cluster_ids), _action.c.action == "CLUSTER_CREATE")
+    chosen = select(_action).where(_action.c.target.in_(cluster_ids), _action.c.action == ClusterAction.CREATE)
     found = {}
     for row in tx.execute(chosen).all():
         end = End(row.status, row.status_reason, row.end_time) if row.end_time is not None else end_of(tx, row)
-        if end is not None and end.status == SUCCEEDED:
+        if end is not None and end.status == ActionStatus.SUCCEEDED:
             found[row.target] = end.at
     return found

@@ -1,7 +1,7 @@
 """Lookups by id, name or the beginning of an id; lists, filtered and paged."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,6 +114,28 @@ def find(
         return by_name
     beginning = func.substr(table.c.id, 1, len(identity)) == identity.lower()
     return _one(tx, table, identity, beginning, *mine)
+
+
+def get(tx: Connection, table: Table, project: str | None, identity: str, *where: ColumnElement[bool]) -> Row[Any]:
+    """Return the same entry as `find`.
+
+    Raises:
+        Rejected: ResourceNotFound, MultipleChoices.
+    """
+    row = find(tx, table, project, identity, *where)
+    if row is None:
+        raise Rejected("ResourceNotFound", f"The {table.name} '{identity}' could not be found.")
+    return row
+
+
+def ids(tx: Connection, table: Table, project: str | None, named: Iterable[str]) -> list[str]:
+    """Return the ids of those of the named entries that there are.
+
+    Raises:
+        Rejected: MultipleChoices.
+    """
+    found = (find(tx, table, project, identity) for identity in named)
+    return [row.id for row in found if row is not None]
 
 
 def _one(tx: Connection, table: Table, identity: str, *where: ColumnElement[bool]) -> Row[Any] | None:

@@ -106,10 +106,7 @@ class ClusterService:
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        row = listing.find(tx, _cluster, asking.reach, identity, living.is_living_cluster())
-        if row is None:
-            raise Rejected("ResourceNotFound", f"The cluster '{identity}' could not be found.")
-        return row
+        return listing.get(tx, _cluster, asking.reach, identity, living.is_living_cluster())
 
     def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
         return listing.page(tx, _cluster, wanted, living.is_living_cluster())

@@ -15,7 +15,7 @@ from homeostat.api.services.clusters.clusters import (
     request_of,
 )
 from homeostat.api.services.clusters.requester import Asking
-from homeostat.api.services.clusters.sizing import facts_of
+from homeostat.api.services.clusters.sizing import facts_of, sizes_of
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.stacks import StackService
@@ -48,10 +48,7 @@ class NodeService:
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        row = listing.find(tx, _node, asking.reach, identity, living.is_living_node())
-        if row is None:
-            raise Rejected("ResourceNotFound", f"The node '{identity}' could not be found.")
-        return row
+        return listing.get(tx, _node, asking.reach, identity, living.is_living_node())
 
     # -- making ------------------------------------------------------------------------------------------------------
 
@@ -88,9 +85,7 @@ class NodeService:
         kind = select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id)
         check_same_type(tx.execute(kind).scalar_one(), profile.type)
         there = len(facts_of(tx, cluster))
-        problem = sizes.size_problem(
-            sizes.Sizes(cluster.min_size, cluster.max_size, cluster.desired_capacity), there + 1
-        )
+        problem = sizes.size_problem(sizes_of(cluster), there + 1)
         if problem:
             raise Rejected("BadRequest", problem)
         target = node_id(cluster.id, cluster.next_index)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, delete, exists, func, insert, select, update
 
 from homeostat.api.services.clusters.clusters import ClusterService
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.clusters import listing
@@ -37,12 +37,8 @@ class ReceiverService:
             Rejected: BadRequest: there is no such cluster; OverQuota.
         """
         with self._db.write() as tx:
-            try:
+            with referring(f"The referenced cluster '{cluster}'"):
                 row = self._clusters.get(tx, asking, cluster)
-            except Rejected as error:
-                if error.fault != "ResourceNotFound":
-                    raise
-                raise Rejected("BadRequest", f"The referenced cluster '{cluster}' could not be found.") from error
             there = select(func.count()).where(_receiver.c.cluster_id == row.id)
             if tx.execute(there).scalar_one() >= RECEIVERS_MAX:
                 message = f"Quota exceeded: a cluster has at most {RECEIVERS_MAX} receivers: delete some first"
@@ -69,10 +65,7 @@ class ReceiverService:
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        row = listing.find(tx, _receiver, asking.reach, identity, _is_living())
-        if row is None:
-            raise Rejected("ResourceNotFound", f"The receiver '{identity}' could not be found.")
-        return row
+        return listing.get(tx, _receiver, asking.reach, identity, _is_living())
 
     def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
         return listing.page(tx, _receiver, wanted, _is_living())

@@ -1,9 +1,12 @@
-"""Who asks for something, and in which project."""
+"""Who asks for something, in which project, and what is said of what they refer to."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from homeostat.api.access.auth import Caller
+from homeostat.model.errors import Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +32,21 @@ class Asking:
     def owner(self) -> dict[str, Any]:
         """Columns that say to whom something belongs."""
         return {"project": self.project, "user": self.caller.user_id or self.caller.user, "domain": self.caller.domain}
+
+
+@contextmanager
+def referring(subject: str) -> Iterator[None]:
+    """Look up what a request refers to: where that is not found the request is wrong, and its address is not.
+
+    Args:
+        subject: What is looked up, such as `The specified policy 'p'`.
+
+    Raises:
+        Rejected: BadRequest in the place of ResourceNotFound.
+    """
+    try:
+        yield
+    except Rejected as error:
+        if error.fault != "ResourceNotFound":
+            raise
+        raise Rejected("BadRequest", f"{subject} could not be found.") from error

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from homeostat.api.services.clusters.clusters import Begun, ClusterService, check_free
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.specs import SpecService
 from homeostat.clustering import states
 from homeostat.clustering.policies import attach_problem, binding_data, check_policy, policy_kind
@@ -99,12 +99,8 @@ class Bindings:
         raise Rejected("BadRequest", message)
 
     def _policy(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
-        try:
+        with referring(f"The specified policy '{identity}'"):
             return self._policies.get(tx, asking, identity)
-        except Rejected as error:
-            if error.fault != "ResourceNotFound":
-                raise
-            raise Rejected("BadRequest", f"The specified policy '{identity}' could not be found.") from error
 
     def _done(
         self,

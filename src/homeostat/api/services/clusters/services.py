@@ -9,7 +9,7 @@ from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
 from homeostat.api.services.clusters.nodes import NodeService
 from homeostat.api.services.clusters.receivers import ReceiverService
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.rules import Bindings
 from homeostat.api.services.clusters.sizing import Sizing
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
@@ -79,14 +79,8 @@ class Clustering:
         Raises:
             Rejected: BadRequest.
         """
-        with self._db.read() as tx:
-            try:
-                return self.profiles.get(tx, asking, identity)
-            except Rejected as error:
-                if error.fault != "ResourceNotFound":
-                    raise
-                message = f"The specified profile '{identity}' could not be found."
-                raise Rejected("BadRequest", message) from error
+        with self._db.read() as tx, referring(f"The specified profile '{identity}'"):
+            return self.profiles.get(tx, asking, identity)
 
     def profile_names(self, tx: Connection, ids: Collection[str]) -> dict[str, str]:
         """Return the names of profiles, by id."""

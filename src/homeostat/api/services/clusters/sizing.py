@@ -49,7 +49,7 @@ class Sizing:
             given.get("strict", True),
         )
         nodes = facts_of(tx, cluster)
-        after = sizes.resized(_sizes(cluster), len(nodes), request)
+        after = sizes.resized(sizes_of(cluster), len(nodes), request)
         names = ("adjustment_type", "number", "min_size", "max_size", "min_step", "strict")
         inputs = {name: given.get(name) for name in names} | {"strict": request.strict}
         columns = {"min_size": after.min_size, "max_size": after.max_size}
@@ -66,7 +66,7 @@ class Sizing:
         nodes = facts_of(tx, cluster)
         # Fewer than there are: that is how many go.
         asked = min(count, len(nodes)) if count is not None and direction is Direction.IN and nodes else count
-        after = sizes.scaled(_sizes(cluster), len(nodes), direction, asked, rule)
+        after = sizes.scaled(sizes_of(cluster), len(nodes), direction, asked, rule)
         inputs = {} if count is None else {"count": count}
         plan = self._sized(tx, cluster, ClusterAction(direction), nodes, after.desired, inputs, {})
         return replace(plan, cooled=tuple(ids))
@@ -96,7 +96,7 @@ class Sizing:
             raise Rejected("BadRequest", f"The nodes would be orphans, and {message}.")
         there = len(facts_of(tx, cluster))
         desired = there - len(leaving)
-        problem = sizes.size_problem(_sizes(cluster), desired)
+        problem = sizes.size_problem(sizes_of(cluster), desired)
         if problem:
             raise Rejected("BadRequest", problem)
         columns = {"desired_capacity": desired} if rule is None or rule.reduce_desired else {}
@@ -191,7 +191,8 @@ class Sizing:
         return found, ids
 
 
-def _sizes(cluster: Row[Any]) -> Sizes:
+def sizes_of(cluster: Row[Any]) -> Sizes:
+    """Return the sizes in the row of a cluster."""
     return Sizes(cluster.min_size, cluster.max_size, cluster.desired_capacity)
 
 

@@ -29,7 +29,6 @@ class SpecService:
         check: Checks a spec, also against the clouds.
         used_by: Columns of other tables that refer to one.
         in_use: What is said of one that is in use.
-        columns: Columns besides the name that requests set.
     """
 
     def __init__(
@@ -39,14 +38,12 @@ class SpecService:
         check: Check,
         used_by: tuple[Any, ...],
         in_use: str,
-        columns: tuple[str, ...] = (),
     ) -> None:
         self._db = db
         self._table = table
         self._check = check
         self._used_by = used_by
         self._in_use = in_use
-        self._columns = columns
 
     @property
     def word(self) -> str:
@@ -84,10 +81,7 @@ class SpecService:
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        row = listing.find(tx, self._table, asking.reach, identity)
-        if row is None:
-            raise Rejected("ResourceNotFound", f"The {self.word} '{identity}' could not be found.")
-        return row
+        return listing.get(tx, self._table, asking.reach, identity)
 
     def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
         return listing.page(tx, self._table, wanted)
@@ -132,7 +126,7 @@ class SpecService:
 def profiles(db: Database, check: Check) -> SpecService:
     """Return the service for profiles."""
     used = (schema.cluster.c.profile_id, schema.node.c.profile_id)
-    return SpecService(db, schema.profile, check, used, "still referenced by some clusters and/or nodes", ("metadata",))
+    return SpecService(db, schema.profile, check, used, "still referenced by some clusters and/or nodes")
 
 
 def policies(db: Database, check: Check) -> SpecService:

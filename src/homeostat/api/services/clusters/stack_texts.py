@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeostat.clustering.names import IDENTITY, INDEX, NAME
 from homeostat.clustering.profiles import Terms, define, node_metadata
 from homeostat.clustering.specs import Spec
 from homeostat.model.errors import Rejected
@@ -15,8 +16,6 @@ from homeostat.templates.weights import TooHeavy, weight
 HOT = "2021-04-16"
 OWN_MAX = 4 * 1024 * 1024
 """Weight (`templates.weights`) of the definitions of single nodes together."""
-NAME, IDENTITY, INDEX = "%node_name%", "%node_id%", "%node_index%"
-"""What stands for the name, the id and the index of a node in the definition that all have; see `desired.members`."""
 
 
 @dataclass(frozen=True, slots=True)
