@@ -40,6 +40,10 @@ REPORTERS = 2
 """Processes that take reports, with as many threads each."""
 THREADS = 8
 READS = 2000
+WARM_S = 0.5
+"""Seconds in which the processes that report build their statements, before metadata are read."""
+READ_RATE = 500.0
+"""Metadata read a second: each of 100,000 members every 200 seconds."""
 GENTLE_RATE = 1000.0
 """Reports a second while metadata are read: half of what has to be taken, so that a core is free for the readers."""
 
@@ -172,11 +176,12 @@ def reports(url: str, handle: str, members: Sequence[str], rate: float = math.in
 
 
 def reads(db: Database, stack_id: str, members: Sequence[str]) -> Took:
-    """Read the metadata of members, one after the other."""
+    """Read the metadata of members at even distances; one that begins late counts from when it should have begun."""
     sent, took = Statements(db), []
     began, cpu = time.perf_counter(), time.process_time()
     for number in range(READS):
-        before = time.perf_counter()
+        before = began + number / READ_RATE
+        time.sleep(max(0.0, before - time.perf_counter()))
         with db.single_read() as tx:
             if instance_metadata(tx, stack_id, VirtualLocation("group", members[number % len(members)])) is None:
                 raise RuntimeError("a member has no metadata")
@@ -230,8 +235,10 @@ def _reported(took: Sequence[Took], server_s: float, n: int, database: str) -> I
 
 
 def _reading(run: Rolling, n: int, database: str, members: Sequence[str]) -> Iterator[Figure]:
+    time.sleep(WARM_S)
     took = reads(run.db, run.id, members)
-    about = f"while {GENTLE_RATE:,.0f} members report a second; {took.statements / READS:.3g} statements each"
+    about = f"{READ_RATE:,.0f} a second, while {GENTLE_RATE:,.0f} members report a second; "
+    about += f"{took.statements / READS:.3g} statements each"
     yield from quantiles("rollout.read", took.each, n, database, about)
 
 
