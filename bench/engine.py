@@ -12,7 +12,7 @@ from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.composition.garbage import spare_the_collector
-from homeostat.convergence.engine import build_engine
+from homeostat.convergence.engine import Threads, build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
@@ -30,7 +30,7 @@ class Engine:
         cloud = SimulatedCloud(clock.now)
         limits = Limits(lease_s=60.0)
         self._pool = ThreadPoolExecutor(4)
-        engine = build_engine(self.db, lambda _project: cloud, clock, entropy, limits, pool=self._pool)
+        engine = build_engine(self.db, lambda _project: cloud, clock, entropy, limits, Threads(self._pool))
         self.reconciler = engine.reconciler
         self.board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
         self.stack_service = StackService(self.db, entropy, Quotas())

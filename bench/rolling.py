@@ -24,7 +24,7 @@ from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.composition.garbage import spare_the_collector
-from homeostat.convergence.engine import build_engine
+from homeostat.convergence.engine import Threads, build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
@@ -78,7 +78,7 @@ class Rolling:
         def clouds(project: str) -> JoinedCloud:
             return JoinedCloud(cloud, own.of(project))
 
-        self._engine = build_engine(self.db, clouds, clock, entropy, limits, pool=self._pool)
+        self._engine = build_engine(self.db, clouds, clock, entropy, limits, Threads(self._pool))
         self._board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
         stack_service = StackService(self.db, entropy, Quotas(resources_max=10 * n))
         self.id = stack_service.create(PROJECT, None, "web", StackRequest(template(n, "1")))

@@ -39,3 +39,9 @@ def next_rollout(tx: Connection) -> float | None:
     """Earliest time at which time moves a rollout on."""
     at = tx.execute(select(func.min(schema.rollout.c.due_at))).scalar_one()
     return None if at is None else float(at)
+
+
+def next_health_check(tx: Connection) -> float | None:
+    """Earliest time at which the members of any shard are to be checked."""
+    at = tx.execute(select(func.min(schema.shard.c.health_at))).scalar_one()
+    return None if at is None else float(at)

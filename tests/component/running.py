@@ -24,8 +24,9 @@ from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
-from homeostat.convergence.engine import build_engine
+from homeostat.convergence.engine import Threads, build_engine
 from homeostat.convergence.explainer import Explainer
+from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import DEPTH_MAX, Limits
@@ -66,7 +67,7 @@ class Memory(Database):
 
 class Service:
     """Takes: weather — of the cloud; cloud — instead of a simulated one; installed — further kinds of event sinks;
-    depth_max — levels of nested stacks."""
+    depth_max — levels of nested stacks; get — asks URLs of members."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class Service:
         pool: Executor | None = None,
         installed: Sequence[SinkKind] = (),
         depth_max: int = DEPTH_MAX,
+        get: Get | None = None,
     ) -> None:
         self.clock = VirtualClock()
         self.db = Memory("sqlite://", self.clock.now)
@@ -95,10 +97,10 @@ class Service:
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
         limits = replace(LIMITS, depth_max=depth_max)
-        engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, pool=pool)
+        engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, Threads(pool), get=get)
         self.reconciler, self.executor, self.nested_stacks = engine.reconciler, engine.executor, engine.nested_stacks
         self.observer, self.snapshot_collector = engine.observer, engine.snapshot_collector
-        self.scaling, self.rollouts = engine.scaling, engine.rollouts
+        self.scaling, self.rollouts, self.health = engine.scaling, engine.rollouts, engine.health
         self.signals = Signals(self.db, self.scaling.signal, self.rollouts.advance)
         self.reports = MemberReports(self.db)
         self.board = ShardBoard(
@@ -201,6 +203,8 @@ class Service:
         while True:
             self.work()
             self.observer.round()
+            while self.health.round():
+                self.work()
             self.observer.sweep()
             self.snapshot_collector.round()
             self.scaling.round()
@@ -249,6 +253,7 @@ class Service:
                 upcoming.next_delivery(tx),
                 upcoming.next_deletion(tx),
                 upcoming.next_rollout(tx),
+                upcoming.next_health_check(tx),
             )
         return min((at for at in times if at is not None), default=None)
 

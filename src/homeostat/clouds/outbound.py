@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import httpcore
@@ -258,6 +259,27 @@ class Outbound:
         except FAILURES as error:
             return _reason(error, timeout_s)
 
+    def answer(self, url: str, timeout_s: float, *, verify_tls: bool = True) -> tuple[int, str]:
+        """Return the status code and the text of the answer to GET, after redirects; 0 and the reason without one.
+
+        Args:
+            url: An http or https URL.
+            timeout_s: Seconds for all of it.
+            verify_tls: Whether certificates have to be valid.
+        """
+        deadline = self._monotonic() + timeout_s
+        at = url
+        try:
+            for _ in range(REDIRECTS_MAX + 1):
+                with self._request("GET", _parsed(at), deadline, verify_tls=verify_tls) as answer:
+                    target = _target(answer)
+                    if target is None:
+                        return answer.status, self._body(answer, at).decode(errors="replace")
+                at = str(httpx.URL(at).join(target))
+            return 0, f"it redirects more than {REDIRECTS_MAX} times"
+        except (*FAILURES, Rejected) as error:
+            return 0, _reason(error, timeout_s)
+
     def _failed(self, url: str, at: str, why: str) -> Rejected:
         through = "" if at == url else f" (redirected to {at})"
         return Rejected("HTTPBadRequest", f"Could not fetch {url}{through}: {why}")
@@ -269,20 +291,26 @@ class Outbound:
             Refused: The response is not usable; and any of `FAILURES`.
         """
         with self._request("GET", url, deadline) as answer:
-            headers = {name.lower(): value.decode("latin-1") for name, value in answer.headers}
-            if answer.status in (301, 302, 303, 307, 308):
-                if not headers.get(b"location"):
-                    raise Refused("it redirects to nowhere")
-                return headers[b"location"]
+            target = _target(answer)
+            if target is not None:
+                return target
             if answer.status != 200:
                 raise Refused(f"the server answered {answer.status}")
+            headers = _headers(answer)
             if headers.get(b"content-encoding", "identity") != "identity":
                 raise Refused(f"it is encoded ({headers[b'content-encoding']}), which was not asked for")
             return self._body(answer, str(url))
 
     @contextmanager
     def _request(
-        self, method: str, url: httpx.URL, deadline: float, more: Sequence[tuple[bytes, bytes]] = (), body: bytes = b""
+        self,
+        method: str,
+        url: httpx.URL,
+        deadline: float,
+        more: Sequence[tuple[bytes, bytes]] = (),
+        body: bytes = b"",
+        *,
+        verify_tls: bool = True,
     ) -> Iterator[httpcore.Response]:
         """Send a request and yield the response with its body not read yet; `more` are further headers."""
         # The Host header must name the host, not the address. Encodings are refused: a small compressed body can
@@ -298,7 +326,7 @@ class Outbound:
         where = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         backend = _Guarded(self.rules, self._resolve, lambda: self._left_s(deadline))
         with (
-            httpcore.ConnectionPool(ssl_context=ssl.create_default_context(), network_backend=backend) as pool,
+            httpcore.ConnectionPool(ssl_context=_tls(verify=verify_tls), network_backend=backend) as pool,
             pool.stream(method, where, headers=headers, content=body or None) as answer,
         ):
             yield answer
@@ -323,6 +351,33 @@ class Outbound:
         if left_s <= 0:
             raise TimeoutError
         return left_s
+
+
+@cache
+def _tls(*, verify: bool) -> ssl.SSLContext:
+    """Return the settings of TLS connections; reading the certificates of the machine takes milliseconds."""
+    context = ssl.create_default_context()
+    if not verify:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _headers(answer: httpcore.Response) -> dict[bytes, str]:
+    return {name.lower(): value.decode("latin-1") for name, value in answer.headers}
+
+
+def _target(answer: httpcore.Response) -> str | None:
+    """Return where a response redirects to; None where it does not.
+
+    Raises:
+        Refused: It redirects to nowhere.
+    """
+    if answer.status not in (301, 302, 303, 307, 308):
+        return None
+    target = _headers(answer).get(b"location")
+    if not target:
+        raise Refused("it redirects to nowhere")
+    return target
 
 
 def _parsed(url: str) -> httpx.URL:

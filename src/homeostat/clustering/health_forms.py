@@ -1,7 +1,6 @@
 """Forms of the detection of a health policy: the former one, misspellings, and what bindings show. Pure."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 from homeostat.clustering.definitions import invalid_spec
@@ -9,16 +8,6 @@ from homeostat.resources.schema import Schema, between, boolean, integer, text
 
 MISSPELT = ("poll_url_conn_error_as_unhealty", "poll_url_conn_error_as_unheathy")
 CORRECT = "poll_url_conn_error_as_unhealthy"
-
-
-class DetectionType(StrEnum):
-    """Ways to see that a node is unhealthy."""
-
-    EVENTS = "LIFECYCLE_EVENTS"
-    STATUS = "NODE_STATUS_POLLING"
-    URL = "NODE_STATUS_POLL_URL"
-    HYPERVISOR = "HYPERVISOR_STATUS_POLLING"
-    BALANCER = "LB_STATUS_POLLING"
 
 
 ATTEMPTS = 100

@@ -8,60 +8,30 @@ with one `detection.type`, and two common misspellings. Own properties are `dete
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from homeostat.clustering import health_forms, placeholders
 from homeostat.clustering.definitions import invalid_spec
-from homeostat.clustering.health_forms import OPTIONS, DetectionType
+from homeostat.clustering.health_forms import OPTIONS
 from homeostat.clustering.policy_types import NOT_NEGATIVE, check_url, supported
 from homeostat.clustering.specs import Path, Spec, SpecType, resolved
+from homeostat.model.health_policy import (
+    ActionType,
+    Built,
+    Detection,
+    DetectionType,
+    Fence,
+    HealthPolicy,
+    Mode,
+    Preserved,
+    RecoveryAction,
+)
 from homeostat.resources.schema import Schema, between, boolean, integer, listing, mapping, one_of, text
 from homeostat.templates import patterns
 
-
-class Built(StrEnum):
-    """Actions that this service carries out itself."""
-
-    REBOOT = "REBOOT"
-    REBUILD = "REBUILD"
-    RECREATE = "RECREATE"
-
-
-class ActionType(StrEnum):
-    """Who carries out an action of a recovery."""
-
-    BUILT_IN = "BUILT_IN"
-    WORKFLOW = "MISTRAL_WORKFLOW"
-    WEBHOOK = "WEBHOOK"
-
-
-class Fence(StrEnum):
-    """What is cut off before a node is recovered."""
-
-    COMPUTE = "COMPUTE"
-    NETWORK = "NETWORK"
-    STORAGE = "STORAGE"
-
-
-class Mode(StrEnum):
-    """What happens to a node that is unhealthy."""
-
-    OBSERVE = "observe"
-    PROPOSE = "propose"
-    AUTOMATIC = "automatic"
-
-
-class Preserved(StrEnum):
-    """What a node that is made again keeps."""
-
-    NAME = "name"
-    PORTS = "ports"
-    ADDRESSES = "addresses"
-    VOLUMES = "volumes"
-
-
 ANY, ALL = "ANY_FAILED", "ALL_FAILED"
+LOOKS_MAX = 100
+"""Looks in a row that may be needed."""
 
 _MODE: Schema = {
     "type": text("How.", required=True, constraints=(one_of(*DetectionType),)),
@@ -94,6 +64,19 @@ HEALTH = SpecType(
                 "quorum": integer(
                     "So many modes must fail, instead of recovery_conditional.", constraints=(between(1),)
                 ),
+                "failures": integer(
+                    "Looks in a row that have to fail until a node is unhealthy.",
+                    default=1,
+                    constraints=(between(1, LOOKS_MAX),),
+                ),
+                "successes": integer(
+                    "Looks in a row that have to be well until a node is healthy again.",
+                    default=1,
+                    constraints=(between(1, LOOKS_MAX),),
+                ),
+                "canary_url": text(
+                    "URL that is asked as well: where it does not answer, no other answer counts.", default=""
+                ),
                 "detection_modes": listing(
                     "How nodes are checked.", required=True, items=mapping("A mode.", fields=_MODE)
                 ),
@@ -124,6 +107,22 @@ HEALTH = SpecType(
                     constraints=(one_of(*Mode),),
                 ),
                 "max_unhealthy": text("Most unhealthy nodes that are recovered: a count, or a share such as 40%."),
+                "verify_timeout": integer(
+                    "Seconds that a node has to become healthy after an action, before the next one is tried.",
+                    default=120,
+                    constraints=(between(1, 86400),),
+                ),
+                "max_per_hour": integer(
+                    "Most recoveries of the cluster begun in an hour; without it, any number.",
+                    constraints=(between(1),),
+                ),
+                "by_hint": boolean(
+                    "Try what the status suggests before the actions: start what is stopped, unpause what is paused. "
+                    "Without it, true with LIFECYCLE_EVENTS alone."
+                ),
+                "quarantine": boolean(
+                    "Keep a node that is made again, cut off, instead of deleting it.", default=False
+                ),
                 "preserve": listing(
                     "What a node that is made again keeps.",
                     default=[],
@@ -165,90 +164,6 @@ class Intervals:
     most_s: int = 3600
 
 
-@dataclass(frozen=True, slots=True)
-class Detection:
-    """One way to see that a node is unhealthy.
-
-    Attributes:
-        url: URL with placeholders; "" where the type has none.
-        response: Regular expression that a good answer matches somewhere.
-        attempts: How often the URL is asked before the node counts as unhealthy, at least 1.
-        pause_s: Seconds between these attempts.
-        disabled_is_down: Whether a host that is switched off for new servers counts as down.
-    """
-
-    type: DetectionType
-    url: str = ""
-    verify_tls: bool = True
-    no_answer_is_unhealthy: bool = True
-    response: str = ""
-    attempts: int = 3
-    pause_s: int = 3
-    disabled_is_down: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryAction:
-    """One action of a recovery.
-
-    Attributes:
-        name: One of `Built`, or the name of the workflow or webhook.
-        params: With defaults, and with placeholders.
-    """
-
-    type: ActionType
-    name: str
-    params: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class HealthPolicy:
-    """A health policy as the engine reads it.
-
-    Attributes:
-        interval_s: Seconds between checks.
-        grace_s: Seconds after a change of a node in which it is not judged.
-        quorum: So many polling modes must fail.
-        actions: Tried one by one; there is at least one.
-        max_unhealthy: Most unhealthy nodes that are recovered: a count, or a share such as `40%`; "" for any number.
-    """
-
-    interval_s: int
-    grace_s: int
-    quorum: int
-    detections: tuple[Detection, ...]
-    actions: tuple[RecoveryAction, ...]
-    fencing: tuple[Fence, ...]
-    delete_timeout_s: int
-    force_recreate: bool
-    mode: Mode
-    max_unhealthy: str
-    preserve: frozenset[Preserved]
-
-    @property
-    def polled(self) -> tuple[Detection, ...]:
-        return tuple(each for each in self.detections if each.type is not DetectionType.EVENTS)
-
-    @property
-    def takes_events(self) -> bool:
-        return any(each.type is DetectionType.EVENTS for each in self.detections)
-
-    def is_unhealthy(self, failed: int) -> bool:
-        """Return whether a node is unhealthy of which so many polling modes have failed."""
-        return bool(self.polled) and failed >= self.quorum
-
-    def most_recovered(self, size: int) -> int:
-        """Return how many unhealthy nodes of a cluster of `size` are recovered; with more, none is.
-
-        A share of a small cluster is one node at least.
-        """
-        if not self.max_unhealthy:
-            return size
-        if self.max_unhealthy.endswith("%"):
-            return max(1, size * int(self.max_unhealthy[:-1]) // 100)
-        return int(self.max_unhealthy)
-
-
 def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], Spec], intervals: Intervals) -> Spec:
     """Check a spec of a health policy.
 
@@ -273,6 +188,8 @@ def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], 
     for place, action in enumerate(recovery["actions"]):
         _check_action(action, ("properties", "recovery", "actions", place), warnings)
     _check_max_unhealthy(recovery["max_unhealthy"])
+    if detection["canary_url"]:
+        check_url(detection["canary_url"], ("properties", "detection", "canary_url"))
     return replace(spec, warnings=tuple(warnings))
 
 
@@ -406,6 +323,13 @@ def health_policy(spec: Spec) -> HealthPolicy:
         mode=Mode(recovery["mode"]),
         max_unhealthy=recovery["max_unhealthy"] or "",
         preserve=frozenset(map(Preserved, recovery["preserve"])),
+        failures=detection["failures"],
+        successes=detection["successes"],
+        canary_url=detection["canary_url"],
+        verify_s=recovery["verify_timeout"],
+        per_hour=recovery["max_per_hour"] or 0,
+        by_hint=not polled if recovery["by_hint"] is None else recovery["by_hint"],
+        quarantine=recovery["quarantine"],
     )
 
 
@@ -444,6 +368,18 @@ def problem_on(policy: HealthPolicy, profile: str, is_server: bool) -> str:
     for each in policy.detections:
         if each.type in (DetectionType.HYPERVISOR, DetectionType.BALANCER):
             return f"Detection mode {each.type} is only applicable to os.nova.server clusters, not to {profile}."
+    return ""
+
+
+def not_carried_out(policy: HealthPolicy) -> str:
+    """Return what of a policy this service does not carry out; "" where it does all."""
+    if any(each.type is DetectionType.BALANCER for each in policy.detections):
+        return f"Detection mode {DetectionType.BALANCER} is not carried out by this version of the service."
+    strange = [each.name for each in policy.actions if each.type is not ActionType.BUILT_IN]
+    if strange:
+        return f"Workflows and webhooks are not carried out by this version of the service: {', '.join(strange)}."
+    if policy.preserve - {Preserved.NAME}:
+        return "A node that is made again keeps its name only, in this version of the service: see recovery.preserve."
     return ""
 
 

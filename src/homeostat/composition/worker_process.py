@@ -23,6 +23,7 @@ def worker(arguments: Namespace) -> int:
     """Run one worker until SIGTERM or SIGINT; it finishes its passes then, and gives its shards back."""
     from homeostat.clock import AgreedClock, Entropy
     from homeostat.clouds.outbound import Outbound
+    from homeostat.convergence.health_checks.probes import Answer
     from homeostat.convergence.limits import Limits
     from homeostat.convergence.worker import Worker
     from homeostat.model.errors import Transient
@@ -63,6 +64,7 @@ def worker(arguments: Namespace) -> int:
                 *stack_notifier(settings, db),
             ],
             ask=lambda url: outbound.status(url, ASKED_S),
+            get=lambda url, verify, s: Answer(*outbound.answer(url, s, verify_tls=verify)),
         )
         spare_the_collector()
         try:

@@ -8,6 +8,8 @@ from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Clouds
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.fair_turns import FairTurns
+from homeostat.convergence.health_checks.probes import Get
+from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.metadata_rollouts import Ask, MetadataRollouts
 from homeostat.convergence.nested_stacks.execution import NestedStacks
@@ -30,6 +32,7 @@ class Engine:
         snapshot_collector: Deletes snapshots.
         scaling: Applies signals that have waited for the end of an action.
         rollouts: Makes rollouts of metadata go on.
+        health: Looks at members for which health policies hold.
     """
 
     reconciler: Reconciler
@@ -39,6 +42,22 @@ class Engine:
     snapshot_collector: SnapshotCollector
     scaling: Scaling
     rollouts: MetadataRollouts
+    health: HealthRounds
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Threads in which parts of the engine run side by side; None for that of the caller.
+
+    Attributes:
+        pool: Run the batches of a pass.
+        asking: Ask URLs by which rollouts are approved.
+        probing: Ask URLs of members about their health.
+    """
+
+    pool: Executor | None = None
+    asking: FairTurns | None = None
+    probing: Executor | None = None
 
 
 def build_engine(
@@ -47,11 +66,11 @@ def build_engine(
     clock: Clock,
     entropy: Entropy,
     limits: Limits,
+    threads: Threads = Threads(),
     *,
-    pool: Executor | None = None,
     nudge: Callable[[], None] = lambda: None,
     ask: Ask | None = None,
-    asking: FairTurns | None = None,
+    get: Get | None = None,
 ) -> Engine:
     """Put the parts of the engine together.
 
@@ -61,19 +80,21 @@ def build_engine(
         clock: Clock of decisions and deadlines.
         entropy: Randomness for row keys, ids and generated values.
         limits: Time limits and sizes.
-        pool: Runs the batches of a pass side by side; None runs them one after the other.
+        threads: Its threads.
         nudge: Called when the observer may have woken shards.
         ask: Asks URLs that users name; None where others do.
-        asking: Threads in which they are asked; None for the caller's.
+        get: Asks URLs of members about their health; None where others do.
     """
     nested_stacks = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
-    executor = StepExecutor(clouds, nested_stacks, clock, entropy, pool)
+    executor = StepExecutor(clouds, nested_stacks, clock, entropy, threads.pool)
+    observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge)
     return Engine(
         Reconciler(db, clouds, executor, clock, entropy.keys(), limits),
         executor,
         nested_stacks,
-        Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge),
+        observer,
         SnapshotCollector(db, clouds),
         Scaling(db, clock, limits.resources_max, limits.stack_timeout_s),
-        MetadataRollouts(db, ask, asking, limits.stack_timeout_s),
+        MetadataRollouts(db, ask, threads.asking, limits.stack_timeout_s),
+        HealthRounds(db, clouds, clock, observer, get, threads.probing, nudge),
     )

@@ -20,7 +20,7 @@ from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about, named
 from homeostat.resources.registry import of_kind, type_of, types
 from homeostat.store.database import Database
-from homeostat.store.shards import look_schedule, observations, orphans, shards
+from homeostat.store.shards import health, look_schedule, observations, orphans, shards
 from homeostat.store.shards.observations import WatchedThing
 from homeostat.store.sql import lock_order
 
@@ -217,8 +217,12 @@ class Observer:
             found = observations.by_handle(tx, sorted(set().union(*by_kind.values())), names)
         self.look([thing for thing in found if thing.handle in by_kind[type_of(thing.type).kind]])
 
-    def look(self, watched: Sequence[WatchedThing]) -> dict[Shard, str]:
+    def look(self, watched: Sequence[WatchedThing], *, hurries: bool = True) -> dict[Shard, str]:
         """Look at things, with one call for each project and kind; store what has changed, and wake its shards.
+
+        Args:
+            watched: The things.
+            hurries: Whether the health of what has changed is checked at once, where a policy holds for it.
 
         Returns:
             The shards with things that could not be looked at, and why.
@@ -255,10 +259,10 @@ class Observer:
             for thing, look in looked:
                 if look.presence is Presence.UNKNOWN:
                     missed([thing], look.reason or "it is unknown")
-            self._store([(thing, look) for thing, look in looked if _is_change(thing, look, cloud)])
+            self._store([(thing, look) for thing, look in looked if _is_change(thing, look, cloud)], hurries=hurries)
         return {shard: "; ".join(list(reasons)[:REASONS_MAX]) for shard, reasons in blind.items()}
 
-    def _store(self, changes: Sequence[tuple[WatchedThing, Observation]]) -> None:
+    def _store(self, changes: Sequence[tuple[WatchedThing, Observation]], *, hurries: bool = True) -> None:
         if not changes:
             return
         metrics.drifted(sum(not thing.busy for thing, _ in changes))
@@ -277,6 +281,9 @@ class Observer:
                 urgent = min(_urgency(*each) for each in looks)
                 shards.wake(tx, stack_id, now, urgent, sorted({thing.shard for thing, _ in looks}))
                 observations.record(tx, written[stack_id])
+            checked = _shards([thing for thing, _ in changes if thing.checked]) if hurries else set()
+            if checked:
+                health.hurry(tx, checked, now)
         self._nudge()
 
 

@@ -18,8 +18,9 @@ from taskflow.jobs import backends
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Cloud, Clouds
-from homeostat.convergence.engine import Engine, build_engine
+from homeostat.convergence.engine import Engine, Threads, build_engine
 from homeostat.convergence.fair_turns import FairTurns
+from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.jobs.conductor import ShardConductor
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.lost_shards import LostShards
@@ -42,6 +43,8 @@ ASKED_MAX = 8
 """URLs that rollouts are approved by, and that are asked at a time."""
 ASKED_OF_PROJECT_MAX = 2
 """How many of them may be those of one project."""
+PROBED_MAX = 64
+"""URLs of members that are asked at a time."""
 CLEANUP_S = 1.0
 """Pause between two rounds of tidying up."""
 CLEANUP_END_S = 5.0
@@ -63,6 +66,7 @@ def _tasks(engine: Engine, deliverer: Deliverer) -> list[PeriodicTask]:
         PeriodicTask(periodic.EVENTS, deliverer.round, DELIVERY_IDLE_S),
         PeriodicTask(periodic.SIGNALS, engine.scaling.round, SWEEP_S),
         PeriodicTask(periodic.ROLLOUTS, engine.rollouts.round, 0.0),
+        PeriodicTask(periodic.HEALTH, engine.health.round, IDLE_S),
     ]
 
 
@@ -82,6 +86,7 @@ class Worker:
         sinks: Sinks | None = None,
         tidying: Sequence[Callable[[], int]] = (),
         ask: Ask | None = None,
+        get: Get | None = None,
     ) -> None:
         """Put the parts of a worker together.
 
@@ -97,6 +102,7 @@ class Worker:
             sinks: Kinds of event sinks; None for the built-in ones.
             tidying: Functions called about once a second, each in a thread of its own.
             ask: Asks URLs that users name; None to leave that to other workers.
+            get: Asks URLs of members about their health; None to leave that to other workers.
         """
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
@@ -107,10 +113,10 @@ class Worker:
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
         clouds = clouds or (lambda _project: cloud)
         self._asking = ThreadPoolExecutor(max_workers=ASKED_MAX, thread_name_prefix="asking")
+        self._probing = ThreadPoolExecutor(max_workers=PROBED_MAX, thread_name_prefix="probing")
         turns = FairTurns(self._asking, ASKED_MAX, ASKED_OF_PROJECT_MAX)
-        engine = build_engine(
-            *(db, clouds, clock, entropy, limits), pool=self._pool, nudge=self._nudge, ask=ask, asking=turns
-        )
+        threads = Threads(self._pool, turns, self._probing)
+        engine = build_engine(*(db, clouds, clock, entropy, limits, threads), nudge=self._nudge, ask=ask, get=get)
         self._reconciler = engine.reconciler
         self._board = fetch_board(db, limits.lease_s, redis_url, engine.reconciler.lost)
         self._conductor = ShardConductor(
@@ -164,6 +170,7 @@ class Worker:
         self._pool.shutdown()
         self._delivery_pool.shutdown(wait=False, cancel_futures=True)
         self._asking.shutdown(wait=False, cancel_futures=True)
+        self._probing.shutdown(wait=False, cancel_futures=True)
         LOG.info("worker %s stopped", self.name)
 
     def _something_is_due(self) -> None:

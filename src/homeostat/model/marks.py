@@ -51,6 +51,31 @@ class RestoredMark:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryMark:
+    """A health policy is recovering the thing (ADR 0072); times are in seconds since the epoch.
+
+    Attributes:
+        begun_at: When its first action began.
+        step: Number of the action that is tried; `BY_HINT` for the operation that the status suggests.
+        acted_at: When that action began; None if it has yet to.
+        fenced: What is confirmed cut off.
+        rounds: How often all actions were tried in vain.
+        tried: The actions so far and what became of them, for users.
+    """
+
+    begun_at: float
+    step: int = 0
+    acted_at: float | None = None
+    fenced: tuple[str, ...] = ()
+    rounds: int = 0
+    tried: tuple[str, ...] = ()
+
+
+BY_HINT = -1
+"""Step of a recovery before the actions of its policy."""
+
+
+@dataclass(frozen=True, slots=True)
 class Marks:
     """The marks on a row; false if there is none.
 
@@ -60,6 +85,7 @@ class Marks:
         healing: The thing is being healed, or made in the place of one that is; such rows count against the brake.
         lost_at: When another thing was made since this one was absent; None if none was.
         restored: By a snapshot of the stack.
+        recovery: By a health policy.
     """
 
     unhealthy: UnhealthyMark | None = None
@@ -67,19 +93,20 @@ class Marks:
     healing: bool = False
     lost_at: float | None = None
     restored: RestoredMark | None = None
+    recovery: RecoveryMark | None = None
 
     def __bool__(self) -> bool:
         return self != NO_MARKS
 
 
 NO_MARKS = Marks()
-_UNHEALTHY, _HEALING, _LOST, _RESTORED = "unhealthy", "healing", "lost", "restored"
+_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY = "unhealthy", "healing", "lost", "restored", "recovery"
 _MAINTAINED = tuple(each.mark for each in STACK_ACTIONS.values() if each.mark)
 
 
 def load(stored: Mapping[str, Any]) -> Marks:
     """Return the marks of a row from their JSON."""
-    strange = stored.keys() - {_UNHEALTHY, _HEALING, _LOST, _RESTORED, *_MAINTAINED}
+    strange = stored.keys() - {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, *_MAINTAINED}
     if strange:
         raise Bug(f"a row has marks that this version does not know: {sorted(strange)}")
     return Marks(
@@ -88,12 +115,17 @@ def load(stored: Mapping[str, Any]) -> Marks:
         _HEALING in stored,
         stored[_LOST]["at"] if _LOST in stored else None,
         RestoredMark(stored[_RESTORED]["run"], stored[_RESTORED]["said"]) if _RESTORED in stored else None,
+        _recovery(stored[_RECOVERY]) if _RECOVERY in stored else None,
     )
 
 
 def _unhealthy(stored: Mapping[str, Any]) -> UnhealthyMark:
     before = stored.get("before")
     return UnhealthyMark(**{**stored, "before": None if before is None else tuple(before)})
+
+
+def _recovery(stored: Mapping[str, Any]) -> RecoveryMark:
+    return RecoveryMark(**{**stored, "fenced": tuple(stored["fenced"]), "tried": tuple(stored["tried"])})
 
 
 def dump(marks: Marks) -> dict[str, Any]:
@@ -106,4 +138,6 @@ def dump(marks: Marks) -> dict[str, Any]:
         stored[_LOST] = {"at": marks.lost_at}
     if marks.restored is not None:
         stored[_RESTORED] = {"run": marks.restored.run, "said": dict(marks.restored.said)}
+    if marks.recovery is not None:
+        stored[_RECOVERY] = asdict(marks.recovery)
     return stored

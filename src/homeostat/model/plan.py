@@ -110,6 +110,7 @@ class Step:
         retained: Handle of a thing that the row releases, and that stays.
         fails: Why the stack fails with this step although its row does not; "" if it does not.
         rollout: A rollout of metadata that begins or ends with this step.
+        recovery: Action of a health policy that begins with this step; "" for none.
     """
 
     verb: Verb
@@ -130,6 +131,7 @@ class Step:
     part: Part | None = None
     fails: str = ""
     rollout: RolloutChange | None = None
+    recovery: str = ""
 
 
 @dataclass(slots=True)

@@ -35,6 +35,11 @@ class Why(StrEnum):
     REPORTS = "reports"
     BUDGET = "budget"
     DRAINING = "draining"
+    OBSERVED = "observed"
+    PROPOSED = "proposed"
+    HELD_BACK = "held_back"
+    VERIFYING = "verifying"
+    FENCING = "fencing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,26 @@ REASONS: Mapping[Why, Reason] = {
     Why.DRAINING: Reason(
         "it is drained before it is deleted",
         "the end of the drain_time of its group, an update that wants it again, or the deletion of its group",
+    ),
+    Why.OBSERVED: Reason(
+        "it is unhealthy, and its health policy only observes",
+        "the thing becoming healthy, a user who runs homeostat health approve STACK RESOURCE, or another policy",
+    ),
+    Why.PROPOSED: Reason(
+        "its recovery is proposed",
+        "a user who runs homeostat health approve STACK RESOURCE, or the thing becoming healthy",
+    ),
+    Why.HELD_BACK: Reason(
+        "its health policy holds its recovery back",
+        "enough of the others becoming healthy, or a user who runs homeostat health approve STACK RESOURCE",
+    ),
+    Why.VERIFYING: Reason(
+        "its recovery has yet to show that it helped",
+        "a look that finds it healthy, or the verify_timeout of its health policy, after which the next action follows",
+    ),
+    Why.FENCING: Reason(
+        "it is not confirmed that it is cut off, and no other one is made before",
+        "the cloud confirming that it is cut off, or the thing becoming healthy",
     ),
 }
 """The API shows `released_by`, the `homeostat` command shows both, and a page of the documentation lists all."""

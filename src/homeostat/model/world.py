@@ -11,6 +11,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import Intent
 from homeostat.model.marks import Marks
+from homeostat.model.node_health import ShardHealth
 from homeostat.model.observed import Observation
 from homeostat.model.rollout import Rollout
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
@@ -388,6 +389,7 @@ class World:
         policies: Resource name -> its deletion policy as set since the deletion of the stack began (ADR 0048).
         patience_s: Seconds for an act begun in a stack that is not in progress (ADR 0058).
         rollouts: Key of the row of a group -> the rollout of its metadata.
+        health: What health policies say about its things; None where none holds for any.
     """
 
     stack: StackFacts
@@ -408,6 +410,7 @@ class World:
     policies: Mapping[str, str] = field(default_factory=dict)
     patience_s: float = math.inf
     rollouts: dict[str, Rollout] = field(default_factory=dict)
+    health: ShardHealth | None = None
 
     def next_stamp(self) -> int:
         """Advance the logical clock of the shard and return it."""

@@ -23,6 +23,7 @@ from homeostat.planner.lifecycle import (
     failure,
     in_progress,
     marked,
+    recovery,
     replace,
 )
 from homeostat.planner.lifecycle.cascade import Fate
@@ -95,6 +96,8 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     """Decide about a resource that should exist, and whose requirements are all done."""
     row = context.current.get(definition.name)
     _take_on_type(definition, row)
+    if row is not None and row.busy and recovery.is_fencing(row):
+        return recovery.go_on(context, definition, row, now)
     unchanged = _left_as_is(context, definition, row, now)
     if unchanged is not None:
         return unchanged
@@ -119,6 +122,10 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
 def _in_progress_with_nothing(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     if maintenance_state.still_locked(context.world, row):
         return maintenance.unlock(context, row, now)
+    if context.world.health is not None or recovery.is_marked(row):
+        recovered = recovery.decide(context, definition, row, now)
+        if recovered is not None:
+            return recovered
     mark = unhealthy.mark_of(row)
     if mark is not None:
         return marked.decide(context, definition, row, mark, now)

@@ -6,15 +6,19 @@ from dataclasses import replace
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.intent import (
+    FENCE,
     PARTS_FIRST,
     OperationIntent,
     adoption_of,
+    arguments_of,
     changed_of,
     late_s_of,
     left_alone_for,
+    operation_of,
     with_late_s,
     without_adoption,
 )
+from homeostat.model.marks import NO_MARKS
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import DELETE_WITH_PARTS, Event, Step, StepOutcome, Verb, event_of
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
@@ -116,6 +120,8 @@ def _observed(world: World, step: Step, answer: Observation, now: float) -> Step
         return _snapshot_requested(world, row, answer, now)
     if maintenance_state.unlocking(row):
         return _unlocked(world, row, answer, now)
+    if step.verb is Verb.OPERATE and operation_of(row.intent) == FENCE:
+        return _fenced(world, row, answer, now)
     if step.verb is Verb.OBSERVE:
         return _observed_external(world, row, answer, now)
     if step.verb is Verb.DELETE or step.operation == DELETE_WITH_PARTS:
@@ -131,6 +137,28 @@ def _observed(world: World, step: Step, answer: Observation, now: float) -> Step
     look(world, row, answer)
     record = judged(world, row, now)
     record.observation = answer
+    return record
+
+
+def _fenced(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
+    """Conclude a request to cut a thing off: what the cloud has confirmed is noted, and the rest asked for again.
+
+    What does not exist is cut off.
+    """
+    asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
+    confirmed = asked if answer.presence is Presence.ABSENT else answer.properties.get("fenced", ())
+    marks = row.marks or NO_MARKS
+    if marks.recovery is not None:
+        row.marks = replace(marks, recovery=replace(marks.recovery, fenced=tuple(confirmed)))
+    missing = [each for each in asked if each not in confirmed]
+    if missing:
+        record = _try_again(row, Transient(f"it is not confirmed that it is cut off: {', '.join(missing)}"), now)
+    else:
+        row.acted_at, row.due_at, row.retries = now, None, 0
+        row.reason = f"it is cut off: {', '.join(asked)}"
+        record = StepOutcome(row)
+    look(world, row, answer)
+    record.observation, record.whole = answer, True
     return record
 
 

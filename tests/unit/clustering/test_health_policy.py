@@ -4,19 +4,18 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.health_forms import DetectionType
-from homeostat.clustering.health_policy import (
+from homeostat.clustering.health_policy import health_policy, recover_data
+from homeostat.clustering.policies import Intervals, attach_problem, binding_data, check_policy
+from homeostat.model.errors import Rejected
+from homeostat.model.health_policy import (
     ActionType,
+    DetectionType,
     Fence,
     HealthPolicy,
     Mode,
     Preserved,
     RecoveryAction,
-    health_policy,
-    recover_data,
 )
-from homeostat.clustering.policies import Intervals, attach_problem, binding_data, check_policy
-from homeostat.model.errors import Rejected
 
 STATUS = {"type": "NODE_STATUS_POLLING"}
 EVENTS = {"type": "LIFECYCLE_EVENTS"}

@@ -21,14 +21,19 @@ from tests.unit.planner.worlds import (
     world,
 )
 
+from homeostat.clustering.health_policy import health_policy
+from homeostat.clustering.policies import check_policy
 from homeostat.model.budget import Limit
 from homeostat.model.desired import Definition
+from homeostat.model.health_policy import HealthPolicy, Mode
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import OperationIntent
-from homeostat.model.marks import Marks, UnhealthyMark
+from homeostat.model.marks import Marks, RecoveryMark, UnhealthyMark
+from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
 from homeostat.model.rollout import Rollout, RolloutSettings, WaitGate
 from homeostat.model.waiting import REASONS, Why
 from homeostat.model.world import Brake, World
+from homeostat.planner.lifecycle.recovery import REPORTER
 from homeostat.planner.policies.healing import ALL_GONE, CONSENT
 from homeostat.planner.report.explain import Explanation, ShardStatus, explain, explain_stack, with_pause
 
@@ -63,6 +68,33 @@ SUSPENDED: dict[str, Any] = {"action": "SUSPEND", "status": "COMPLETE", "settled
 LEFT: dict[str, Any] = {"converge": False, "status": "COMPLETE", "settled_revision": 1}
 
 
+AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1, "complete_revision": 1}
+ILL = Marks(UnhealthyMark("it is stopped", NOW - 30, reporter=REPORTER))
+TOO_MANY = "it is stopped; 3 of 10 members are unhealthy, more than max_unhealthy (20%): none is recovered"
+
+
+def policy_of(**more: Any) -> HealthPolicy:
+    """That polls the status of members, and makes others in the place of unhealthy ones."""
+    spec = {
+        "type": "senlin.policy.health",
+        "version": "1.2",
+        "properties": {
+            "detection": {"detection_modes": [{"type": "NODE_STATUS_POLLING"}]},
+            "recovery": {"actions": [{"name": "RECREATE"}]},
+        },
+    }
+    return replace(health_policy(check_policy(spec)), **more)
+
+
+def ill(policy: HealthPolicy, *, size: int = 1, unhealthy: int = 1, **more: Any) -> World:
+    """A server that a policy has found unhealthy and marked."""
+    node = NodeHealth(Finding.UNHEALTHY, NOW - 30, "it is stopped")
+    of_row = {"state": "CHECK_FAILED", "updated_at": NOW - 30, "reason": "it is stopped", "marks": ILL, **more}
+    health = ShardHealth({"": policy}, {"a1": node}, NOW - 1, size, unhealthy)
+    there = {"a1": seen("stopped")}
+    return world([wanted("a", SERVER)], [row("a", SERVER, **of_row)], there, health=health, **AT_REST)
+
+
 def two() -> list[Any]:
     return [wanted("a"), wanted("b", SERVER, "a")]
 
@@ -75,7 +107,6 @@ def described(each: Explanation) -> tuple[Any, ...]:
     return each.why, each.on, each.reason, since, due, each.next, following
 
 
-AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1, "complete_revision": 1}
 ASKING: dict[str, Any] = {**AT_REST, "brake": Brake(policy="ask")}
 CHANGING: dict[str, Any] = {**REVISED, "brake": Brake(1.0, limit=Limit(1))}
 CHANGED = row("b", state="UPDATE_IN_PROGRESS", revision=2)
@@ -260,6 +291,32 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         world([wanted("b")], [row("a", drains_until=NOW + 30), row("b")], drain_s=60.0),
         DUE,
         ("/a1", Why.DRAINING, (), ENDS, 30.0, 30.0, "delete", 30.0),
+    ),
+    "a health policy only observes": (
+        ill(policy_of(mode=Mode.OBSERVE)),
+        DUE,
+        ("a", Why.OBSERVED, (), "it is stopped; would be tried: RECREATE", 30.0, None, "", None),
+    ),
+    "a health policy proposes": (
+        ill(policy_of(mode=Mode.PROPOSE)),
+        DUE,
+        ("a", Why.PROPOSED, (), "it is stopped; would be tried: RECREATE", 30.0, None, "", None),
+    ),
+    "too many are unhealthy": (
+        ill(policy_of(max_unhealthy="20%"), size=10, unhealthy=3),
+        DUE,
+        ("a", Why.HELD_BACK, (), TOO_MANY, 30.0, 5.0, "", None),
+    ),
+    "a reboot has yet to help": (
+        ill(policy_of(), marks=replace(ILL, recovery=RecoveryMark(NOW - 20, acted_at=NOW - 20))),
+        DUE,
+        ("a", Why.VERIFYING, (), "RECREATE is done; it is stopped", 30.0, 90.0, "", None),
+    ),
+    "it is not confirmed that a server is cut off": (
+        ill(policy_of(), marks=replace(ILL, recovery=RecoveryMark(NOW - 20)), state="UPDATE_IN_PROGRESS",
+            intent=OperationIntent("fence", arguments={"what": ["COMPUTE"]}), acted_at=None, due_at=NOW + 4),
+        DUE,
+        ("a", Why.FENCING, (), "not confirmed: COMPUTE", 30.0, 4.0, "", None),
     ),
     "its members get new metadata": (
         world([GROUPED], [ROLLING_OUT], {"a1": seen("complete")}, rollouts={"a1": ROLLOUT}),

@@ -78,6 +78,7 @@ OF_WORLD = (
     "second_look_s",
     "looked",
     "brake",
+    "health",
     "drain_s",
     "rollouts",
 )

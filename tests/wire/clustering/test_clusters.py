@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from openstack import exceptions
 
+from homeostat.clouds.simulated import Faults, Weather
 from tests.wire.clustering.lives import SERVER, done, made, members
 from tests.wire.running import Running
 
@@ -66,7 +67,11 @@ def test_nodes_get_another_profile_in_place(api: Any, profile: Any) -> None:
     assert api.get_node(after[1].id, details=True).details["flavor"] == "m1.large"
 
 
-def test_a_cluster_that_is_busy_refuses(api: Any, profile: Any) -> None:
+def test_a_cluster_that_is_busy_refuses(
+    api: Any, profile: Any, service: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It stays busy: its cloud makes no server for now.
+    monkeypatch.setattr(service.cloud, "weather", Weather(faults=Faults(refused=1.0)))
     cluster = api.create_cluster(name="busy", profile_id=profile.id, desired_capacity=2)
     refused = api.scale_out_cluster(cluster, 1)
     assert (refused["code"], refused["error"]["type"]) == (409, "ActionConflict")

@@ -92,6 +92,8 @@ def _collect_things(current: Pass, step: Step) -> None:
         writes.parts.append(step.part)
     if step.rollout is not None:
         writes.rollouts.append(step.rollout)
+    if step.recovery:
+        writes.recoveries.append((step.row.name, step.recovery))
 
 
 def _retained(current: Pass, step: Step) -> Retained:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.convergence.draining import drain_s
 from homeostat.convergence.healing_brake import brake_of
+from homeostat.convergence.health_facts import shard_health
 from homeostat.convergence.nested_stacks import observation
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.deletion_policies import inherited
@@ -86,6 +87,7 @@ def load_world(
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
     world.drain_s = drain_s(tx, world)
+    world.health = shard_health(tx, world, shard, now)
     # Of few types there are many rows.
     if any(isinstance(type_of(each), Membership) for each in {row.type for row in rows.values()}):
         world.rollouts = rollouts.of_stack(tx, facts.id)

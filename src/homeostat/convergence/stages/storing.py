@@ -6,10 +6,10 @@ from sqlalchemy import Connection
 
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import Superseded
-from homeostat.model.world import Spares
+from homeostat.model.world import Resource, Spares
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
-from homeostat.store.shards import brakes, shard_state
+from homeostat.store.shards import brakes, health, shard_state
 from homeostat.store.shards.shard_state import EncodedWrites, Writes
 from homeostat.store.stacks import locks, rollouts, snapshots, stacks
 
@@ -90,8 +90,17 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     if parts and stack.snapshot is not None:
         place = stack.snapshot["place"]
         snapshots.save_parts(current.db, tx, stack.snapshot["id"], stack.project, place, parts, encoded.now)
+    if encoded.writes.recoveries:
+        health.note_recoveries(tx, stack.id, encoded.writes.recoveries, encoded.now)
+    if current.world.health is not None and any(_is_recovered(row) for row in encoded.writes.rows()):
+        health.hurry(tx, [(stack.id, current.world.shard)], encoded.now)
     if rolling:
         rollouts.apply(tx, locked, rolling, encoded.now, current.limits.stack_timeout_s)
+
+
+def _is_recovered(row: Resource) -> bool:
+    """Return whether an action of a health policy on a row has ended: whether it has helped is found out at once."""
+    return row.marks is not None and row.marks.recovery is not None and not row.busy
 
 
 def _redact(current: Pass) -> None:

@@ -13,6 +13,7 @@ SNAPSHOTS = "snapshots"
 EVENTS = "events"
 SIGNALS = "signals"
 ROLLOUTS = "rollouts"
+HEALTH = "health"
 _AT = {
     LOOKS: schema.shard.c.observe_at,
     ORPHANS: schema.orphan.c.look_at,
@@ -20,6 +21,7 @@ _AT = {
     EVENTS: schema.event_sink.c.due_at,
     SIGNALS: schema.deferred_signal.c.due_at,
     ROLLOUTS: schema.rollout.c.due_at,
+    HEALTH: schema.shard.c.health_at,
 }
 """The time at which each task is due. Each is the first column of an index, so its minimum is cheap to find."""
 

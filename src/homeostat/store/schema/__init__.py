@@ -1,7 +1,7 @@
 """The tables: one schema for SQLite and PostgreSQL. All times are seconds since the epoch, UTC.
 
 - `cells`: types of columns; `base`: the metadata of all tables
-- `stacks`, `resources`, `events`, `records`, `rollouts`, `clusters`: the tables, by subject
+- `stacks`, `resources`, `events`, `records`, `rollouts`, `clusters`, `health`: the tables, by subject
 """
 
 from homeostat.store.schema.base import Sequence, metadata
@@ -18,6 +18,7 @@ from homeostat.store.schema.cells import (
 )
 from homeostat.store.schema.clusters import action, cluster, cluster_policy, node, policy, profile, receiver
 from homeostat.store.schema.events import event, event_sink, message_bus, resize
+from homeostat.store.schema.health import health_check, node_health, recovery
 from homeostat.store.schema.records import deferred_signal, record, request_turn, signal, trust, worker
 from homeostat.store.schema.resources import (
     orphan,
@@ -47,15 +48,18 @@ __all__ = [
     "event",
     "event_sink",
     "file",
+    "health_check",
     "member_report",
     "message_bus",
     "metadata",
     "node",
+    "node_health",
     "orphan",
     "policy",
     "profile",
     "receiver",
     "record",
+    "recovery",
     "request_turn",
     "resize",
     "resource",

@@ -30,6 +30,9 @@ shard = Table(
     Column("crashes", Integer, nullable=False, default=0, server_default="0"),
     Column("stored", Integer, nullable=False, default=0, server_default="0"),
     Column("healing", Integer, nullable=False, default=0, server_default="0"),
+    Column("health_at", Double),
+    Column("health_from", Double),
+    Column("health_looked_at", Double),
     Index(
         "ix_shard_wake",
         "wake_at",
@@ -37,6 +40,7 @@ shard = Table(
         postgresql_where=text("wake_at IS NOT NULL"),
     ),
     Index("ix_shard_observe", "observe_at"),
+    Index("ix_shard_health", "health_at"),
 )
 """Shards: the units of ownership.
 
@@ -57,6 +61,9 @@ Columns:
     stored: The newest epoch in which anything was stored.
     healing: How many of its resources are being healed; only counted if the stack has several shards, or is that of a
         group with a limit.
+    health_at: When the health of its members is checked next; NULL if no health policy holds for any.
+    health_from: When all of them are due; what comes before that asks single URLs again.
+    health_looked_at: When the newest look at all of them began.
 """
 
 resource = Table(

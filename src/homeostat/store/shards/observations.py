@@ -39,6 +39,7 @@ class WatchedThing:
         presence: The presence last seen; None if it was never observed.
         seen: The properties last seen; None if it was never observed.
         secret: Its row holds secrets, so what is seen of it may, too.
+        checked: A health policy holds for things of its shard.
     """
 
     key: str
@@ -54,6 +55,7 @@ class WatchedThing:
     presence: str | None
     seen: Mapping[str, Any] | None
     secret: bool = False
+    checked: bool = False
 
 
 def _watched() -> Select[Any]:
@@ -72,6 +74,7 @@ def _watched() -> Select[Any]:
             _observed.c.presence,
             _observed.c.object,
             func.substr(type_coerce(_resource.c.properties, Text), 1, len(MARK)) == MARK,
+            schema.shard.c.health_at.is_not(None),
         )
         .join(
             schema.shard,

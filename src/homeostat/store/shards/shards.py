@@ -14,7 +14,10 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    exists,
     func,
+    literal,
+    or_,
     select,
     tuple_,
     update,
@@ -43,7 +46,7 @@ It is tried again at growing intervals, and at once for a new revision.
 def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int) -> None:
     """Create the shards 0 … count-1 of a stack, as far as they do not exist."""
     new = _new(db.insert)
-    one = {"stack_id": stack_id, "project": project, "priority": USER}
+    one = {"stack_id": stack_id, "project": project, "priority": USER, "of": stack_id}
     for start in range(0, count, INSERTED_MAX):
         tx.execute(new, [{**one, "number": number} for number in range(start, min(start + INSERTED_MAX, count))])
 
@@ -51,8 +54,19 @@ def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int
 @cache
 def _new(insert: Any) -> UpdateBase:
     """Build the statement with the dialect's insert."""
-    statement: UpdateBase = insert(schema.shard).on_conflict_do_nothing()
+    new = insert(schema.shard).values(
+        health_at=select(literal(0.0)).where(is_checked(bindparam("of"))).scalar_subquery()
+    )
+    statement: UpdateBase = new.on_conflict_do_nothing()
     return statement
+
+
+def is_checked(stack_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that an enabled health policy holds for things of this stack."""
+    stack, check = schema.stack.alias("checked"), schema.health_check
+    inside = and_(check.c.members, check.c.stack_id == stack.c.parent_id, check.c.name == stack.c.parent_name)
+    mine = and_(~check.c.members, check.c.stack_id == stack.c.id)
+    return exists().where(stack.c.id == stack_id, check.c.enabled, or_(inside, mine))
 
 
 def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> None:

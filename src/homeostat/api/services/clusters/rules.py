@@ -9,17 +9,19 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from homeostat.api.services.clusters.clusters import Begun, ClusterService, check_free
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.specs import SpecService
-from homeostat.clustering import states
+from homeostat.clustering import health_policy, states
+from homeostat.clustering.health_policy import HEALTH
 from homeostat.clustering.policies import attach_problem, binding_data, check_policy, policy_kind
 from homeostat.clustering.policy_types import BATCH, DELETION, SCALING, ZONE_PLACEMENT, has_hooks
 from homeostat.clustering.states import ClusterAction
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
-from homeostat.store.clusters import actions, bindings
+from homeostat.store.clusters import actions, bindings, living
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.database import Database
+from homeostat.store.shards import health
 
-CARRIED_OUT = frozenset({SCALING.name, DELETION.name, ZONE_PLACEMENT.name, BATCH.name})
+CARRIED_OUT = frozenset({SCALING.name, DELETION.name, ZONE_PLACEMENT.name, BATCH.name, HEALTH.name})
 """Types of policies that this service carries out."""
 _binding = schema.cluster_policy
 
@@ -60,6 +62,15 @@ class Bindings:
                     "data": binding_data(spec),
                 }
                 tx.execute(insert(_binding).values(**values))
+                if spec.type is HEALTH:
+                    check = {
+                        "id": str(uuid.uuid4()),
+                        "stack_id": cluster.id,
+                        "name": living.GROUP,
+                        "members": True,
+                        "source": values["id"],
+                    }
+                    health.attach(tx, {**check, "spec": wanted.spec, "enabled": enabled}, self._db.now_of(tx))
             return self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, inputs, problem)
 
     def detach(self, asking: Asking, identity: str, policy: str) -> Begun:
@@ -71,6 +82,7 @@ class Bindings:
         with self._db.write() as tx:
             cluster, row = self._bound(tx, asking, identity, policy, ClusterAction.DETACH_POLICY)
             tx.execute(delete(_binding).where(_binding.c.id == row.id))
+            health.detach(tx, row.id, self._db.now_of(tx))
             return self._done(tx, asking, cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id})
 
     def switch(self, asking: Asking, identity: str, policy: str, *, enabled: bool | None) -> Begun:
@@ -83,6 +95,7 @@ class Bindings:
             cluster, row = self._bound(tx, asking, identity, policy, ClusterAction.UPDATE_POLICY)
             if enabled is not None:
                 tx.execute(update(_binding).where(_binding.c.id == row.id).values(enabled=enabled))
+                health.switch(tx, row.id, enabled=enabled, now=self._db.now_of(tx))
             inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
             return self._done(tx, asking, cluster, ClusterAction.UPDATE_POLICY, inputs)
 
@@ -122,6 +135,8 @@ def _not_carried_out(spec: Any) -> str:
     if name not in CARRIED_OUT:
         listed = ", ".join(sorted(CARRIED_OUT))
         return f"Policies of type {name} are not carried out by this version of the service; there is {listed}."
+    if name == HEALTH.name:
+        return health_policy.not_carried_out(health_policy.health_policy(spec))
     if name == DELETION.name and has_hooks(spec.properties):
         return "Hooks of deletion policies are not carried out by this version of the service: leave them out."
     return ""

@@ -1,0 +1,349 @@
+"""Rounds of health checks: the members of the shards that are due are looked at, and what changed is stored.
+
+Looks at clouds are made in bulk, with one call for each project and kind; URLs are asked side by side. Nothing is
+decided here but what is found: the shard's owner, who is woken, decides about recoveries.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Row
+
+from homeostat.clock import Clock
+from homeostat.clouds.port import Clouds
+from homeostat.clustering.placeholders import NodeNames, expanded_url
+from homeostat.convergence.health_checks import probes
+from homeostat.convergence.health_checks.probes import Get, Probe
+from homeostat.convergence.health_facts import policies
+from homeostat.convergence.observer import Observer
+from homeostat.model.errors import HomeostatError
+from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
+from homeostat.model.node_health import Finding, Look, NodeHealth
+from homeostat.model.observed import Condition, Observation, Presence
+from homeostat.model.plan import Priority
+from homeostat.model.status import Action, Status
+from homeostat.planner.policies import detection
+from homeostat.planner.policies.detection import Member
+from homeostat.resources.base import Thing
+from homeostat.resources.registry import type_of, types
+from homeostat.store.database import Database
+from homeostat.store.shards import health, observations, shards
+from homeostat.store.shards.health import Check, Shard, Taken
+from homeostat.store.sql import lock_order
+
+LOG = logging.getLogger(__name__)
+SHARDS_MAX = 20
+"""Shards of one round: at most about 20,000 members."""
+FEW = 3
+"""Members that may be out of reach at once before the observer doubts itself."""
+OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
+CANARY = "the canary_url of its policy does not answer, so the observer may be cut off"
+DOUBTED_S = 600.0
+"""Time after which it is believed that no member answers."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """What a round has read and seen.
+
+    Attributes:
+        taken: The shards.
+        now: When it began.
+        until: Until when the shards are taken.
+        checks: Id of a stack -> its policies as stored, and as values by name.
+        members: Row key -> its row.
+        looks: Row key -> number of a detection -> what it has seen.
+    """
+
+    taken: Mapping[Shard, Taken]
+    now: float
+    until: float
+    checks: Mapping[str, Sequence[Check]]
+    policies: Mapping[str, Mapping[str, HealthPolicy]]
+    members: dict[str, Row[Any]] = field(default_factory=dict)
+    looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
+
+    def policy(self, row: Row[Any]) -> HealthPolicy | None:
+        found = self.policies.get(row.stack_id, {})
+        return found.get(row.name) or found.get("")
+
+    def project(self, row: Row[Any]) -> str:
+        return self.taken[row.stack_id, row.shard].project
+
+    def names(self, row: Row[Any]) -> NodeNames:
+        check = next((each for each in self.checks[row.stack_id] if each.name in (row.name, "")), None)
+        seen = row.object or {}
+        cluster = check.cluster if check is not None else ""
+        name = row.node_name or str(seen.get("name") or row.name)
+        address, inside = str(seen.get("address") or ""), row.cluster_id or row.stack_id
+        return NodeNames(name, row.node_id or row.key, row.handle, address, cluster, inside)
+
+
+class HealthRounds:
+    """Looks at members for which health policies hold. Several may work on one database."""
+
+    def __init__(
+        self,
+        db: Database,
+        clouds: Clouds,
+        clock: Clock,
+        observer: Observer,
+        get: Get | None = None,
+        pool: Executor | None = None,
+        nudge: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare the rounds.
+
+        Args:
+            db: The database.
+            clouds: The cloud as each project sees it.
+            clock: Clock that measures how long rounds take.
+            observer: Looks at the things of shards.
+            get: Asks URLs; None where no URL can be asked.
+            pool: Threads in which they are asked; None for the caller's.
+            nudge: Called when shards may have been woken.
+        """
+        self._db, self._clouds, self._clock, self._observer = db, clouds, clock, observer
+        self._get, self._pool, self._nudge = get, pool, nudge
+        self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
+
+    def round(self) -> int:
+        """Look at the members of all shards that are due; return how many shards."""
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            due = {(each.stack_id, each.number): each for each in health.take(tx, now, SHARDS_MAX)}
+        if not due:
+            return 0
+        with self._db.read() as tx:
+            checks = health.checks_of(tx, sorted({stack_id for stack_id, _ in due}))
+        read = {stack_id: policies(found) for stack_id, found in checks.items()}
+        current = _Round(due, now, now + health.TAKEN_S, checks, read)
+        self._see(current)
+        self._hear(current)
+        self._keep(current)
+        self._ask(current)
+        self._store(current)
+        self._nudge()
+        return len(due)
+
+    def _keep(self, current: _Round) -> None:
+        """Take the shards for longer: to look at them may have taken long."""
+        with self._db.write() as tx:
+            current.until = self._db.now_of(tx) + health.TAKEN_S
+            health.keep(tx, current.taken, current.until)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _see(self, current: _Round) -> None:
+        """Look at the things in their clouds, where all are due, and read what was seen."""
+        whole = [shard for shard, each in current.taken.items() if each.whole]
+        with self._db.read() as tx:
+            watched = observations.in_shards(tx, whole, self._types) if whole else []
+        if watched:
+            # What it finds is judged below: it need not be looked at once more for that.
+            self._observer.look(watched, hurries=False)
+        with self._db.read() as tx:
+            for row in health.members_of(tx, sorted(current.taken)):
+                if current.policy(row) is not None:
+                    current.members[row.key] = row
+
+    def _hear(self, current: _Round) -> None:
+        """Note what the status of each member says, and the state of its host."""
+        hosts = self._hosts(current)
+        for key, row in current.members.items():
+            policy = current.policy(row)
+            if policy is None or not current.taken[row.stack_id, row.shard].whole:
+                continue
+            member = _member(row)
+            for number, each in enumerate(policy.detections):
+                if each.type in (DetectionType.STATUS, DetectionType.EVENTS):
+                    current.looks[key][number] = _made(row) or detection.by_status(member, each.type)
+                elif each.type is DetectionType.HYPERVISOR:
+                    host = str((row.object or {}).get("host") or "")
+                    seen = hosts.get((current.project(row), host)) if host else None
+                    current.looks[key][number] = detection.by_hypervisor(member, seen, each)
+
+    def _hosts(self, current: _Round) -> dict[tuple[str, str], Observation]:
+        """Look at the hosts of servers, with one call for each project."""
+        wanted: dict[str, set[str]] = defaultdict(set)
+        for row in current.members.values():
+            policy, host = current.policy(row), str((row.object or {}).get("host") or "")
+            asks = policy is not None and any(each.type is DetectionType.HYPERVISOR for each in policy.detections)
+            if host and asks:
+                wanted[current.project(row)].add(host)
+        found: dict[tuple[str, str], Observation] = {}
+        for project, names in wanted.items():
+            handles = sorted(names)
+            try:
+                looks = self._clouds(project).observe("hypervisor", handles)
+            except HomeostatError as error:
+                LOG.warning("cannot look at the hosts of project %s: %s", project, error)
+                looks = [Observation(Presence.UNKNOWN, each, reason=str(error)) for each in handles]
+            found |= {(project, host): look for host, look in zip(handles, looks, strict=True)}
+        return found
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def _ask(self, current: _Round) -> None:
+        """Ask the URLs of members, and those by which observers see whether they can see anything."""
+        asked = [each for row in current.members.values() for each in _probes(current, row)]
+        if not asked or self._get is None:
+            return
+        canaries = self._canaries(current)
+        answers = probes.ask(asked, self._get, self._pool)
+        by_stack: dict[str, list[tuple[Probe, Look]]] = defaultdict(list)
+        for probe in asked:
+            by_stack[current.members[probe.place[0]].stack_id].append((probe, answers[probe.place]))
+        for stack_id, found in by_stack.items():
+            doubt = canaries.get(stack_id) or self._doubt(current, found)
+            for probe, look in found:
+                key, number = probe.place
+                doubted = doubt and look.finding is Finding.UNHEALTHY
+                current.looks[key][number] = Look(Finding.UNKNOWN, doubt) if doubted else look
+
+    def _canaries(self, current: _Round) -> dict[str, str]:
+        """Return the stacks whose canary does not answer, and why that matters."""
+        urls = {
+            (stack_id, policy.canary_url)
+            for stack_id, found in current.policies.items()
+            for policy in found.values()
+            if policy.canary_url
+        }
+        blind = {}
+        for stack_id, url in sorted(urls):
+            answer = self._get(url, True, probes.PATIENCE_S_MIN) if self._get is not None else None
+            if answer is None or not 200 <= answer.status < 400:
+                blind[stack_id] = CANARY
+        return blind
+
+    def _doubt(self, current: _Round, found: Sequence[tuple[Probe, Look]]) -> str:
+        """Return why the observer doubts itself, where no member of a stack answers any more at once; else ""."""
+        silent = [
+            probe
+            for probe, look in found
+            if look.finding is Finding.UNHEALTHY and look.evidence.startswith("no answer")
+        ]
+        keys = {probe.place[0] for probe in silent}
+        stack_id = current.members[found[0][0].place[0]].stack_id
+        everyone = {key for key, row in current.members.items() if row.stack_id == stack_id}
+        if len(keys) < FEW or keys != everyone:
+            return ""
+        has_canary = any(each.canary_url for each in current.policies[stack_id].values())
+        since = [_silent_since(current.members[probe.place[0]], probe.place[1], current.now) for probe in silent]
+        return "" if has_canary or current.now - min(since) > DOUBTED_S else OUT_OF_REACH
+
+    # -- storing -----------------------------------------------------------------------------------------------------
+
+    def _store(self, current: _Round) -> None:
+        """Store what was found, wake the shards in which something changed, and say when they are due next."""
+        changed: list[tuple[str, str, int, NodeHealth]] = []
+        woken: dict[str, set[int]] = defaultdict(set)
+        again: dict[Shard, float] = {}
+        for key, row in current.members.items():
+            shard, node = (row.stack_id, row.shard), _found(current, row)
+            if node is not None and node != row.health:
+                changed.append((key, *shard, node))
+            if _is_news(row, node):
+                woken[row.stack_id].add(row.shard)
+            if node is not None and node.again_at is not None:
+                again[shard] = min(again.get(shard, node.again_at), node.again_at)
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            lock_order.take(tx, sorted(current.taken))
+            health.store(self._db, tx, changed)
+            for stack_id, numbers in sorted(woken.items()):
+                shards.wake(tx, stack_id, now, Priority.HEAL, sorted(numbers))
+            for shard, each in sorted(current.taken.items()):
+                if not current.policies.get(shard[0]):
+                    health.uncover(tx, shard, current.until)
+                    continue
+                next_at = self._next(current, shard) if each.whole else each.next_at
+                due_at = min(next_at, again.get(shard, next_at))
+                health.release(tx, shard, current.until, due_at, next_at, current.now if each.whole else None)
+
+    def _next(self, current: _Round, shard: Shard) -> float:
+        """Return when the next whole look at a shard is due."""
+        return current.now + min(each.interval_s for each in current.policies[shard[0]].values())
+
+
+def _found(current: _Round, row: Row[Any]) -> NodeHealth | None:
+    """Return the health of a member after the looks of this round; as it was, where it was not looked at."""
+    policy = current.policy(row)
+    if policy is None or row.key not in current.looks:
+        before: NodeHealth | None = row.health
+        return before
+    return detection.found(policy, _member(row), current.looks[row.key], row.health, current.now)
+
+
+def _is_news(row: Row[Any], node: NodeHealth | None) -> bool:
+    """Return whether the owner of a member has to decide anew."""
+    # An action of a recovery has ended, and whether it has helped is known by now.
+    if row.marks is not None and row.marks.recovery is not None:
+        return True
+    if node is None or row.health is None:
+        return node is not None
+    return node.finding is not row.health.finding or node.reason != row.health.reason
+
+
+def _member(row: Row[Any]) -> Member:
+    kind = type_of(row.type)
+    seen = (
+        None
+        if row.presence is None
+        else Observation(
+            Presence(row.presence), row.handle, row.object or {}, row.seen_at or 0.0, row.seen_reason or ""
+        )
+    )
+    condition = None
+    if seen is not None and kind.kind != "server":
+        judged = kind.judge(Thing(row.key, row.name, row.name, {}, seen, row.handle), seen.seen_at)
+        known = judged.condition not in (Condition.UNKNOWN, Condition.PENDING)
+        condition = judged.condition in (Condition.READY, Condition.DRIFTED) if known else None
+    return Member(kind.kind, seen, max(row.created_at, _recovered_at(row)), condition)
+
+
+def _recovered_at(row: Row[Any]) -> float:
+    """Return when a recovery of this thing has ended; 0 where none has."""
+    recovered = row.marks is None and row.action == Action.CHECK and row.status == Status.COMPLETE
+    return float(row.updated_at) if recovered else 0.0
+
+
+def _made(row: Row[Any]) -> Look | None:
+    """Return the look at a member that has no thing: one that is being made is not judged, one that failed is ill."""
+    if row.handle:
+        return None
+    if row.status == Status.FAILED:
+        return Look(Finding.UNHEALTHY, row.reason)
+    return Look(Finding.UNKNOWN, "it is being made")
+
+
+def _probes(current: _Round, row: Row[Any]) -> list[Probe]:
+    """Return the URLs of a member that are asked now."""
+    policy = current.policy(row)
+    # As in Senlin, one that is being made, changed or recovered is not asked.
+    if policy is None or not row.handle or row.status == Status.IN_PROGRESS:
+        return []
+    whole = current.taken[row.stack_id, row.shard].whole
+    due = row.health is not None and row.health.again_at is not None and row.health.again_at <= current.now
+    wanted: list[tuple[int, Detection]] = []
+    for number, each in enumerate(policy.detections):
+        again = due and row.health is not None and row.health.detected[number].attempts > 0
+        if each.type is DetectionType.URL and (whole or again):
+            wanted.append((number, each))
+    names = current.names(row) if wanted else NodeNames()
+    return [
+        Probe((row.key, number), current.project(row), expanded_url(each.url, names), each) for number, each in wanted
+    ]
+
+
+def _silent_since(row: Row[Any], number: int, now: float) -> float:
+    """Return since when a member has not answered a URL."""
+    health_of = row.health
+    if health_of is None or number >= len(health_of.detected):
+        return now
+    one = health_of.detected[number]
+    return float(one.since) if one.finding is not Finding.HEALTHY else now

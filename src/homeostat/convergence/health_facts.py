@@ -1,0 +1,55 @@
+"""Health policies of shards as values, and the facts about a shard by which the planner decides."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.clustering.health_policy import Intervals, health_policy
+from homeostat.clustering.policies import check_policy
+from homeostat.model.health_policy import HealthPolicy
+from homeostat.model.node_health import ShardHealth
+from homeostat.model.world import World
+from homeostat.resources import groups
+from homeostat.store.shards import health
+from homeostat.store.stacks import revisions
+
+POLICIES_MAX = 1000
+"""Policies that are kept in memory."""
+ANY = Intervals(1, 2**31)
+"""The operator's limits were checked when the policy was made."""
+
+
+def policy_of(spec: Mapping[str, Any]) -> HealthPolicy:
+    """Return a stored spec as the engine reads it."""
+    return _read(json.dumps(spec, sort_keys=True))
+
+
+@lru_cache(maxsize=POLICIES_MAX)
+def _read(text: str) -> HealthPolicy:
+    return health_policy(check_policy(json.loads(text), ANY))
+
+
+def policies(checks: Sequence[health.Check]) -> dict[str, HealthPolicy]:
+    """Return the policies by the name of their resource, see `ShardHealth`."""
+    return {each.name: policy_of(each.spec) for each in checks}
+
+
+def shard_health(tx: Connection, world: World, shard: Row[Any], now: float) -> ShardHealth | None:
+    """Return what health policies say about the things of a shard; None where none holds for any."""
+    if shard.health_at is None:
+        return None
+    stack = world.stack
+    found = policies(health.checks_of(tx, [stack.id]).get(stack.id, []))
+    if not found:
+        return None
+    unhealthy, recovered = health.counts(tx, stack.id, now)
+    nodes = health.of_shard(tx, stack.id, world.shard)
+    size = len(world.definitions)
+    if stack.shards > 1:
+        group = revisions.group_of(tx, stack.id, stack.revision)
+        size = groups.size_of(group) if group is not None else size
+    looked_at = shard.health_looked_at or 0.0
+    return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered)

@@ -1,0 +1,125 @@
+"""Health of the members of a group, as detections of a health policy have found it: values that all layers share.
+
+`load` and `dump` alone know the JSON of a member's health.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from homeostat.model.health_policy import HealthPolicy
+from homeostat.model.status import Word
+
+EVIDENCE_MAX = 300
+"""Characters of the evidence of a detection; the rest is cut off."""
+
+
+class Finding(Word):
+    """What a look, a detection or all of them together have found.
+
+    `UNKNOWN` means that nothing could be seen, which is no reason to recover anything.
+    """
+
+    HEALTHY = "healthy"
+    UNHEALTHY = "unhealthy"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look by a detection has found of one member.
+
+    Attributes:
+        evidence: What was seen, in a few words.
+        hint: The operation that would bring the member back, where its status says so: `start`, `unpause`, …
+    """
+
+    finding: Finding
+    evidence: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """What one detection has found of one member, over several looks.
+
+    Attributes:
+        type: See `DetectionType`.
+        since: When it began to find so, in seconds since the epoch.
+        evidence: What the newest look has seen that differs.
+        hint: See `Look`.
+        failures: Looks in a row that found it unhealthy.
+        successes: Looks in a row that found it healthy, counted while the finding is another one.
+        attempts: How often a URL was asked in vain in this look; 0 where the look is over.
+    """
+
+    type: str
+    finding: Finding
+    since: float
+    evidence: str = ""
+    hint: str = ""
+    failures: int = 0
+    successes: int = 0
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHealth:
+    """Health of one member of a group.
+
+    Attributes:
+        finding: What all detections together have found.
+        since: When they began to find so.
+        reason: What is wrong, or why it is not known.
+        hint: See `Look`.
+        detected: By each detection of the policy, in its order.
+        turns: When it became unhealthy, lately; several turns in a short time are a flapping member.
+        again_at: When a URL is asked again for this look; None where none is.
+    """
+
+    finding: Finding
+    since: float
+    reason: str = ""
+    hint: str = ""
+    detected: tuple[Detected, ...] = ()
+    turns: tuple[float, ...] = ()
+    again_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardHealth:
+    """What a health policy says about one shard, and what the brake of its recoveries needs to know.
+
+    Attributes:
+        policies: Name of a resource -> its policy; "" for the policy of all members.
+        nodes: Row key -> health.
+        looked_at: When the newest whole look at the members began.
+        size: Expected members, in all shards of the group.
+        unhealthy: How many of them are unhealthy, in all shards.
+        recovered: How many recoveries have begun in the last hour.
+        blind: Why the observer doubts itself; "" where it does not.
+    """
+
+    policies: Mapping[str, HealthPolicy]
+    nodes: Mapping[str, NodeHealth] = field(default_factory=dict)
+    looked_at: float = 0.0
+    size: int = 0
+    unhealthy: int = 0
+    recovered: int = 0
+    blind: str = ""
+
+    def policy_of(self, name: str) -> HealthPolicy | None:
+        """Return the policy that holds for a resource; None for none."""
+        return self.policies.get(name) or self.policies.get("")
+
+
+def load(stored: Mapping[str, Any]) -> NodeHealth:
+    """Return the health of a member from its JSON."""
+    detected = tuple(Detected(**{**each, "finding": Finding(each["finding"])}) for each in stored["detected"])
+    more = {"finding": Finding(stored["finding"]), "detected": detected, "turns": tuple(stored["turns"])}
+    return NodeHealth(**{**stored, **more})
+
+
+def dump(health: NodeHealth) -> dict[str, Any]:
+    """Return the JSON of the health of a member."""
+    return asdict(health)

@@ -1,0 +1,308 @@
+"""Recovery of members that a health policy finds unhealthy: its actions are tried one by one. Pure (ADR 0072).
+
+What is found is put on the row as a mark, as that of a user would be. Then, unless something holds it back, each action
+of the policy is an act on the thing like any other: its intent is stored before the cloud hears of it. After each the
+member has some time to be found healthy; then the next one follows. Before another thing is made in its place, what the
+policy asks for is cut off, and the cloud has to confirm that.
+"""
+
+from dataclasses import replace
+
+from homeostat.model.desired import Definition
+from homeostat.model.health_policy import ActionType, Built, HealthPolicy, Mode
+from homeostat.model.intent import FENCE, OperationIntent, arguments_of, operation_of
+from homeostat.model.marks import BY_HINT, NO_MARKS, RecoveryMark, UnhealthyMark
+from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
+from homeostat.model.observed import Condition, Presence, Remedy, Verdict
+from homeostat.model.plan import SETTLED, Decision, Step, Verb, event_of
+from homeostat.model.status import Action, DeletionPolicy, Status
+from homeostat.model.waiting import Waiting, Why
+from homeostat.model.world import Resource
+from homeostat.planner import outcome
+from homeostat.planner.actions import check
+from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import heal
+from homeostat.planner.policies import health_brake, unhealthy
+from homeostat.planner.retry.policy import RETRY
+
+REPORTER = "homeostat:health-policy"
+"""Reporter of the marks that health policies make."""
+RECOVERED = "recovered: it is healthy again"
+WELL = "it is healthy again"
+UNCHECKED = "no health policy holds for it any more"
+PAUSE_S, PAUSE_S_MAX = 60.0, 3600.0
+"""Shortest and longest pause after all actions were tried in vain; it doubles."""
+
+
+def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
+    """Decide about a resource at rest for which a health policy may hold; None where the policy has no say."""
+    health = context.world.health
+    policy = health.policy_of(row.name) if health is not None else None
+    if health is None or policy is None:
+        return _well(context, row, UNCHECKED, now) if is_marked(row) else None
+    mark, node = unhealthy.mark_of(row), health.nodes.get(row.key)
+    if node is None or row.external_id is not None or (mark is not None and not is_marked(row)):
+        return None
+    if node.finding is Finding.HEALTHY:
+        return None if mark is None else _well(context, row, RECOVERED if _recovery(row) else WELL, now)
+    if mark is None:
+        return None if node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
+    if context.world.stack.status == Status.IN_PROGRESS:
+        return _during_action(context, definition, row, node, policy, now)
+    if node.finding is Finding.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, (), node.reason, row.updated_at, key=row.key)
+    return check.look_first(context.world, row) or _recover(context, definition, row, node, policy, now)
+
+
+def is_marked(row: Resource) -> bool:
+    """Return whether a health policy has marked a row unhealthy."""
+    return row.marks is not None and row.marks.unhealthy is not None and row.marks.unhealthy.reporter == REPORTER
+
+
+def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> Step:
+    """Mark a member that was found unhealthy; its event says why."""
+    event = unhealthy.marked(row, UnhealthyMark(node.reason, now, reporter=REPORTER))
+    row.changed = context.world.next_stamp()
+    return Step(Verb.RECORD, row, events=[event])
+
+
+def _well(context: Context, row: Resource, reason: str, now: float) -> Step:
+    """Take the mark off a member."""
+    row.marks = replace(row.marks or NO_MARKS, recovery=None)
+    if row.failed and row.handle:
+        if row.action != Action.CHECK:
+            row.enter(Action.CHECK, Status.FAILED, row.reason)
+        events = [unhealthy.unmarked(row, reason, context.world.settled_revision, now)]
+    else:
+        unhealthy.forget(row)
+        events = [event_of(row, action=Action.CHECK, status=Status.COMPLETE, reason=reason)]
+    row.attempts = 0
+    row.changed = context.world.next_stamp()
+    return Step(Verb.RECORD, row, events=events)
+
+
+def _during_action(
+    context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
+) -> Decision:
+    """Leave a member alone while an action of its stack goes on, unless that action has to change it."""
+    if context.unsettled and not context.is_halted and context.differs(definition, row):
+        return _recreate(context, definition, row, node, policy, now)
+    return SETTLED
+
+
+def _recover(
+    context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
+) -> Decision:
+    recovery = _recovery(row)
+    if recovery is None:
+        waits = _waits(context, row, node, policy, now)
+        if waits is not None:
+            return waits
+        first = BY_HINT if policy.by_hint and node.hint else 0
+        recovery = RecoveryMark(now, first)
+    if recovery.acted_at is not None:
+        waiting = _verified(context, row, node, policy, recovery, now)
+        if waiting is not None:
+            return waiting
+        recovery = _next(recovery, policy, now)
+        if recovery.step == 0:
+            # Stored at once: the pause before another round counts from now.
+            _keep(row, recovery)
+            return Step(Verb.RECORD, row)
+    if recovery.rounds and recovery.step == 0:
+        due_at = recovery.begun_at + min(PAUSE_S * 2 ** (recovery.rounds - 1), PAUSE_S_MAX)
+        if due_at > now and row.asked_at is None:
+            said = f"{node.reason}; tried in vain: {', '.join(recovery.tried)}"
+            return Waiting(row.name, Why.BACKOFF, (), said, row.updated_at, due_at, row.key)
+    return _act(context, definition, row, node, policy, recovery, now)
+
+
+def _waits(context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float) -> Waiting | None:
+    """Return why the recovery of a member does not begin; None where it may. A user's consent goes before all."""
+    if row.asked_at is not None:
+        return None
+    if policy.mode is not Mode.AUTOMATIC:
+        why = Why.OBSERVED if policy.mode is Mode.OBSERVE else Why.PROPOSED
+        names = " → ".join(each.name for each in policy.actions)
+        return Waiting(row.name, why, (), f"{node.reason}; would be tried: {names}", row.updated_at, key=row.key)
+    health = _health(context)
+    return health_brake.held_back(policy, health, row, node.reason, now)
+
+
+def _verified(
+    context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, recovery: RecoveryMark, now: float
+) -> Waiting | None:
+    """Return the wait for a look that finds a member healthy after an action; None once its time is over."""
+    if row.failed and row.action != Action.CHECK:
+        return None  # the action itself has failed
+    ends_at = row.updated_at + policy.verify_s
+    if now >= ends_at and _health(context).looked_at > row.updated_at:
+        return None
+    said = f"{_name_of(policy, recovery.step, node)} is done; {node.reason}"
+    return Waiting(row.name, Why.VERIFYING, (), said, row.updated_at, max(ends_at, now + 1.0), row.key)
+
+
+def _next(recovery: RecoveryMark, policy: HealthPolicy, now: float) -> RecoveryMark:
+    """Return the mark for the next action; after the last one, for another round from the first."""
+    name = "the hint" if recovery.step == BY_HINT else policy.actions[recovery.step].name
+    tried = (*recovery.tried, name)[-len(policy.actions) - 1 :]
+    if recovery.step + 1 < len(policy.actions):
+        return replace(recovery, step=recovery.step + 1, acted_at=None, tried=tried)
+    return replace(recovery, step=0, acted_at=None, tried=tried, rounds=recovery.rounds + 1, begun_at=now)
+
+
+def _act(
+    context: Context,
+    definition: Definition,
+    row: Resource,
+    node: NodeHealth,
+    policy: HealthPolicy,
+    recovery: RecoveryMark,
+    now: float,
+) -> Decision:
+    """Begin the action of a step, or what comes before it."""
+    _keep(row, recovery)
+    if recovery.step != BY_HINT and policy.actions[recovery.step].name == Built.RECREATE:
+        return _recreate(context, definition, row, node, policy, now)
+    if _is_gone(context, row):
+        # No operation brings back what does not exist: the next action may.
+        later = [place for place, each in enumerate(policy.actions) if each.name == Built.RECREATE]
+        if not later:
+            said = f"{node.reason}; none of its actions makes another one: add RECREATE"
+            return Waiting(row.name, Why.FAILED, (), said, row.updated_at, key=row.key)
+        _keep(row, replace(recovery, step=later[0]))
+        return _recreate(context, definition, row, node, policy, now)
+    operation, arguments = _operation(policy, recovery.step, node)
+    name = _name_of(policy, recovery.step, node)
+    step = Step(Verb.OPERATE, row, operation=operation, arguments=arguments)
+    verdict = Verdict(Condition.BROKEN, f"{node.reason}; {name}", Remedy.OPERATE)
+    decision = heal.heal(context, row, verdict, now, step)
+    if isinstance(decision, Step) and row.busy:
+        _keep(row, replace(recovery, acted_at=now))
+        decision.recovery = name
+    return decision
+
+
+def _operation(policy: HealthPolicy, step: int, node: NodeHealth) -> tuple[str, dict[str, object]]:
+    """Return the operation of the cloud port for a step, and its arguments."""
+    if step == BY_HINT:
+        return node.hint, {}
+    action = policy.actions[step]
+    if action.type is ActionType.BUILT_IN:
+        return action.name.lower(), {name: value for name, value in action.params.items() if value is not None}
+    return action.type.lower(), {"name": action.name, **action.params}
+
+
+def _name_of(policy: HealthPolicy, step: int, node: NodeHealth) -> str:
+    return node.hint.upper() or "the hint" if step == BY_HINT else policy.actions[step].name
+
+
+def _recreate(
+    context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
+) -> Decision:
+    """Make another thing in the place of an unhealthy one, once that is cut off as the policy asks."""
+    recovery = _recovery(row) or RecoveryMark(now)
+    if not row.handle:
+        return context.halted(row.name) or context.acts.replace(definition, row, now, node.reason)
+    missing = [each for each in policy.fencing if each not in recovery.fenced]
+    if missing and not _is_gone(context, row):
+        return _fence(context, row, node, policy, recovery, now)
+    return _make_another(context, definition, row, node, policy, recovery, now)
+
+
+def _make_another(
+    context: Context,
+    definition: Definition,
+    row: Resource,
+    node: NodeHealth,
+    policy: HealthPolicy,
+    recovery: RecoveryMark,
+    now: float,
+) -> Decision:
+    gone = _is_gone(context, row)
+    verdict = Verdict(Condition.ABSENT if gone else Condition.BROKEN, node.reason, Remedy.RECREATE)
+    if policy.quarantine and not gone:
+        stopped = context.gates.held_back(row, node.reason, now, alive=True)
+        if stopped is not None:
+            return stopped
+        step = context.acts.replace(definition, row, now, f"it is kept, cut off: {node.reason}")
+        row.deletion_policy = DeletionPolicy.RETAIN
+        context.gates.begin_healing(step)
+        step.recovery = Built.RECREATE.value
+        return step
+    _keep(row, replace(recovery, acted_at=now))
+    decision = heal.recreate(context, definition, row, verdict, now)
+    if isinstance(decision, Step) and decision.row is not row:
+        decision.recovery = Built.RECREATE.value
+    else:
+        _keep(row, recovery)
+    return decision
+
+
+# -- fencing -------------------------------------------------------------------------------------------------------
+
+
+def _fence(
+    context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, recovery: RecoveryMark, now: float
+) -> Decision:
+    """Begin to cut a thing off; it stays in progress until the cloud confirms that."""
+    stopped = context.gates.held_back(row, node.reason, now, alive=True)
+    if stopped is not None:
+        return stopped
+    due_at = row.updated_at + RETRY.delay_after_s(row.attempts)
+    if row.attempts and due_at > now:
+        return Waiting(row.name, Why.BACKOFF, (), f"{node.reason}; {row.reason}", row.updated_at, due_at, row.key)
+    what = [each.value for each in policy.fencing]
+    events = outcome.begin(row, Action.UPDATE, f"it is cut off before another one is made: {', '.join(what)}")
+    row.intent = OperationIntent(FENCE, arguments={"what": what})
+    row.acted_at = row.due_at = None
+    row.retries, row.attempts, row.updated_at = 0, row.attempts + 1, now
+    _keep(row, recovery)
+    step = Step(Verb.OPERATE, row, operation=FENCE, arguments={"what": what}, events=events, recovery=FENCE)
+    context.gates.begin_healing(step)
+    return step
+
+
+def is_fencing(row: Resource) -> bool:
+    """Return whether a row in progress is being cut off."""
+    return operation_of(row.intent) == FENCE
+
+
+def go_on(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Decide about a thing that is being cut off: ask again, wait, or make another one."""
+    stack, health, recovery = context.world.stack, context.world.health, _recovery(row)
+    asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
+    missing = [each for each in asked if recovery is None or each not in recovery.fenced]
+    if not missing:
+        policy = health.policy_of(row.name) if health is not None else None
+        node = health.nodes.get(row.key) if health is not None else None
+        if policy is None or node is None or recovery is None or stack.held or stack.status == Status.IN_PROGRESS:
+            # It is found unhealthy again, where a policy holds for it, and the recovery goes on then.
+            return context.acts.fail(row, f"{row.reason}, and no other one may be made now", now, Action.CHECK)
+        return _make_another(context, definition, row, node, policy, recovery, now)
+    if row.acted_at is None and (row.due_at is None or row.due_at <= now):
+        return Step(Verb.OPERATE, row, row.reason, operation=FENCE, arguments=arguments_of(row.intent))
+    said = f"not confirmed: {', '.join(missing)}"
+    return Waiting(row.name, Why.FENCING, (), said, row.updated_at, row.due_at, row.key)
+
+
+# -- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _recovery(row: Resource) -> RecoveryMark | None:
+    return row.marks.recovery if row.marks is not None else None
+
+
+def _keep(row: Resource, recovery: RecoveryMark) -> None:
+    row.marks = replace(row.marks or NO_MARKS, recovery=recovery)
+
+
+def _health(context: Context) -> ShardHealth:
+    if context.world.health is None:
+        raise ValueError("no health policy holds for this shard")
+    return context.world.health
+
+
+def _is_gone(context: Context, row: Resource) -> bool:
+    seen = context.world.seen.get(row.key)
+    return seen is not None and seen.observation.presence is Presence.ABSENT

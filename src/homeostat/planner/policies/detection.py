@@ -1,0 +1,183 @@
+"""Detection: what the looks of a health policy say about a member of a group. Pure (ADR 0072).
+
+Each detection has a finding of its own; together they are healthy, unhealthy or unknown. What cannot be seen is
+unknown, never unhealthy. After a member was made or recovered, polling has no say for the grace of the policy. One that
+becomes unhealthy again and again has to fail, and to be well, for more looks in a row each time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from homeostat.kinds.compute import SERVER
+from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
+from homeostat.model.node_health import EVIDENCE_MAX, Detected, Finding, Look, NodeHealth
+from homeostat.model.observed import Observation, Presence
+
+FLAPPING_S = 3600.0
+"""Time for which it counts that a member became unhealthy."""
+TURNS_MAX = 4
+"""Turns that count at most: the looks that are needed double with each."""
+LOST = "it does not exist any more"
+
+_STOPPED = {"stopped": "start", "lost": "reboot"}
+_POLLED = {"error": "", "soft_deleted": "restore", **_STOPPED}
+_HEARD = {**_POLLED, "paused": "unpause"}
+"""Status words of servers: those that are unhealthy when polled, and when the cloud tells of a change; each with the
+operation that brings the server back, "" where none does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of a group, as far as detection needs it.
+
+    Attributes:
+        kind: Its kind in the cloud port.
+        observation: What was last seen of it; None if nothing was.
+        well_since: When it was made or last recovered, in seconds since the epoch.
+        condition: For other kinds than servers: whether the judgement of its type is that it works; None where that is
+            not known.
+    """
+
+    kind: str
+    observation: Observation | None
+    well_since: float
+    condition: bool | None = None
+
+
+def by_status(member: Member, detection: DetectionType) -> Look:
+    """Return what the status of a member says, as its cloud tells it."""
+    seen = member.observation
+    if seen is None or seen.presence is Presence.UNKNOWN:
+        return Look(Finding.UNKNOWN, seen.reason if seen is not None else "it was not looked at yet")
+    if not seen.present:
+        return Look(Finding.UNHEALTHY, LOST)
+    status = str(seen.properties.get("status", ""))
+    evidence = f"its status is {status}" if status else ""
+    if member.kind != "server":
+        if member.condition is None:
+            return Look(Finding.UNKNOWN, evidence)
+        return Look(Finding.HEALTHY if member.condition else Finding.UNHEALTHY, evidence)
+    if status in SERVER.statuses.busy:  # unreachable among them: the cloud cannot ask its host
+        return Look(Finding.UNKNOWN, evidence)
+    words = _HEARD if detection is DetectionType.EVENTS else _POLLED
+    if status in words:
+        fault = str(seen.properties.get("fault") or "")
+        return Look(Finding.UNHEALTHY, f"{evidence}: {fault}" if fault else evidence, words[status])
+    return Look(Finding.HEALTHY, evidence)
+
+
+def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Detection) -> Look:
+    """Return what the state of its host says about a server.
+
+    Args:
+        member: The server.
+        hypervisor: What was seen of its host; None where it has none.
+        detection: The detection.
+    """
+    seen = member.observation
+    if seen is not None and not seen.present and seen.presence is not Presence.UNKNOWN:
+        return Look(Finding.UNHEALTHY, LOST)
+    if hypervisor is None:
+        return Look(Finding.UNKNOWN, "the cloud does not tell its host")
+    if hypervisor.presence is Presence.UNKNOWN:
+        return Look(Finding.UNKNOWN, hypervisor.reason or "its host could not be looked at")
+    if not hypervisor.present:
+        return Look(Finding.UNHEALTHY, f"its host {hypervisor.handle} does not exist any more")
+    state, status = (str(hypervisor.properties.get(name, "")) for name in ("state", "status"))
+    if state == "down":
+        return Look(Finding.UNHEALTHY, f"its host {hypervisor.handle} is down")
+    if status == "disabled" and detection.disabled_is_down:
+        return Look(Finding.UNHEALTHY, f"its host {hypervisor.handle} is disabled")
+    return Look(Finding.HEALTHY if state == "up" else Finding.UNKNOWN, f"its host is {state or 'in no known state'}")
+
+
+def found(
+    policy: HealthPolicy,
+    member: Member,
+    looks: Mapping[int, Look],
+    before: NodeHealth | None,
+    now: float,
+) -> NodeHealth:
+    """Return the health of a member after a round of looks.
+
+    Args:
+        policy: The policy.
+        member: The member.
+        looks: Number of a detection -> what it has seen; those without a look keep what they have found.
+        before: Its health before; None for a member that was never looked at.
+        now: The time.
+    """
+    known = before.detected if before is not None and len(before.detected) == len(policy.detections) else None
+    turns = tuple(at for at in (before.turns if before is not None else ()) if at > now - FLAPPING_S)
+    factor = 2 ** min(len(turns), TURNS_MAX)
+    detected, again = [], False
+    for number, detection in enumerate(policy.detections):
+        earlier = known[number] if known is not None else Detected(detection.type, Finding.UNKNOWN, now)
+        mine = looks.get(number)
+        one = earlier if mine is None else _detected(policy, detection, mine, earlier, factor, now)
+        again = again or one.attempts > 0
+        detected.append(one)
+    finding, reason, hint = _together(policy, member, detected, now)
+    if before is not None and before.finding is finding:
+        since = before.since
+    else:
+        since = now
+        if finding is Finding.UNHEALTHY and before is not None:
+            turns = (*turns, now)[-TURNS_MAX:]
+    pause_s = min((each.pause_s for each in policy.detections if each.type is DetectionType.URL), default=0)
+    return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if again else None)
+
+
+def _detected(
+    policy: HealthPolicy, detection: Detection, look: Look, before: Detected, factor: int, now: float
+) -> Detected:
+    evidence = look.evidence[:EVIDENCE_MAX]
+    if look.finding is Finding.UNKNOWN:
+        return _as(before, Finding.UNKNOWN, now, evidence, "")
+    if look.finding is Finding.HEALTHY:
+        if before.finding is Finding.UNHEALTHY and before.successes + 1 < policy.successes * factor:
+            return replace(before, successes=before.successes + 1, failures=0, attempts=0)
+        return replace(_as(before, Finding.HEALTHY, now, evidence, ""), failures=0, successes=0, attempts=0)
+    asks_again = detection.type is DetectionType.URL and before.finding is not Finding.UNHEALTHY
+    if asks_again and before.attempts + 1 < detection.attempts:
+        return replace(before, attempts=before.attempts + 1)
+    failures, needed = before.failures + 1, 1
+    if detection.type is not DetectionType.EVENTS:
+        needed = policy.failures * factor
+    if before.finding is not Finding.UNHEALTHY and failures < needed:
+        return replace(before, failures=failures, attempts=0, evidence=evidence)
+    # Counting on would store each look at what is unhealthy already.
+    counted = failures if failures <= needed else before.failures
+    unhealthy = _as(before, Finding.UNHEALTHY, now, evidence, look.hint)
+    return replace(unhealthy, failures=counted, successes=0, attempts=0)
+
+
+def _as(before: Detected, finding: Finding, now: float, evidence: str, hint: str) -> Detected:
+    since = before.since if before.finding is finding else now
+    return replace(before, finding=finding, since=since, evidence=evidence, hint=hint)
+
+
+def _together(
+    policy: HealthPolicy, member: Member, detected: Sequence[Detected], now: float
+) -> tuple[Finding, str, str]:
+    """Return what all detections together have found, why, and the operation that would help."""
+    heard = [each for each in detected if each.type == DetectionType.EVENTS]
+    polled = [each for each in detected if each.type != DetectionType.EVENTS]
+    failed = [each for each in polled if each.finding is Finding.UNHEALTHY]
+    told = [each for each in heard if each.finding is Finding.UNHEALTHY]
+    unknown = [each for each in detected if each.finding is Finding.UNKNOWN]
+    graced = now < member.well_since + policy.grace_s
+    counts = policy.is_unhealthy(len(failed)) and not graced
+    if told or counts:
+        guilty = [*told, *(failed if counts else ())]
+        return Finding.UNHEALTHY, _said(guilty), next((each.hint for each in guilty if each.hint), "")
+    if unknown and not any(each.finding is Finding.HEALTHY for each in detected):
+        return Finding.UNKNOWN, _said(unknown), ""
+    # As many more could have failed as could not be seen.
+    if unknown and failed and policy.is_unhealthy(len(failed) + len(unknown)) and not graced:
+        return Finding.UNKNOWN, _said([*failed, *unknown]), ""
+    return Finding.HEALTHY, "", ""
+
+
+def _said(detected: Sequence[Detected]) -> str:
+    return "; ".join(f"{each.type}: {each.evidence}" for each in detected)[: 2 * EVIDENCE_MAX]

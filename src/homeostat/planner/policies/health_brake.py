@@ -1,0 +1,43 @@
+"""The brake on recoveries: before any begins, the whole group is looked at. Pure (ADR 0072).
+
+It holds back what would replace many members at once for a cause that recoveries do not mend: an observer that is
+blind, a cloud that is away, an image that kills every new member.
+"""
+
+from homeostat.model.health_policy import HealthPolicy
+from homeostat.model.node_health import ShardHealth
+from homeostat.model.waiting import Waiting, Why
+from homeostat.model.world import Resource
+
+EXAMINED_S = 5.0
+"""Seconds between two examinations of what other shards report."""
+
+
+def held_back(policy: HealthPolicy, health: ShardHealth, row: Resource, reason: str, now: float) -> Waiting | None:
+    """Return why no recovery of a member begins now; None where one may.
+
+    Args:
+        policy: The policy.
+        health: Facts about the whole group.
+        row: The member, which is unhealthy.
+        reason: Why it is.
+        now: The time.
+    """
+    text = _over_limit(policy, health)
+    if not text:
+        return None
+    why = Why.BLIND if health.blind else Why.HELD_BACK
+    by = "" if not health.blind else "the observer seeing anything again"
+    return Waiting(row.name, why, (), f"{reason}; {text}", row.updated_at, now + EXAMINED_S, row.key, by=by)
+
+
+def _over_limit(policy: HealthPolicy, health: ShardHealth) -> str:
+    if health.blind:
+        return health.blind
+    most = policy.most_recovered(health.size)
+    if health.unhealthy > most:
+        many = f"{health.unhealthy} of {health.size} members are unhealthy"
+        return f"{many}, more than max_unhealthy ({policy.max_unhealthy}): none is recovered"
+    if policy.per_hour and health.recovered >= policy.per_hour:
+        return f"{health.recovered} recoveries began in the last hour, as many as max_per_hour allows"
+    return ""

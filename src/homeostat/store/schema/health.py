@@ -1,0 +1,59 @@
+"""Tables of health policies: which groups they hold for, what was found of members, and what was recovered."""
+
+from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text
+
+from homeostat.model import node_health as model
+from homeostat.store.schema.base import Sequence, metadata
+from homeostat.store.schema.cells import Codec, EncryptedJson, Json, SafeText
+
+health_check = Table(
+    "health_check",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("members", Boolean, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("spec", EncryptedJson("health_check.spec"), nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Index("uq_health_check", "stack_id", "name", unique=True),
+)
+"""Health policies that hold for a resource, or for the members of a group.
+
+Columns:
+    stack_id, name: The resource.
+    members: Whether it is a group, and the policy holds for its members alone.
+    source: What has made it: the id of a binding of a cluster, or the key of a resource.
+    spec: The policy, as the user sent it.
+"""
+
+node_health = Table(
+    "node_health",
+    metadata,
+    Column("key", Text, ForeignKey("resource.key", ondelete="CASCADE"), primary_key=True),
+    Column("stack_id", Text, nullable=False),
+    Column("shard", Integer, nullable=False),
+    Column("finding", Text, nullable=False),
+    Column("again_at", Double),
+    Column("health", Json(Codec(model.load, model.dump)), nullable=False),
+    Index("ix_node_health", "stack_id", "finding"),
+)
+"""What was found of each resource that a health policy holds for; see `model.node_health.NodeHealth`."""
+
+recovery = Table(
+    "recovery",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("what", SafeText, nullable=False),
+    Index("ix_recovery", "stack_id", "at"),
+)
+"""Recoveries that have begun, of the last day.
+
+Columns:
+    name: The resource.
+    what: The action, in a few words.
+"""

@@ -1,0 +1,290 @@
+"""Health checks of shards: when they are due, what was found of members, and what was recovered (ADR 0072).
+
+Those who check need no lease: they take a shard by moving its `health_at`, as observers do with `observe_at`. One that
+dies leaves its shards to others after `TAKEN_S`.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    Text,
+    UpdateBase,
+    and_,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+
+from homeostat.model.node_health import Finding, NodeHealth
+from homeostat.model.status import Action
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.shards.shards import is_any_of, is_checked
+from homeostat.store.sql import lock_order, notices
+from homeostat.store.sql.prepared import prepared
+
+TAKEN_S = 8.0
+"""Time for which shards are taken; who needs longer takes them again before."""
+HOUR_S, KEPT_S = 3600.0, 86_400.0
+"""Time for which recoveries count for their rate, and for which they are kept."""
+Shard = tuple[str, int]
+_check, _shard, _stack = schema.health_check, schema.shard, schema.stack
+_node, _resource, _observed = schema.node_health, schema.resource, schema.resource_observed
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A health policy that holds for things of a stack.
+
+    Attributes:
+        name: Name of the resource; "" for all members of the group.
+        spec: As the user sent it.
+        cluster: Name of the cluster, or of the resource that is the group; "" for a single resource.
+    """
+
+    id: str
+    name: str
+    spec: Mapping[str, Any]
+    cluster: str
+
+
+# -- which policies hold --------------------------------------------------------------------------------------------
+
+
+def attach(tx: Connection, values: Mapping[str, Any], now: float) -> None:
+    """Have a policy hold for a resource of a stack, or for the members of that group.
+
+    Args:
+        tx: The transaction.
+        values: The columns `id`, `stack_id`, `name`, `members`, `source`, `spec` and `enabled`.
+        now: The time.
+    """
+    tx.execute(insert(_check).values(**values, created_at=now))
+    cover(tx, values["stack_id"], now)
+
+
+def switch(tx: Connection, source: str, *, enabled: bool, now: float) -> None:
+    """Have the policies of a source hold, or not."""
+    found = tx.execute(select(_check.c.stack_id).where(_check.c.source == source)).scalars().all()
+    tx.execute(update(_check).where(_check.c.source == source).values(enabled=enabled))
+    for stack_id in found:
+        cover(tx, stack_id, now)
+
+
+def detach(tx: Connection, source: str, now: float) -> None:
+    """Have the policies of a source hold no more, and forget what they have found."""
+    found = tx.execute(select(_check.c.stack_id).where(_check.c.source == source)).scalars().all()
+    tx.execute(delete(_check).where(_check.c.source == source))
+    for stack_id in found:
+        cover(tx, stack_id, now)
+
+
+def cover(tx: Connection, stack_id: str, now: float) -> None:
+    """Have the shards of a stack, and of its groups, checked exactly if policies hold there; wake them."""
+    near = or_(_stack.c.id == stack_id, _stack.c.parent_id == stack_id)
+    mine = select(_stack.c.id).where(near)
+    lock_order.take_shards(tx, _shard.c.stack_id.in_(mine))
+    holds = is_checked(_shard.c.stack_id)
+    here = _shard.c.stack_id.in_(mine)
+    tx.execute(update(_shard).where(here, holds).values(health_at=now, health_from=now))
+    gone = update(_shard).where(here, ~holds).values(health_at=None, health_from=None, health_looked_at=None)
+    tx.execute(gone)
+    tx.execute(delete(_node).where(_node.c.stack_id.in_(mine), ~is_checked(_node.c.stack_id)))
+    values = {"wake_at": now, "wakes": _shard.c.wakes + 1}
+    tx.execute(update(_shard).where(here, _shard.c.crashes == 0).values(**values))
+    notices.mark_due(tx)
+
+
+def checks_of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, list[Check]]:
+    """Return the policies that hold for things of these stacks."""
+    found: dict[str, list[Check]] = {}
+    for stack_id, name, mine, *values in _checks_of(tx, list(stack_ids)):
+        one = Check(values[0], name if mine else "", values[1], "" if mine else (values[2] or name))
+        found.setdefault(stack_id, []).append(one)
+    return found
+
+
+@prepared
+def _checks_of(stack_ids: Sequence[str]) -> Select[Any]:
+    group = and_(_check.c.stack_id == _stack.c.parent_id, _check.c.name == _stack.c.parent_name)
+    inside = and_(_check.c.members, group)
+    mine = and_(~_check.c.members, _check.c.stack_id == _stack.c.id)
+    columns = (_stack.c.id, _check.c.name, mine.label("mine"), _check.c.id, _check.c.spec, schema.cluster.c.name)
+    joined = _stack.join(_check, or_(inside, mine)).outerjoin(schema.cluster, schema.cluster.c.id == _check.c.stack_id)
+    alive = (_stack.c.deleted_at.is_(None), _check.c.enabled)
+    return select(*columns).select_from(joined).where(_stack.c.id.in_(stack_ids), *alive)
+
+
+# -- rounds ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A shard whose members are to be looked at.
+
+    Attributes:
+        whole: Whether all are due; else only URLs are asked again.
+        next_at: When the next whole look is due, where this is none.
+    """
+
+    stack_id: str
+    number: int
+    project: str
+    whole: bool
+    next_at: float
+
+
+def take(tx: Connection, now: float, limit: int) -> list[Taken]:
+    """Take shards that are due, for `TAKEN_S` seconds."""
+    found = [
+        Taken(row[0], row[1], row[2], row[3] is None or row[3] <= now, row[3] or now) for row in _due(tx, now, limit)
+    ]
+    if found:
+        keep(tx, [(each.stack_id, each.number) for each in found], now + TAKEN_S)
+    return found
+
+
+@prepared
+def _due(now: float, limit: int) -> Select[Any]:
+    columns = (_shard.c.stack_id, _shard.c.number, _shard.c.project, _shard.c.health_from)
+    chosen = select(*columns).where(_shard.c.health_at <= now).order_by(_shard.c.health_at).limit(limit)
+    return chosen.with_for_update(skip_locked=True)
+
+
+def keep(tx: Connection, these: Collection[Shard], until: float) -> None:
+    """Take shards until this time."""
+    lock_order.take(tx, sorted(these))
+    _keep(tx, sorted(these), until)
+
+
+@prepared
+def _keep(these: Sequence[Shard], until: float) -> UpdateBase:
+    return update(_shard).where(is_any_of(these), _shard.c.health_at.is_not(None)).values(health_at=until)
+
+
+def release(tx: Connection, shard: Shard, until: float, at: float, next_at: float, looked_at: float | None) -> None:
+    """Give a shard back; one of which another look was requested meanwhile stays due.
+
+    Args:
+        tx: The transaction, which has locked the shard.
+        shard: The shard.
+        until: Until when it was taken.
+        at: When it is due next.
+        next_at: When its next whole look is due.
+        looked_at: When this look began, if it was one at everything.
+    """
+    # The exact time marks the shard as taken here: any other one was set by a request, or by who took it next.
+    mine = _shard.c.health_at == until
+    values: dict[str, Any] = {
+        "health_at": case((mine, at), else_=_shard.c.health_at),
+        "health_from": case((mine, next_at), else_=_shard.c.health_from),
+    }
+    if looked_at is not None:
+        values["health_looked_at"] = looked_at
+    this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at.is_not(None))
+    tx.execute(update(_shard).where(*this).values(**values))
+
+
+def uncover(tx: Connection, shard: Shard, until: float) -> None:
+    """Have a shard checked no more that was taken until this time."""
+    this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at == until)
+    tx.execute(update(_shard).where(*this).values(health_at=None, health_from=None, health_looked_at=None))
+
+
+def hurry(tx: Connection, these: Collection[Shard], now: float) -> None:
+    """Have everything in these shards looked at now, as far as policies hold there."""
+    _hurry(tx, sorted(these), now)
+
+
+@prepared
+def _hurry(these: Sequence[Shard], now: float) -> UpdateBase:
+    later = case((_shard.c.health_at > now, now), else_=_shard.c.health_at)
+    mine = (is_any_of(these), _shard.c.health_at.is_not(None))
+    return update(_shard).where(*mine).values(health_at=later, health_from=now)
+
+
+# -- members ---------------------------------------------------------------------------------------------------------
+
+
+def members_of(tx: Connection, these: Sequence[Shard]) -> list[Row[Any]]:
+    """Return the resources of shards that stand for their names, with what was seen and found of each."""
+    return list(_members(tx, list(these)))
+
+
+@prepared
+def _members(these: Sequence[Shard]) -> Select[Any]:
+    row, seen = _resource.c, _observed.c
+    of_row = (row.key, row.stack_id, row.shard, row.name, row.type, row.handle, row.action, row.status, row.reason)
+    more = (row.created_at, row.updated_at, row.marks, row.version)
+    of_look = (seen.presence, seen.object, seen.seen_at, seen.reason.label("seen_reason"))
+    node = schema.node
+    mine = and_(node.c.stack_id == _stack.c.parent_id, cast(node.c.number, Text) == row.name)
+    of_node = (node.c.id.label("node_id"), node.c.name.label("node_name"), node.c.cluster_id)
+    joined = _resource.join(_stack, _stack.c.id == row.stack_id)
+    joined = joined.outerjoin(_observed, seen.key == row.key).outerjoin(_node, _node.c.key == row.key)
+    joined = joined.outerjoin(node, mine)
+    here = tuple_(row.stack_id, row.shard).in_(these)
+    stands = (row.replaced_by.is_(None), row.action != Action.DELETE, row.external_id.is_(None))
+    return select(*of_row, *more, *of_look, *of_node, _node.c.health).select_from(joined).where(here, *stands)
+
+
+def store(db: Database, tx: Connection, found: Sequence[tuple[str, str, int, NodeHealth]]) -> None:
+    """Store what was found of members, each as row key, stack, shard and health; those whose row is gone are left out.
+
+    The caller has locked the shards.
+    """
+    keys = [each[0] for each in found]
+    there = set(tx.execute(select(_resource.c.key).where(_resource.c.key.in_(keys))).scalars())
+    rows = [
+        {
+            "key": key,
+            "stack_id": stack_id,
+            "shard": shard,
+            "finding": health.finding.value,
+            "again_at": health.again_at,
+            "health": health,
+        }
+        for key, stack_id, shard, health in found
+        if key in there
+    ]
+    if rows:
+        new = db.insert(_node)
+        changed = {name: new.excluded[name] for name in ("finding", "again_at", "health")}
+        tx.execute(new.on_conflict_do_update(index_elements=["key"], set_=changed), rows)
+
+
+def of_shard(tx: Connection, stack_id: str, number: int) -> dict[str, NodeHealth]:
+    """Return what was found of the members of a shard, by row key."""
+    return {row[0]: row[1] for row in _of_shard(tx, stack_id, number)}
+
+
+@prepared
+def _of_shard(stack_id: str, number: int) -> Select[Any]:
+    return select(_node.c.key, _node.c.health).where(_node.c.stack_id == stack_id, _node.c.shard == number)
+
+
+def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
+    """Return how many members of a stack are unhealthy, and how many recoveries have begun in the last hour."""
+    unhealthy = select(func.count()).where(_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
+    log = schema.recovery
+    lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > now - HOUR_S)
+    one, other = tx.execute(select(unhealthy.scalar_subquery(), lately.scalar_subquery())).one()
+    return int(one), int(other)
+
+
+def note_recoveries(tx: Connection, stack_id: str, begun: Sequence[tuple[str, str]], now: float) -> None:
+    """Note recoveries that begin, each as the name of the resource and what is done; forget old ones."""
+    log = schema.recovery
+    tx.execute(delete(log).where(log.c.stack_id == stack_id, log.c.at < now - KEPT_S))
+    tx.execute(insert(log), [{"stack_id": stack_id, "name": name, "at": now, "what": what} for name, what in begun])

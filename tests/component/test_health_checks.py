@@ -1,0 +1,180 @@
+"""Health policies at work: what is found unhealthy is recovered, by the actions of the policy, one by one."""
+
+import pytest
+
+from homeostat.clouds.simulated import Faults, Weather
+from homeostat.convergence.health_checks.probes import Answer
+from homeostat.model.node_health import Finding
+from tests.component.checked import EVENTS, HOST, STATUS, Checked, actions, policy, url
+
+
+def test_a_stopped_node_is_found_at_the_next_look_and_made_again() -> None:
+    service = Checked(3, policy(STATUS))
+    before = {number: service.handle(number) for number in range(3)}
+    service.stop_server(1)
+    service.live(25.0)
+    assert service.handle(1) != before[1]
+    assert [service.handle(number) for number in (0, 2)] == [before[0], before[2]]
+    assert before[1] not in service.servers()
+    assert service.health_of(1).finding is Finding.HEALTHY
+
+
+def test_a_node_that_vanished_is_made_again() -> None:
+    service = Checked(3, policy(STATUS))
+    before = service.handle(1)
+    service.cloud.vanish(before)
+    service.live(15.0)
+    assert len(service.servers()) == 3
+    assert service.handle(1) != before
+
+
+def test_without_a_policy_a_lost_node_stays_lost() -> None:
+    service = Checked(2, policy(EVENTS, detection={"detection_modes": []}))
+    service.stop_server(0)
+    service.live(300.0)
+    assert service.cloud.things()[service.handle(0)]["status"] == "stopped"
+
+
+def test_a_reboot_is_tried_before_anything_else() -> None:
+    service = Checked(2, policy(STATUS, actions=actions({"name": "REBOOT", "params": {"type": "SOFT"}}, "RECREATE")))
+    before = service.handle(0)
+    service.cloud.change(before, status="error")
+    service.live(30.0)
+    assert (service.handle(0), service.cloud.things()[before]["status"]) == (before, "active")
+    assert service.row(service.group, "0").marks is None
+    assert "0 CHECK_COMPLETE" in service.story(service.group, "0")
+
+
+def test_the_next_action_follows_when_one_has_not_helped() -> None:
+    wanted = actions("REBOOT", "REBUILD", "RECREATE")
+    service = Checked(2, policy(url(poll_url_retry_limit=1), actions=wanted, verify_timeout=20))
+    before = service.handle(0)
+    service.answers["n-001"] = Answer(500, "ill")
+    service.live(20.0)
+    assert (service.handle(0), service.recoveries()) == (before, ["REBOOT"])
+    service.live(120.0)
+    assert service.recoveries()[:3] == ["REBOOT", "REBUILD", "RECREATE"]
+    assert service.handle(0) != before
+
+
+def test_a_url_is_asked_again_before_a_node_counts_as_unhealthy() -> None:
+    service = Checked(2, policy(url(poll_url_retry_limit=3, poll_url_retry_interval=2)))
+    service.answers["n-001"] = Answer(0, "refused")
+    service.live(11.0)
+    service.answers.clear()
+    service.live(20.0)
+    assert service.health_of(0).finding is Finding.HEALTHY
+    assert "0 CHECK_FAILED" not in service.story(service.group, "0")
+
+
+def test_all_failed_needs_all_modes() -> None:
+    both = policy(STATUS, url(poll_url_retry_limit=1), detection={"recovery_conditional": "ALL_FAILED"})
+    service = Checked(2, both)
+    before = service.handle(0)
+    service.stop_server(0)
+    service.live(30.0)
+    assert service.handle(0) == before
+    service.answers["n-001"] = Answer(500, "ill")
+    service.live(30.0)
+    assert service.handle(0) != before
+
+
+def test_polling_has_no_say_during_the_grace_of_a_new_node() -> None:
+    service = Checked(2, policy(STATUS, detection={"node_update_timeout": 120}))
+    before = service.handle(0)
+    service.stop_server(0)
+    service.live(60.0)
+    assert service.handle(0) == before
+    service.live(120.0)
+    assert service.handle(0) != before
+
+
+def test_what_is_stopped_is_started_by_hint() -> None:
+    service = Checked(2, policy(EVENTS))
+    before = service.handle(0)
+    service.stop_server(0)
+    service.live(70.0)
+    assert (service.handle(0), service.cloud.things()[before]["status"]) == (before, "active")
+
+
+def test_a_policy_that_observes_recovers_nothing_and_says_so() -> None:
+    service = Checked(2, policy(STATUS, mode="observe"))
+    before = service.handle(0)
+    service.stop_server(0)
+    service.live(60.0)
+    assert service.handle(0) == before
+    assert service.states(service.group)["0"] == "CHECK_FAILED"
+
+
+def test_a_proposed_recovery_waits_for_consent() -> None:
+    service = Checked(2, policy(STATUS, mode="propose"))
+    before = service.handle(0)
+    service.stop_server(0)
+    service.live(60.0)
+    assert service.handle(0) == before
+    service.actions.converge(service.group, "0")
+    service.live(20.0)
+    assert service.handle(0) != before
+
+
+def test_of_too_many_unhealthy_nodes_none_is_recovered() -> None:
+    service = Checked(10, policy(STATUS, max_unhealthy="40%"))
+    before = [service.handle(number) for number in range(10)]
+    for number in range(5):
+        service.stop_server(number)
+    service.live(120.0)
+    assert [service.handle(number) for number in range(10)] == before
+    service.cloud.change(before[4], status="active")
+    service.live(60.0)
+    assert [service.handle(number) == before[number] for number in range(10)] == [False] * 4 + [True] * 6
+
+
+def test_an_observer_that_reaches_nothing_doubts_itself() -> None:
+    service = Checked(4, policy(url(poll_url_retry_limit=1)))
+    before = service.servers()
+    service.answers = {f"n-{number:03}": Answer(0, "no route") for number in range(1, 5)}
+    service.live(120.0)
+    assert service.servers() == before
+    service.answers.clear()
+    service.live(30.0)
+    assert service.health_of(0).finding is Finding.HEALTHY
+
+
+def test_a_cloud_that_is_away_makes_no_node_unhealthy() -> None:
+    service = Checked(3, policy(STATUS))
+    before = service.servers()
+    service.cloud.weather = Weather(faults=Faults(unreachable=1.0))
+    service.live(120.0)
+    service.cloud.weather = Weather()
+    service.live(30.0)
+    assert service.servers() == before
+
+
+def test_a_policy_that_is_taken_away_leaves_no_marks() -> None:
+    service = Checked(2, policy(STATUS, mode="observe"))
+    service.stop_server(0)
+    service.live(30.0)
+    service.detach()
+    service.live(5.0)
+    assert service.row(service.group, "0").marks is None
+    assert service.states(service.group)["0"] == "CHECK_COMPLETE"
+
+
+def test_recoveries_of_an_hour_are_limited() -> None:
+    service = Checked(10, policy(STATUS, max_per_hour=2))
+    before = [service.handle(number) for number in range(10)]
+    for number in range(3):
+        service.stop_server(number)
+        service.live(30.0)
+    assert [service.handle(number) == before[number] for number in range(3)] == [False, False, True]
+    service.live(3700.0)
+    assert service.handle(2) != before[2]
+
+
+@pytest.mark.parametrize("what", [STATUS, HOST])
+def test_a_busy_node_is_no_case_for_its_policy(what: dict[str, str]) -> None:
+    service = Checked(2, policy(what))
+    service.cloud.change(service.handle(0), status="rebooting")
+    before = service.handle(0)
+    service.live(60.0)
+    assert service.handle(0) == before
