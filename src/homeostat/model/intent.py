@@ -5,7 +5,7 @@ type is. They look at the truth of the intent first: one whose cell cannot be de
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeostat.model.errors import Bug
@@ -40,11 +40,13 @@ class OperationIntent:
         operation: The operation.
         stamp: See `ChangeIntent`.
         token: The token of the snapshot that the operation makes.
+        arguments: Arguments of the operation, see `kinds`: it is repeated with the same ones.
     """
 
     operation: str
     stamp: int | None = None
     token: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ Intent = ChangeIntent | OperationIntent | SnapshotMade | LeftAlone | AdoptionInt
 def load(stored: Mapping[str, Any]) -> Intent | None:
     """Return the intent of a row from its JSON."""
     if "operation" in stored:
-        return OperationIntent(stored["operation"], stored.get("stamp"), stored.get("token", ""))
+        arguments = stored.get("arguments", {})
+        return OperationIntent(stored["operation"], stored.get("stamp"), stored.get("token", ""), arguments)
     if "changed" in stored:
         late_s = float(stored.get("late_s", 0.0))
         return ChangeIntent(tuple(stored["changed"]), stored.get("stamp"), stored.get("given"), late_s)
@@ -96,9 +99,10 @@ def load(stored: Mapping[str, Any]) -> Intent | None:
 def dump(intent: Intent) -> dict[str, Any]:
     """Return the JSON of an intent."""
     match intent:
-        case OperationIntent(operation, stamp, token):
-            stored: dict[str, Any] = {"operation": operation}
-            return stored | ({} if stamp is None else {"stamp": stamp}) | ({"token": token} if token else {})
+        case OperationIntent(operation, stamp, token, arguments):
+            stored: dict[str, Any] = {"operation": operation} | ({} if stamp is None else {"stamp": stamp})
+            stored |= {"token": token} if token else {}
+            return stored | ({"arguments": dict(arguments)} if arguments else {})
         case ChangeIntent(changed, stamp, adopts, late_s):
             stored = {"changed": list(changed)} | ({} if stamp is None else {"stamp": stamp})
             stored |= {"late_s": late_s} if late_s else {}
@@ -114,6 +118,11 @@ def dump(intent: Intent) -> dict[str, Any]:
 def operation_of(intent: Intent | None) -> str:
     """Return the operation that is intended; "" for none."""
     return intent.operation if intent and isinstance(intent, OperationIntent) else ""
+
+
+def arguments_of(intent: Intent | None) -> dict[str, Any]:
+    """Return the arguments of the operation that is intended; empty for none."""
+    return dict(intent.arguments) if intent and isinstance(intent, OperationIntent) else {}
 
 
 def changed_of(intent: Intent | None) -> tuple[str, ...]:

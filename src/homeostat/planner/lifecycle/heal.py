@@ -122,7 +122,8 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
             row.enter(Action.CHECK, Status.FAILED, verdict.reason)
             step.events.append(event_of(row))
         step.events += outcome.begin(row, Action.UPDATE, reason)
-    row.intent = OperationIntent(step.operation) if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
+    operation = OperationIntent(step.operation, arguments=step.arguments)
+    row.intent = operation if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
     row.acted_at = row.due_at = row.asked_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now
     if not never_well:

@@ -2,7 +2,7 @@
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
-from homeostat.model.intent import changed_of, operation_of
+from homeostat.model.intent import arguments_of, changed_of, operation_of
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Step, Verb
 from homeostat.model.status import Action
@@ -166,7 +166,7 @@ def _repeat(context: Context, definition: Definition, row: Resource, now: float)
         return context.missing_requirements(definition) or context.acts.begin(definition, row, now)
     operation = operation_of(row.intent)
     if operation:
-        return Step(Verb.OPERATE, row, row.reason, operation=operation)
+        return Step(Verb.OPERATE, row, row.reason, operation=operation, arguments=arguments_of(row.intent))
     return Step(Verb.UPDATE, row, row.reason, intents.requested_spec(context, row), changed=changed_of(row.intent))
 
 
