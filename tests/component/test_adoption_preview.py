@@ -9,7 +9,7 @@ from homeostat.api.services.adoption_preview import AdoptionPreview
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import all_of
 from homeostat.api.services.quotas import Quotas
-from homeostat.clouds.simulated.cloud import Faults
+from homeostat.clouds.simulated import Faults
 from homeostat.model.errors import Rejected
 from homeostat.planner.report.preview import ResourcePreview
 from homeostat.resources.schema import UNKNOWN

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.clouds.simulated import SimulatedCloud, Weather
-from homeostat.clouds.simulated.cloud import Faults
+from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
 from homeostat.desired.graphs import DesiredGraphs

@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.pipeline.prerequisites import CACHE_S
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated.cloud import Faults
+from homeostat.clouds.simulated import Faults
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from tests.component.running import PROJECT, Service, template

@@ -1,4 +1,7 @@
-"""Compute: servers, key pairs, flavors and their groups."""
+"""Compute: servers, their hosts, key pairs, flavors and their groups."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from homeostat.kinds.base import (
     BOOLEAN,
@@ -15,7 +18,25 @@ from homeostat.kinds.base import (
     mapping,
     snapshot_kind,
 )
+from homeostat.model.errors import Terminal
 from homeostat.model.observed import Remedy
+
+FENCES = ("COMPUTE", "NETWORK", "STORAGE")
+"""What `fence` can cut off: a server's guest, its ports, and its volumes."""
+
+
+def fences_of(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the arguments of `fence` or `unfence` ask for, in the order of `FENCES`.
+
+    Raises:
+        Terminal: They ask for something else, or for nothing.
+    """
+    wanted = arguments.get("what", FENCES[:1])
+    known = isinstance(wanted, list | tuple) and all(each in FENCES for each in wanted)
+    if not known or not wanted:
+        raise Terminal(f"fencing cuts off some of {', '.join(FENCES)}, not {wanted!r}")
+    return tuple(each for each in FENCES if each in wanted)
+
 
 SERVER = Kind(
     name="server",
@@ -51,6 +72,9 @@ SERVER = Kind(
         "fault": TEXT,
         "console_log": TEXT,
         "pid": Field(FieldType.INTEGER, "", "of the process, in the local cloud"),
+        "host": Field(FieldType.TEXT, "", "the `hypervisor` that it is on, where the cloud shows that"),
+        "fenced": listing("[COMPUTE|NETWORK|STORAGE]", "in the answer to `fence`: what is seen to be cut off now"),
+        "not_fenced": mapping("{what: why}", "in the answer to `fence`: the rest of what was asked for"),
     },
     statuses=Statuses(
         ready=frozenset({"active"}),
@@ -66,21 +90,38 @@ SERVER = Kind(
                 "unreachable",
             }
         ),
-        broken={"error": Remedy.RECREATE, "soft_deleted": Remedy.RECREATE},
+        broken={"error": Remedy.RECREATE, "soft_deleted": Remedy.RECREATE, "rescue": Remedy.MANUAL},
         operations={"lost": "reboot", "stopped": "start", "paused": "unpause", "suspended": "resume"},
         suspended=frozenset({"suspended"}),
     ),
     operations={
         "start": "",
         "stop": "",
-        "reboot": "",
+        "reboot": "{type: SOFT|HARD}; softly by default, and hard if it is `lost`.",
         "pause": "",
         "unpause": "",
         "suspend": "Changes nothing if it is suspended.",
         "resume": "",
         "lock": "Changes nothing if it is locked.",
         "unlock": "",
-        "rebuild": "",
+        "rebuild": (
+            "{image}: writes an image to its disk, by default the one that it has. It keeps its id, ports, addresses "
+            "and volumes."
+        ),
+        "restore": "Brings back one that is `soft_deleted`; changes nothing at others.",
+        "evacuate": (
+            "{host, from}: brings it from a host that is down to the named one, or to any. Changes nothing if it has "
+            "left the host `from`."
+        ),
+        "rescue": "{image, admin_pass}: boots it with a rescue image. Changes nothing if it is rescued.",
+        "unrescue": "Changes nothing if it is not rescued.",
+        "change_password": "{admin_pass}",
+        "fence": (
+            "{what: [COMPUTE, NETWORK, STORAGE]}: cuts off its guest (powered off, or its host is declared down), its "
+            "ports, its volumes; by default the guest. The answer says what is seen to be cut off; the rest is asked "
+            "for again."
+        ),
+        "unfence": "{what}: brings up the ports that `fence` took down; what else it did is undone by others.",
         "snapshot": "See `Snapshots` of the port.",
         "adopt": "Takes over the `ports` that another service has made for it: they are deleted with it.",
     },
@@ -93,6 +134,19 @@ SERVER = Kind(
         "A server that is `soft_deleted` was deleted, and is kept for a while: deleting it once more removes it.",
         "A server that is `unreachable` goes on, or not, on a host that the cloud cannot ask for the time being.",
     ),
+)
+HYPERVISOR = Kind(
+    name="hypervisor",
+    description="A host of servers. It is only looked at; its id is its name.",
+    reported={
+        "name": TEXT,
+        "state": Field(FieldType.TEXT, "up or down", "whether the cloud hears of it"),
+        "status": Field(FieldType.TEXT, "enabled or disabled", "whether it takes new servers"),
+        "forced_down": Field(FieldType.BOOLEAN, "", "whether it was declared down"),
+        "reason": Field(FieldType.TEXT, "", "why it is disabled"),
+    },
+    statuses=Statuses(ready=frozenset({"enabled"}), broken={"disabled": Remedy.MANUAL}),
+    notes=("A cloud may show it to administrators only: to others it is unknown, never absent.",),
 )
 KEYPAIR = Kind(
     name="keypair",
@@ -179,6 +233,7 @@ SERVER_SNAPSHOT = snapshot_kind(SERVER)
 
 KINDS = (
     SERVER,
+    HYPERVISOR,
     KEYPAIR,
     SERVER_GROUP,
     FLAVOR,

@@ -5,8 +5,7 @@ from tests.simulation.actors import VirtualClock
 
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.port import Creation
-from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.clouds.simulated.cloud import Faults, Weather
+from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.errors import Rejected, Transient
 
 

@@ -17,6 +17,10 @@ STORED: dict[str, tuple[Intent, dict[str, Any]]] = {
     "an operation": (OperationIntent("start"), {"operation": "start"}),
     "a request to a nested stack": (OperationIntent("check", 4), {"operation": "check", "stamp": 4}),
     "a snapshot": (OperationIntent("snapshot", token="a-7"), {"operation": "snapshot", "token": "a-7"}),
+    "an operation with arguments": (
+        OperationIntent("reboot", arguments={"type": "HARD"}),
+        {"operation": "reboot", "arguments": {"type": "HARD"}},
+    ),
     "a complete snapshot": (SnapshotMade("s-1"), {"snapshot": "s-1"}),
     "a thing left as it is": (LeftAlone("it is gone"), {"left": "it is gone"}),
 }

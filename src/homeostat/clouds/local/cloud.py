@@ -12,6 +12,7 @@ from typing import Protocol
 from homeostat.clouds.local import (
     flavors,
     floating_ips,
+    hypervisors,
     landlock,
     load_balancers,
     networks,
@@ -35,6 +36,7 @@ LOG = logging.getLogger(__name__)
 
 FAMILIES: tuple[type[Family], ...] = (
     servers.Servers,
+    hypervisors.Hypervisors,
     networks.Networks,
     networks.Subnets,
     networks.Ports,
@@ -239,6 +241,8 @@ class LocalCloud:
             return found
         if kind in SNAPSHOTS:
             return self._snapshot(look, kind, name)
+        if kind == hypervisors.Hypervisors.kind:
+            return name if name == hypervisors.HOST else None
         found = look.called(kind, name) if kind in self._families else None
         return name if found is not None and kind == "keypair" else found
 

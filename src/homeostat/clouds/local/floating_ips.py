@@ -49,8 +49,8 @@ class FloatingIps(Family):
 
     def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         directory = self.tree.directory("floating_ip", record.id)
-        _, fixed = _associated(look, record)
-        if fixed:
+        port, fixed = _associated(look, record)
+        if fixed and _is_up(look, port):
             mirror = {"from": record.facts["floating_ip_address"], "to": fixed}
             forwarder_files.ensure(directory, {"listeners": [], "pools": {}, "mirror": mirror})
         elif processes.life(directory):
@@ -67,7 +67,7 @@ class FloatingIps(Family):
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         port, fixed = _associated(look, record)
         alive = processes.life(self.tree.directory("floating_ip", record.id))
-        status = ("active" if alive else "stopped") if fixed else "down"
+        status = ("active" if alive else "stopped") if fixed and _is_up(look, port) else "down"
         shown = {name: value for name, value in super().show(look, record).items() if name != "fixed_ips"}
         associated = {"port_id": port, "fixed_ip_address": fixed, "router_id": None}
         fault = "its process ended" if status == "stopped" else None
@@ -81,6 +81,12 @@ def _associated(look: TreeSnapshot, record: ThingRecord) -> tuple[str | None, st
         if fixed:
             return holder.facts["port_id"], fixed
     return None, None
+
+
+def _is_up(look: TreeSnapshot, port_id: str | None) -> bool:
+    """Return whether a port is administratively up: else nothing leads to it."""
+    port = look.get("port", port_id) if port_id else None
+    return port is not None and port.spec.get("admin_state_up") is not False
 
 
 def _target(look: TreeSnapshot, port_id: str | None, wanted: str | None) -> str | None:

@@ -12,6 +12,10 @@ BUILD_S = 10.0
 """Seconds for which a server without a process counts as being built; later, the process that built it has died."""
 STILL = {"paused": "unpause", "suspended": "resume"}
 """Power of a server whose processes are stopped -> the operation that continues them."""
+LIVE = frozenset({"running", "rescue"})
+"""Power of a server whose processes run."""
+SHOWN = {*STILL, "rescue"}
+"""Power that is the status of a server whose processes live."""
 
 
 def status_of(record: ThingRecord, alive: processes.Life | None) -> tuple[str, str | None]:
@@ -21,7 +25,7 @@ def status_of(record: ThingRecord, alive: processes.Life | None) -> tuple[str, s
         return "deleting", None
     if alive and not facts["wipe"]:
         running = "active" if alive.booted else "building"
-        return (facts["power"] if facts["power"] in STILL else running), None
+        return (facts["power"] if facts["power"] in SHOWN else running), None
     if facts["power"] == "stopped":
         return "stopped", None
     if facts["pid"] is not None:

@@ -12,8 +12,6 @@ holds the lock of the tree.
 import contextlib
 import json
 import os
-import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,22 +19,24 @@ from typing import Any
 
 from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
-from homeostat.clouds.local.family import Facts, Family, Item, merged
+from homeostat.clouds.local.family import Facts, Family, Item
 from homeostat.clouds.local.files import remove_tree, write_whole
 from homeostat.clouds.local.flavors import join_group
-from homeostat.clouds.local.server_boot import link, prepare_boot
+from homeostat.clouds.local.hypervisors import HOST, ONE_HOST
+from homeostat.clouds.local.server_boot import environment, link, prepare_boot, prepare_disk, write_password
+from homeostat.clouds.local.server_fencing import ServerFence
 from homeostat.clouds.local.server_ports import entries_of, free_token, own_port, retained_ports
-from homeostat.clouds.local.server_status import STILL, reborn, refuse_if_locked, status_of
+from homeostat.clouds.local.server_status import LIVE, STILL, reborn, refuse_if_locked, status_of
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
 from homeostat.clouds.local.storage import DEVICES, boot_devices, volume_data
 from homeostat.clouds.local.tree import ThingRecord, Tree
 from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Answer, Change, Creation, Operation
+from homeostat.kinds.compute import fences_of
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 
 _CHUNK = 64
 _GRACE_S = 2.0
-_VARIABLE_SIZE_MAX = 4096
 
 
 class Servers(Family):
@@ -56,8 +56,15 @@ class Servers(Family):
             "lock": self._lock,
             "unlock": self._unlock,
             "rebuild": self._rebuild,
+            "restore": lambda record, arguments: None,
+            "evacuate": self._evacuate,
+            "rescue": self._rescue,
+            "unrescue": self._unrescue,
+            "change_password": self._change_password,
+            "unfence": lambda record, arguments: self._fence.open(record.id, fences_of(arguments)),
             "adopt": lambda record, arguments: None,
         }
+        self._fence = ServerFence(tree)
         self._snapshots = Snapshots(tree)
 
     # -- deciding ----------------------------------------------------------------------------------
@@ -249,64 +256,50 @@ class Servers(Family):
         if record.facts["wipe"] and os.path.isdir(f"{directory}/root"):
             remove_tree(f"{directory}/root")
         self._prepare(record, directory)
-        pid = processes.launch(directory, self._environment(record, directory))
+        addresses = self._addresses(TreeSnapshot(self.tree), record)
+        address = addresses[0][1]["addr"] if addresses else ""
+        pid = processes.launch(directory, environment(record, directory, address, self.tree.private))
         self._note(record.id, pid=pid, wipe=False)
 
     def _prepare(self, record: ThingRecord, directory: str) -> None:
-        self._prepare_root(record, f"{directory}/root")
+        image = str(record.spec.get("image") or "")
+        saved = snapshot_data(self.tree, image) if self._is_snapshot("image", image) else ""
+        prepare_disk(f"{directory}/root", saved)
         os.makedirs(f"{directory}/dev", exist_ok=True)
         link("../dev", f"{directory}/root/dev")
         for device, volume in boot_devices(record).items():
             link(volume_data(self.tree, volume), f"{directory}/dev/{device}")
         self._write_metadata(record)
-        prepare_boot(directory, str(record.spec.get("user_data") or ""))
-
-    def _prepare_root(self, record: ThingRecord, root: str) -> None:
-        """Make the disk if it does not exist: empty, or a copy of the server snapshot that the image names."""
-        image = str(record.spec.get("image") or "")
-        if os.path.isdir(root) or not self._is_snapshot("image", image):
-            os.makedirs(root, exist_ok=True)
-            return
-        partial = f"{root}.new"
-        if os.path.isdir(partial):
-            remove_tree(partial)
-        shutil.copytree(snapshot_data(self.tree, image), partial, symlinks=True)
-        os.rename(partial, root)
+        rescued = record.facts["power"] == "rescue"
+        prepare_boot(directory, "" if rescued else str(record.spec.get("user_data") or ""))
 
     def _write_metadata(self, record: ThingRecord) -> None:
         directory = self.tree.directory("server", record.id)
         write_whole(f"{directory}/metadata.json", json.dumps(record.spec.get("metadata") or {}))
-
-    def _environment(self, record: ThingRecord, directory: str) -> dict[str, str]:
-        addresses = self._addresses(TreeSnapshot(self.tree), record)
-        own = {
-            "HOME": f"{directory}/root",
-            "HOMEOSTAT_ADDRESS": addresses[0][1]["addr"] if addresses else "",
-            "HOMEOSTAT_NAME": str(record.spec.get("name") or record.id),
-            "HOMEOSTAT_SERVER_ID": record.id,
-            "HOMEOSTAT_METADATA": f"{directory}/metadata.json",
-            "HOMEOSTAT_FILES": f"{directory}/files",
-            processes.DENIED: os.pathsep.join(self.tree.private),
-        }
-        for name, value in (record.spec.get("metadata") or {}).items():
-            text = value if isinstance(value, str) else json.dumps(value)
-            if len(text) <= _VARIABLE_SIZE_MAX:
-                own[f"HOMEOSTAT_METADATA_{re.sub(r'[^A-Z0-9]', '_', str(name).upper())}"] = text
-        return {name: text.replace("\0", "") for name, text in own.items()}
 
     # -- operations --------------------------------------------------------------------------------
 
     def _carry_out(self, operation: Operation) -> Answer:
         if operation.verb == "snapshot":
             return self._take_snapshot(operation)
+        if operation.verb == "fence":
+            return self._cut_off(operation)
         verb = self._verbs.get(operation.verb)
         if verb is None:
-            known = ", ".join((*self._verbs, "snapshot"))
+            known = ", ".join((*self._verbs, "fence", "snapshot"))
             raise Terminal(f"A server knows no operation {operation.verb!r}; it knows {known}")
         with self._held(operation.handle) as record:
             if record is not None and not record.facts.get("deleting"):
                 verb(record, operation.arguments)
         return self.observe([operation.handle])[0]
+
+    def _cut_off(self, operation: Operation) -> Answer:
+        """Fence a server, also one that is locked or going."""
+        what = fences_of(operation.arguments)
+        with self._held(operation.handle) as record:
+            answer = self._fence.cut(record.id, what) if record is not None else {}
+        seen = self.observe([operation.handle])[0]
+        return replace(seen, properties={**seen.properties, **answer}) if seen.present else seen
 
     def _take_snapshot(self, operation: Operation) -> Answer:
         with self.tree.lock():
@@ -323,7 +316,7 @@ class Servers(Family):
         """
         directory = self.tree.directory("server", id)
         record = self.tree.read("server", id)
-        running = record is not None and record.facts["power"] == "running" and self._alive(record)
+        running = record is not None and record.facts["power"] in LIVE and self._alive(record)
         if running:
             processes.pause(directory)
         try:
@@ -392,20 +385,45 @@ class Servers(Family):
     def _unlock(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         self._note(record.id, locked=False)
 
+    def _evacuate(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
+        if arguments.get("from") in (None, HOST):
+            raise ONE_HOST
+
+    def _rescue(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
+        """Start the guest with its disk, but without its user data."""
+        refuse_if_locked(record, "rescued")
+        if record.facts["power"] == "rescue" and self._alive(record):
+            return
+        if arguments.get("admin_pass"):
+            self._change_password(record, arguments)
+        self._live(self._note(record.id, power="rescue", **reborn()))
+
+    def _unrescue(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
+        refuse_if_locked(record, "unrescued")
+        if record.facts["power"] == "rescue":
+            self._live(self._note(record.id, power="running", **reborn()))
+
+    def _change_password(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
+        refuse_if_locked(record, "given another password")
+        write_password(self.tree.directory("server", record.id), str(arguments.get("admin_pass") or ""))
+
     def _rebuild(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
         """Start with a new working directory; `arguments` may have a new image, user_data, name or metadata."""
         refuse_if_locked(record, "rebuilt")
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
             current = look.get("server", record.id) or record
-            spec = merged(current.spec, Change(record.id, arguments, tuple(arguments)))
-            checked = self._checked(look, spec, frozenset(arguments))
+            changed = frozenset(arguments) - {"admin_pass"}
+            spec = {**current.spec, **{name: arguments[name] for name in changed}}
+            checked = self._checked(look, spec, changed)
             rebuilt = replace(
                 current,
                 spec=spec,
                 facts={**current.facts, **checked, **reborn(wipe=True), "power": "running"},
             )
             look.store(rebuilt)
+        if arguments.get("admin_pass"):
+            self._change_password(record, arguments)
         self._live(rebuilt)
 
     def _alive(self, record: ThingRecord) -> bool:
@@ -457,6 +475,7 @@ class Servers(Family):
             "locked": bool(record.facts.get("locked")),
             "console_log": f"{directory}/console.log",
             "pid": alive.pid if alive else None,
+            "host": HOST,
             **self._snapshots.of(look, record),
         }
 

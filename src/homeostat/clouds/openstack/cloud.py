@@ -213,8 +213,11 @@ class OpenStackCloud:
 
 
 def _seen(collection: Collection, thing: Wire | None, handle: str = "") -> Observation:
+    """Return what is seen of a thing; None where there is none. `_unseen` says why nothing can be seen of it."""
     now = time.time()
     if thing is None:
         return Observation(Presence.ABSENT, handle, seen_at=now, reason=f"there is no such {collection.kind}")
+    if "_unseen" in thing:
+        return Observation(Presence.UNKNOWN, handle, seen_at=now, reason=thing["_unseen"])
     fields: dict[str, Any] = collection.object_of(thing)
     return Observation(Presence.PRESENT, str(fields["id"]), fields, now)

@@ -141,7 +141,8 @@ def object_of(thing: Wire) -> Wire:
     if "addresses" in thing:
         found["addresses"] = _addresses(thing)
         found["address"] = next((each["addr"] for group in found["addresses"].values() for each in group), None)
-    return {**found, **{name: thing[f"_{name}"] for name in ("snapshots",) if thing.get(f"_{name}")}}
+    found |= {name: thing[f"_{name}"] for name in ("fenced", "not_fenced") if f"_{name}" in thing}
+    return {**found, **({"snapshots": thing["_snapshots"]} if thing.get("_snapshots") else {})}
 
 
 def _status(thing: Wire) -> str:

@@ -16,14 +16,18 @@ from homeostat.clouds.openstack import server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
 from homeostat.clouds.openstack.lately import Lately
-from homeostat.clouds.openstack.server_hosts import ServerHosts
+from homeostat.clouds.openstack.server_fencing import ServerFence
+from homeostat.clouds.openstack.server_hosts import HOST, ServerHosts
 from homeostat.clouds.openstack.server_looks import ServerLooks
 from homeostat.clouds.openstack.server_ports import ServerPorts, is_own, was_used
 from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
 from homeostat.clouds.openstack.service import LATE_S, Wire
 from homeostat.clouds.openstack.tokens import InTags
+from homeostat.kinds.compute import fences_of
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
+EVACUATE = "2.70"
+"""A microversion in which a server that was running is so where it is evacuated to."""
 FILES = "2.56"
 """The last microversion in which a server can be made with files in it (`personality`)."""
 LEFT = "ports-of-"
@@ -66,6 +70,7 @@ class Servers(Collection):
         self._ports = ServerPorts(cloud, self.reference)
         self._looks = ServerLooks(self.list)
         self._hosts = ServerHosts(lambda: self.api.list("/os-services", "services", binary="nova-compute", limit=None))
+        self._fence = ServerFence(cloud, super().get, self._act)
         self._resizes: TTLCache[str, str] = TTLCache(RESIZES_MAX, RESIZES_S)
         self._resizing = threading.Lock()
         # Tokens whose servers may still come: their ports are no remains yet.
@@ -347,13 +352,26 @@ class Servers(Collection):
             "unlock": lambda handle, arguments: self._turn(handle, locked=False),
             "reboot": self._reboot,
             "rebuild": self._rebuild,
+            "restore": self._restore,
+            "evacuate": self._evacuate,
+            "rescue": self._rescue,
+            "unrescue": self._unrescue,
+            "change_password": self._change_password,
+            "unfence": lambda handle, arguments: self._fence.open(handle, fences_of(arguments)),
             "snapshot": self._snapshot,
             "adopt": lambda handle, arguments: self._ports.take_over(handle, arguments["ports"]),
         }
 
-    def _act(self, handle: str, action: str, arguments: Any = None) -> str:
+    def operate(self, handle: str, verb: str, arguments: Mapping[str, Any]) -> Wire:
+        if verb != "fence":
+            return super().operate(handle, verb, arguments)
+        told = self._fence.cut(handle, fences_of(arguments))
+        self.tell(handle)
+        return {**self.get(handle), **told}
+
+    def _act(self, handle: str, action: str, arguments: Any = None, **more: Any) -> str:
         """Request an action, and return the id of the request."""
-        answer = self.api.answer("POST", f"{self.path_of(handle)}/action", {action: arguments}, of=handle)
+        answer = self.api.answer("POST", f"{self.path_of(handle)}/action", {action: arguments}, of=handle, **more)
         return str(answer.headers.get("x-openstack-request-id") or "")
 
     def _unlocked(self, handle: str) -> Wire:
@@ -381,8 +399,41 @@ class Servers(Collection):
 
     def _reboot(self, handle: str, arguments: Mapping[str, Any]) -> None:
         """Reboot a server; softly, unless the arguments say otherwise or there is no guest that could be told."""
-        lost = server_body.object_of(self._unlocked(handle))["status"] == "lost"
-        self._act(handle, "reboot", {"type": "HARD" if lost else str(arguments.get("type") or "SOFT").upper()})
+        thing = self._unlocked(handle)
+        lost = server_body.object_of(thing)["status"] == "lost"
+        wanted = "HARD" if lost else str(arguments.get("type") or "SOFT").upper()
+        if thing["status"] not in ("HARD_REBOOT", *(("REBOOT",) if wanted == "SOFT" else ())):
+            self._act(handle, "reboot", {"type": wanted})
+
+    def _restore(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        if self._unlocked(handle)["status"] == "SOFT_DELETED":
+            self._act(handle, "restore")
+
+    def _evacuate(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        """Have a server made anew on another host, from its image or its volume; what goes on is not begun again."""
+        thing = self._unlocked(handle)
+        host = str(thing.get(HOST) or "")
+        left = host and (arguments.get("from") not in (None, host) or arguments.get("host") == host)
+        if not left and thing["status"] != "REBUILD":
+            wanted = {"host": arguments["host"]} if arguments.get("host") else {}
+            self._act(handle, "evacuate", wanted, microversion=EVACUATE)
+
+    def _rescue(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        if self._unlocked(handle)["status"] == "RESCUE":
+            return
+        image = self.reference("image", arguments.get("image"))
+        body = {"rescue_image_ref": image, "adminPass": arguments.get("admin_pass")}
+        self._act(handle, "rescue", {name: value for name, value in body.items() if value})
+
+    def _unrescue(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        if self._unlocked(handle)["status"] == "RESCUE":
+            self._act(handle, "unrescue")
+
+    def _change_password(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        if not arguments.get("admin_pass"):
+            raise Terminal("a password is needed: admin_pass")
+        self._unlocked(handle)
+        self._act(handle, "changePassword", {"adminPass": arguments["admin_pass"]})
 
     def _rebuild(self, handle: str, arguments: Mapping[str, Any]) -> None:
         """Write an image to the server's disk; `arguments` may have the image and other fields of the kind."""
@@ -395,7 +446,8 @@ class Servers(Collection):
             body["adminPass"] = arguments["admin_pass"]
         if not image:
             raise Terminal(f"server {handle} boots from a volume: it cannot be rebuilt from an image")
-        self._act(handle, "rebuild", {**body, "imageRef": image})
+        if thing["status"] != "REBUILD":
+            self._act(handle, "rebuild", {**body, "imageRef": image})
 
     def _snapshot(self, handle: str, arguments: Mapping[str, Any]) -> None:
         token = str(arguments.get("token") or "")

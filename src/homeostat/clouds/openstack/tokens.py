@@ -185,5 +185,11 @@ class Joined:
         return []
 
 
+class Unmade(Joined):
+    """There is no place: things of the kind are not made here."""
+
+    words = "none: it is only looked at"
+
+
 def _portions(tokens: Sequence[str]) -> list[Sequence[str]]:
     return [tokens[start : start + FILTER_MAX] for start in range(0, len(tokens), FILTER_MAX)]

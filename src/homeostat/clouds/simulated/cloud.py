@@ -5,11 +5,12 @@ import itertools
 import random
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
+from homeostat.clouds.simulated import hosts, servers
 from homeostat.clouds.simulated.objects import (
     BUILDING_STATUS,
     FIELDS,
@@ -22,58 +23,11 @@ from homeostat.clouds.simulated.objects import (
     is_supported,
 )
 from homeostat.clouds.simulated.services import refusal
+from homeostat.clouds.simulated.weather import Weather
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence, Remedy
 from homeostat.model.plan import DELETE_WITH_PARTS
-
-
-@dataclass(slots=True)
-class Faults:
-    """Probabilities of faults, for a call or for one item of it.
-
-    Attributes:
-        unreachable: The whole call fails and is not sent.
-        refused: The item is not done now.
-        lost: The item is done, but its answer is lost.
-        late_s: Seconds for which an item whose answer is lost may still be done, as far as the cloud knows.
-        error: A created thing ends in the status error.
-        snapshot: A snapshot ends in the status error.
-        retry_after_s: Seconds after which a refusal says to retry; None if it says nothing.
-    """
-
-    unreachable: float = 0.0
-    refused: float = 0.0
-    lost: float = 0.0
-    late_s: float = 0.0
-    error: float = 0.0
-    snapshot: float = 0.0
-    retry_after_s: float | None = 1.0
-
-
-@dataclass(slots=True)
-class Weather:
-    """Behaviour of the cloud.
-
-    Attributes:
-        build_s: Seconds until a thing is ready, for kinds that build.
-        delete_s: Seconds until a deleted thing is absent.
-        snapshot_s: Seconds until a snapshot is complete.
-        listing_lag_s: Seconds until a new thing is listed.
-        look_max_s: Longest time between looks at many things in progress; 0 where looks cost little.
-        quota: Most things; None for no limit.
-        idempotent: Whether a second creation with the same token returns the same thing.
-        faults: Probabilities of faults.
-    """
-
-    build_s: float = 0.0
-    delete_s: float = 0.0
-    snapshot_s: float = 0.0
-    listing_lag_s: float = 0.0
-    look_max_s: float = 0.0
-    quota: int | None = None
-    idempotent: bool = True
-    faults: Faults = field(default_factory=Faults)
 
 
 @dataclass(slots=True)
@@ -101,6 +55,10 @@ class _Snapshot:
         return {**fields, "fault": self.fault} if self.fault else fields
 
 
+UNLOCKED = frozenset({"adopt", "lock", "unlock", "snapshot", "fence", "unfence"})
+"""Operations that a locked thing does not refuse."""
+
+
 class SimulatedCloud:
     """A cloud of plain data.
 
@@ -108,6 +66,8 @@ class SimulatedCloud:
         weather: Its behaviour.
         catalogue: Kind -> names that exist besides the things created here; for other kinds any name exists.
         messages: Name of a queue -> the messages posted to it.
+        hosts: The hosts of servers, see `fail_host`.
+        passwords: Handle of a server -> the password that was set last.
         doubled: (kind, token) of every creation while another thing with that token existed. The service must keep it
             empty.
     """
@@ -139,6 +99,8 @@ class SimulatedCloud:
         self.catalogue: dict[str, Collection[str]] = {}
         self.doubled: list[tuple[str, str]] = []
         self.messages: dict[str, list[Mapping[str, Any]]] = {}
+        self.hosts = hosts.Hosts()
+        self.passwords: dict[str, str] = {}
         self._numbers = itertools.count(first_number)
         self._now = now
         self._random = random.Random(seed)
@@ -181,24 +143,16 @@ class SimulatedCloud:
             return [self._resolve(kind, name) for name in names]
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
-        with self._lock:
-            self._answering()
-            return [self._item(partial(self._create, kind, intent)) for intent in intents]
+        return self._items(kind, self._create, intents)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
-        with self._lock:
-            self._answering()
-            return [self._item(partial(self._update, kind, change)) for change in changes]
+        return self._items(kind, self._update, changes)
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
-        with self._lock:
-            self._answering()
-            return [self._item(partial(self._delete, kind, handle)) for handle in handles]
+        return self._items(kind, self._delete, handles)
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
-        with self._lock:
-            self._answering()
-            return [self._item(partial(self._operate, kind, each)) for each in operations]
+        return self._items(kind, self._operate, operations)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         while not stop():
@@ -268,6 +222,18 @@ class SimulatedCloud:
                     thing.properties.update(fields)
                     self._notify(kind, handle)
 
+    def fail_host(self, name: str, *, back: bool = False) -> None:
+        """Let a host fail, or come back, with a change notice of the host and of each of its servers."""
+        with self._changed:
+            (self.hosts.down.discard if back else self.hosts.down.add)(name)
+            if back:
+                self.hosts.forced.discard(name)
+            self._notify(hosts.KIND, name)
+            for view in (self, *self._projects.values()):
+                for (kind, handle), thing in view._things.items():
+                    if kind == "server" and thing.properties.get("host") == name:
+                        self._notify(kind, handle)
+
     def _notify(self, kind: str, handle: str) -> None:
         self._notices.append(ChangeNotice(kind, handle))
         self._changed.notify_all()
@@ -280,6 +246,13 @@ class SimulatedCloud:
     def _answering(self) -> None:
         if self._chance(self.weather.faults.unreachable):
             raise Transient("the cloud does not answer")
+
+    def _items(self, kind: str, act: Callable[[str, Any], Answer], items: Sequence[Any]) -> list[Answer]:
+        with self._lock:
+            self._answering()
+            if kind == hosts.KIND:
+                return [hosts.READ_ONLY] * len(items)
+            return [self._item(partial(act, kind, each)) for each in items]
 
     def _item(self, act: Callable[[], Answer]) -> Answer:
         faults = self.weather.faults
@@ -299,6 +272,8 @@ class SimulatedCloud:
         return self._missing(kind, handle)
 
     def _look(self, kind: str, handle: str) -> Observation:
+        if kind == hosts.KIND:
+            return self.hosts.look(handle, self._now())
         if kind in SNAPSHOTS:
             return self._look_at_snapshot(kind, handle)
         thing = self._things.get((kind, handle))
@@ -326,6 +301,8 @@ class SimulatedCloud:
             properties["status"] = "deleting"
         elif now < thing.ready_at:
             properties["status"] = BUILDING_STATUS[kind]
+        elif kind == "server" and self.hosts.is_down(properties["host"]) and properties["status"] == servers.READY:
+            properties |= {"status": "unreachable", "fault": f"its host {properties['host']} does not answer"}
         snapshots = [each.as_object(now) for each in self._snapshots.get((kind, handle), ())]
         if snapshots:
             properties["snapshots"] = snapshots
@@ -366,6 +343,8 @@ class SimulatedCloud:
         return replace(look, properties={**look.properties, **once}) if once else look
 
     def _resolve(self, kind: str, name: str) -> str | None:
+        if kind == hosts.KIND:
+            return name if self._look(kind, name).present else None
         if self._true_look(kind, name).present:
             return name
         there = [
@@ -413,7 +392,7 @@ class SimulatedCloud:
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
         thing, verb = self._present(kind, operation.handle), operation.verb
-        if thing is not None and thing.properties.get("locked") and verb not in ("adopt", "lock", "unlock", "snapshot"):
+        if thing is not None and thing.properties.get("locked") and verb not in UNLOCKED:
             return Rejected("Forbidden", f"{kind} {operation.handle} is locked")
         if not is_supported(kind, verb):
             return Rejected("NotSupported", f"{verb} of a {kind} is not supported.")
@@ -423,9 +402,22 @@ class SimulatedCloud:
             self._snapshot((kind, operation.handle), operation.arguments)
         elif thing is not None and verb == "post":
             self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
+        elif thing is not None and kind == "server" and verb in servers.VERBS:
+            return self._operate_server(thing, operation)
         elif thing is not None:
             thing.properties.update(fields_after(kind, verb))
         return self._observation(kind, operation.handle)
+
+    def _operate_server(self, thing: _Thing, operation: Operation) -> Answer:
+        of = servers.Servers(self._things, self._remove, self.hosts, lambda: self._chance(self.weather.faults.fence))
+        try:
+            told = of.operate(thing.properties, operation.verb, operation.arguments)
+        except Terminal as error:
+            return error
+        if operation.verb in ("change_password", "rebuild") and operation.arguments.get("admin_pass"):
+            self.passwords[operation.handle] = operation.arguments["admin_pass"]
+        look = self._observation("server", operation.handle)
+        return replace(look, properties={**look.properties, **told}) if told else look
 
     def _parts(self, kind: str, handle: str) -> dict[tuple[str, str], _Thing]:
         """Return the parts of a whole that exist: those of its parts, too."""

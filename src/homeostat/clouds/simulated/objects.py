@@ -44,7 +44,8 @@ _STATUS_AFTER: Mapping[str, str] = {
     "stop": "stopped",
     "pause": "paused",
     "suspend": "suspended",
-    **dict.fromkeys(("start", "unpause", "resume", "reboot", "rebuild"), ""),
+    "rescue": "rescue",
+    **dict.fromkeys(("start", "unpause", "resume", "reboot", "rebuild", "unrescue", "restore"), ""),
 }
 """Operation -> status of the thing after it; "" for that of a ready thing."""
 ID_FIELDS: Mapping[str, str] = {name: kind.id_field for name, kind in CLOUD_KINDS.items() if kind.id_field}
@@ -64,6 +65,8 @@ PART_OF: Mapping[str, Mapping[str, str]] = {
 }
 """Kind of parts -> field that names what a part belongs to -> the kind of that."""
 
+HOSTS = ("host-1", "host-2", "host-3")
+"""Names of the hosts of servers."""
 Things = Mapping[tuple[str, str], Any]
 Fields = dict[str, Any]
 
@@ -76,6 +79,8 @@ def is_supported(kind: str, operation: str) -> bool:
         return kind == "queue"
     if operation == DELETE_WITH_PARTS:
         return kind in CLOUD_KINDS and bool(CLOUD_KINDS[kind].parts)
+    if operation in CLOUD_KINDS["server"].operations and kind == "server":
+        return True
     return operation in ("adopt", "lock", "unlock") or operation in _STATUS_AFTER
 
 
@@ -103,7 +108,7 @@ def _server(spec: Fields, number: int) -> Fields:
             "mac": f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:{place % 256:02x}",
         }
         addresses.setdefault(name, []).append(port)
-    return {"address": _address(number), "addresses": addresses}
+    return {"address": _address(number), "addresses": addresses, "host": HOSTS[number % len(HOSTS)]}
 
 
 def _port(spec: Fields, number: int) -> Fields:

@@ -1,0 +1,167 @@
+"""Fencing of servers: what is asked for is cut off step by step, and only what a look shows counts.
+
+COMPUTE is cut off when Nova, or Ironic for a machine, shows the power off, or when its host was declared down. A host
+is declared down here only if Nova does not hear of it: on a host that is heard of, the server alone is stopped. A
+machine of Ironic runs whether its nova-compute does or not, so there only its power counts.
+
+The ports that are taken down get a tag, so that `unfence` brings up no others.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import CloudOfCollections
+from homeostat.clouds.openstack.server_hosts import HOST
+from homeostat.clouds.openstack.service import Wire
+from homeostat.model.errors import HomeostatError, Transient
+
+TAG = "homeostat-fenced"
+"""Tag of a port that fencing has taken down."""
+HYPERVISOR = "OS-EXT-SRV-ATTR:hypervisor_hostname"
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Name of the hypervisor of a machine of Ironic: the id of its node."""
+POWER, TASK = "OS-EXT-STS:power_state", "OS-EXT-STS:task_state"
+SHUT_DOWN = 4
+"""Nova's power state of a guest that is off."""
+OFF = frozenset({"SHUTOFF", "SOFT_DELETED", "SHELVED_OFFLOADED", "ERROR"})
+"""Statuses in which that power state counts: in others it may be on its way up."""
+POWER_OFF = "power off"
+
+
+class ServerFence:
+    """Cuts off servers of a project."""
+
+    def __init__(self, cloud: CloudOfCollections, look: Callable[[str], Wire], act: Callable[[str, str], str]) -> None:
+        """Take the cloud, a function that returns a server as Nova shows it, and one that requests an action of it."""
+        self._cloud = cloud
+        self._look = look
+        self._act = act
+
+    def cut(self, handle: str, what: Collection[str]) -> Wire:
+        """Cut off a server; return `{_fenced, _not_fenced}`, as seen afterwards.
+
+        Raises:
+            Missing: It does not exist.
+        """
+        self._look(handle)
+        acts = {"COMPUTE": self._power_off, "NETWORK": self._take_down, "STORAGE": self._detach}
+        left = {each: self._left(acts[each], handle) for each in what}
+        return {
+            "_fenced": [each for each in what if not left[each]],
+            "_not_fenced": {each: why for each, why in left.items() if why},
+        }
+
+    def open(self, handle: str, what: Collection[str]) -> None:
+        """Bring up the ports that `cut` took down."""
+        for port in self._ports(handle) if "NETWORK" in what else ():
+            if TAG in port.get("tags", ()):
+                self._set(port, up=True, of=handle)
+                self._cloud.service("network").request("DELETE", f"/ports/{port['id']}/tags/{TAG}", of=handle)
+
+    def _left(self, cut: Callable[[str], str], handle: str) -> str:
+        """Return why something is not cut off yet; "" if it is."""
+        try:
+            return cut(handle)
+        except Missing:
+            return "it went away meanwhile"
+        except HomeostatError as error:
+            return str(error)
+
+    # -- COMPUTE -------------------------------------------------------------------------------------------------------
+
+    def _power_off(self, handle: str) -> str:
+        thing = self._look(handle)
+        if UUID.fullmatch(str(thing.get(HYPERVISOR) or "")):
+            return self._power_off_machine(handle)
+        if _is_off(thing):
+            return ""
+        service = self._service(thing)
+        if service is not None and service["state"] == "down":
+            return self._declare_down(thing, service)
+        if thing.get(TASK) is None:
+            self._act(handle, "os-stop")
+        return "" if _is_off(self._look(handle)) else "it is being stopped"
+
+    def _service(self, thing: Wire) -> Wire | None:
+        """Return the service of a server's host; None where that cannot be seen."""
+        host = thing.get(HOST)
+        try:
+            found = list(self._services(str(host))) if host else []
+        except Transient:
+            return None
+        return next((each for each in found if each["host"] == host), None)
+
+    def _services(self, host: str) -> list[Wire]:
+        compute = self._cloud.service("compute")
+        return list(compute.list("/os-services", "services", binary="nova-compute", host=host, limit=None))
+
+    def _declare_down(self, thing: Wire, service: Wire) -> str:
+        if not service.get("forced_down"):
+            path = f"/os-services/{quote(str(service['id']), safe='')}"
+            self._cloud.service("compute").request("PUT", path, {"forced_down": True})
+        seen = self._service(thing)
+        if seen is not None and seen.get("forced_down") and seen["state"] == "down":
+            return ""
+        return f"its host {service['host']} is not seen to be declared down yet"
+
+    def _power_off_machine(self, handle: str) -> str:
+        ironic = self._cloud.service("baremetal")
+
+        def nodes() -> list[Wire]:
+            return list(ironic.list("/nodes/detail", "nodes", instance_uuid=handle))
+
+        found = nodes()
+        if found and any(map(_is_on, found)):
+            for each in found:
+                if _is_on(each) and each.get("target_power_state") != POWER_OFF:
+                    ironic.request("PUT", f"/nodes/{each['uuid']}/states/power", {"target": POWER_OFF})
+            found = nodes()
+        if not found:
+            return "no machine of Ironic has this server"
+        return "its machine is being powered off" if any(map(_is_on, found)) else ""
+
+    # -- NETWORK -------------------------------------------------------------------------------------------------------
+
+    def _ports(self, handle: str) -> list[Wire]:
+        return list(self._cloud.service("network").list("/ports", "ports", device_id=handle))
+
+    def _set(self, port: Wire, *, up: bool, of: str) -> None:
+        body = {"port": {"admin_state_up": up}}
+        self._cloud.service("network").request("PUT", f"/ports/{port['id']}", body, of=of)
+
+    def _take_down(self, handle: str) -> str:
+        ports = self._ports(handle)
+        for port in ports:
+            if port["admin_state_up"]:
+                # First the tag: a port that is down without it stays down.
+                self._cloud.service("network").request("PUT", f"/ports/{port['id']}/tags/{TAG}", of=handle)
+                self._set(port, up=False, of=handle)
+        up = [port["id"] for port in self._ports(handle) if port["admin_state_up"]]
+        return f"these ports are up: {', '.join(up)}" if up else ""
+
+    # -- STORAGE -------------------------------------------------------------------------------------------------------
+
+    def _detach(self, handle: str) -> str:
+        path = f"/servers/{quote(handle, safe='')}/os-volume_attachments"
+        compute = self._cloud.service("compute")
+        refused: dict[str, str] = {}
+        for each in compute.list(path, "volumeAttachments"):
+            volume = str(each["volumeId"])
+            try:
+                compute.request("DELETE", f"{path}/{quote(volume, safe='')}", of=handle)
+            except HomeostatError as error:
+                refused[volume] = str(error)
+        left = [str(each["volumeId"]) for each in compute.list(path, "volumeAttachments")]
+        return "; ".join(f"volume {each} is attached: {refused.get(each, 'it is being detached')}" for each in left)
+
+
+def _is_off(thing: Mapping[str, Any]) -> bool:
+    off = thing.get("status") in OFF and thing.get(POWER) == SHUT_DOWN
+    return off and thing.get(TASK) is None
+
+
+def _is_on(node: Mapping[str, Any]) -> bool:
+    return node.get("power_state") != POWER_OFF or node.get("target_power_state") not in (None, POWER_OFF)

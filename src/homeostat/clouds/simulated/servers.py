@@ -1,0 +1,103 @@
+"""Operations on simulated servers that have arguments, or look at more than the server."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol
+
+from homeostat.clouds.simulated.hosts import Hosts
+from homeostat.clouds.simulated.objects import READY_STATUS, Fields
+from homeostat.kinds.compute import fences_of
+from homeostat.model.errors import Terminal
+
+READY = READY_STATUS["server"]
+VERBS = frozenset({"restore", "evacuate", "unrescue", "change_password", "rebuild", "fence", "unfence"})
+"""Operations that are carried out here."""
+
+
+class Thing(Protocol):
+    """What is read and changed of a simulated thing."""
+
+    properties: Fields
+
+
+class Servers:
+    """The servers of one project, and what belongs to them."""
+
+    def __init__(
+        self,
+        things: Mapping[tuple[str, str], Thing],
+        remove: Callable[[tuple[str, str]], None],
+        hosts: Hosts,
+        fails: Callable[[], bool],
+    ) -> None:
+        """Take what they act on.
+
+        Args:
+            things: All things of the project.
+            remove: Removes one of them.
+            hosts: The hosts.
+            fails: Whether something that is to be cut off is not seen to be so this time.
+        """
+        self._things = things
+        self._remove = remove
+        self._hosts = hosts
+        self._fails = fails
+
+    def operate(self, server: Fields, verb: str, arguments: Mapping[str, Any]) -> Fields:
+        """Carry out an operation; return the fields that the answer alone has.
+
+        Raises:
+            Terminal: It is impossible.
+        """
+        if verb == "fence":
+            return self._fence(server, fences_of(arguments))
+        if verb == "unfence":
+            self._unfence(server, fences_of(arguments))
+        elif verb == "evacuate":
+            self._evacuate(server, arguments)
+        elif verb == "change_password":
+            if not arguments.get("admin_pass"):
+                raise Terminal("a password is needed: admin_pass")
+        elif verb == "rebuild":
+            server.update({name: arguments[name] for name in arguments if name not in ("admin_pass", "id", "status")})
+            server["status"] = READY
+        elif server["status"] == {"restore": "soft_deleted", "unrescue": "rescue"}[verb]:
+            server["status"] = READY
+        return {}
+
+    def _evacuate(self, server: Fields, arguments: Mapping[str, Any]) -> None:
+        if arguments.get("from") in (None, server["host"]) and arguments.get("host") != server["host"]:
+            server["host"] = self._hosts.target(server["host"], arguments.get("host"))
+
+    def _fence(self, server: Fields, what: Collection[str]) -> Fields:
+        cut = {"COMPUTE": self._stop, "NETWORK": self._take_down, "STORAGE": self._detach}
+        fenced = []
+        for each in what:
+            cut[each](server)
+            if not self._fails():
+                fenced.append(each)
+        rest = [each for each in what if each not in fenced]
+        return {"fenced": fenced, "not_fenced": dict.fromkeys(rest, "it is not seen yet")}
+
+    def _stop(self, server: Fields) -> None:
+        if self._hosts.is_down(server["host"]):
+            self._hosts.forced.add(server["host"])
+        elif server["status"] != "soft_deleted":
+            server["status"] = "stopped"
+
+    def _ports(self, server: Fields) -> list[Fields]:
+        named = [each["port"] for group in server["addresses"].values() for each in group]
+        return [self._things["port", each].properties for each in named if ("port", each) in self._things]
+
+    def _take_down(self, server: Fields) -> None:
+        for port in self._ports(server):
+            port["admin_state_up"] = False
+
+    def _unfence(self, server: Fields, what: Collection[str]) -> None:
+        for port in self._ports(server) if "NETWORK" in what else ():
+            port["admin_state_up"] = True
+
+    def _detach(self, server: Fields) -> None:
+        server["block_device_mapping"] = []
+        for key in [key for key in self._things if key[0] == "volume_attachment"]:
+            if self._things[key].properties.get("instance_uuid") == server["id"]:
+                self._remove(key)

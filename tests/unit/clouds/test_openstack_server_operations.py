@@ -1,0 +1,304 @@
+"""Operations on servers of an OpenStack: what is sent, what is not sent again, and what counts as fenced."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from homeostat.clouds.openstack.answers import Forbidden, Missing
+from homeostat.clouds.openstack.cloud import OpenStackCloud
+from homeostat.clouds.openstack.hypervisors import Hypervisors
+from homeostat.clouds.openstack.server_fencing import HYPERVISOR, TAG
+from homeostat.clouds.openstack.server_hosts import HOST
+from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
+from homeostat.clouds.openstack.servers import EVACUATE, Servers
+from homeostat.clouds.openstack.service import Service, Wire
+from homeostat.clouds.port import Answer, Operation
+from homeostat.model.errors import HomeostatError, Terminal, Transient
+from homeostat.model.observed import Observation, Presence
+
+MACHINE = "11111111-2222-4333-8444-555555555555"
+RUNNING, OFF = 1, 4
+
+
+class OpenStack:
+    """A server `s` on the host `h` with a port and a volume, as Compute, Networking and Ironic show it.
+
+    obeys — whether what is asked for is done; refuses — part of a path -> error that requests to it get.
+    """
+
+    def __init__(self) -> None:
+        self.server: Wire | None = {
+            "id": "s", "name": "web", "status": "ACTIVE", "tags": [], "metadata": {}, "addresses": {}, "locked": False,
+            "image": {"id": "i"}, "flavor": {"original_name": "small"}, HOST: "h", HYPERVISOR: "h",
+            "OS-EXT-STS:task_state": None, "OS-EXT-STS:power_state": RUNNING,
+        }  # fmt: skip
+        self.services: list[Wire] = [
+            {"id": "9", "host": "h", "state": "up", "status": "enabled", "forced_down": False, "updated_at": "now"},
+            {"id": "8", "host": "g", "state": "up", "status": "disabled", "disabled_reason": "old", "updated_at": ""},
+        ]
+        self.ports: list[Wire] = [{"id": "p", "device_id": "s", "admin_state_up": True, "tags": []}]
+        self.volumes: list[Wire] = [{"volumeId": "v"}]
+        self.nodes: list[Wire] = []
+        self.obeys = True
+        self.refuses: dict[str, HomeostatError] = {}
+        self.sent: list[tuple[str, Any]] = []
+        self.listed: list[str] = []
+
+    def list(self, path: str, key: str, of: str = "", /, **params: Any) -> Iterator[Wire]:
+        self.listed.append(path)
+        self._refuse(f"GET {path}")
+        found = {"ports": self.ports, "services": self.services, "nodes": self.nodes, "images": []}
+        things = {**found, "volumeAttachments": self.volumes, "servers": []}[key]
+        wanted = {name: value for name, value in params.items() if name in ("host", "device_id")}
+        return iter([each for each in things if all(each.get(name) == value for name, value in wanted.items())])
+
+    def get(self, path: str, **params: Any) -> Wire:
+        if self.server is None:
+            raise Missing(path)
+        return {"server": dict(self.server)}
+
+    def answer(self, method: str, path: str, body: Any = None, of: str = "", **more: Any) -> Any:
+        self.request(method, path, {**body, **more}, of)
+        return SimpleNamespace(headers={})
+
+    def request(self, method: str, path: str, body: Any = None, of: str = "", **more: Any) -> Wire:
+        self._refuse(f"{method} {path}")
+        self.sent.append((f"{method} {path}", body))
+        if self.obeys:
+            self._do(method, path, body)
+        return {}
+
+    def _refuse(self, request: str) -> None:
+        for part, error in self.refuses.items():
+            if part in request:
+                raise error
+
+    def _do(self, method: str, path: str, body: Any) -> None:
+        assert self.server is not None
+        if path.endswith("/action") and "os-stop" in body:
+            self.server |= {"status": "SHUTOFF", "OS-EXT-STS:power_state": OFF}
+        elif path.startswith("/os-services/"):
+            (service,) = [each for each in self.services if path.endswith(f"/{each['id']}")]
+            service |= {"forced_down": True, "state": "down"}
+        elif path.startswith("/ports/p"):
+            tagged = path.endswith(TAG)
+            self.ports[0] |= body["port"] if not tagged else {"tags": [TAG] if method == "PUT" else []}
+        elif method == "DELETE" and path.endswith("/v"):
+            self.volumes.clear()
+        elif path.endswith("/states/power"):
+            self.nodes[0] |= {"power_state": "power off"}
+
+    @property
+    def acts(self) -> Sequence[Any]:
+        return [body for path, body in self.sent if path.endswith("/action")]
+
+
+@pytest.fixture
+def openstack() -> OpenStack:
+    return OpenStack()
+
+
+@pytest.fixture
+def cloud(openstack: OpenStack) -> Iterator[OpenStackCloud]:
+    with ThreadPoolExecutor(2) as pool:
+        kinds = [Servers, Hypervisors, ServerSnapshots]
+        yield OpenStackCloud(kinds, lambda _: cast(Service, openstack), pool)
+
+
+def operate(cloud: OpenStackCloud, verb: str, **arguments: Any) -> Answer:
+    return cloud.operate("server", [Operation("s", verb, arguments)])[0]
+
+
+def fence(cloud: OpenStackCloud, *what: str) -> tuple[list[str], Mapping[str, str]]:
+    seen = operate(cloud, "fence", what=list(what))
+    assert isinstance(seen, Observation)
+    return seen.properties["fenced"], seen.properties["not_fenced"]
+
+
+# -- operations --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "status", "sent"),
+    [
+        ("reboot", {}, "ACTIVE", [{"reboot": {"type": "SOFT"}}]),
+        ("reboot", {"type": "hard"}, "ACTIVE", [{"reboot": {"type": "HARD"}}]),
+        ("reboot", {}, "REBOOT", []),
+        ("reboot", {"type": "HARD"}, "REBOOT", [{"reboot": {"type": "HARD"}}]),
+        ("reboot", {"type": "HARD"}, "HARD_REBOOT", []),
+        ("rebuild", {}, "ACTIVE", [{"rebuild": {"imageRef": "i"}}]),
+        ("rebuild", {}, "REBUILD", []),
+        ("restore", {}, "SOFT_DELETED", [{"restore": None}]),
+        ("restore", {}, "ACTIVE", []),
+        ("rescue", {"admin_pass": "x"}, "ACTIVE", [{"rescue": {"adminPass": "x"}}]),
+        ("rescue", {}, "RESCUE", []),
+        ("unrescue", {}, "RESCUE", [{"unrescue": None}]),
+        ("unrescue", {}, "ACTIVE", []),
+        ("change_password", {"admin_pass": "x"}, "ACTIVE", [{"changePassword": {"adminPass": "x"}}]),
+        ("evacuate", {}, "ACTIVE", [{"evacuate": {}, "microversion": EVACUATE}]),
+        ("evacuate", {"host": "g"}, "ACTIVE", [{"evacuate": {"host": "g"}, "microversion": EVACUATE}]),
+        ("evacuate", {"host": "h"}, "ACTIVE", []),
+        ("evacuate", {"from": "g"}, "ACTIVE", []),
+        ("evacuate", {"from": "h"}, "REBUILD", []),
+    ],
+)
+def test_what_is_sent(
+    cloud: OpenStackCloud, openstack: OpenStack, verb: str, arguments: dict[str, Any], status: str, sent: list[Any]
+) -> None:
+    assert openstack.server is not None
+    openstack.server["status"] = status
+    assert isinstance(operate(cloud, verb, **arguments), Observation)
+    assert openstack.acts == sent
+
+
+def test_who_cannot_see_hosts_may_still_ask_for_an_evacuation(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    assert openstack.server is not None
+    del openstack.server[HOST]
+    operate(cloud, "evacuate", **{"from": "h"})
+    assert openstack.acts == [{"evacuate": {}, "microversion": EVACUATE}]
+
+
+def test_a_locked_server_is_not_changed(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    assert openstack.server is not None
+    openstack.server["locked"] = True
+    for verb in ("rescue", "evacuate", "restore", "change_password", "rebuild", "reboot"):
+        assert isinstance(operate(cloud, verb, admin_pass="x"), Terminal)
+    assert openstack.acts == []
+
+
+# -- fencing -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_whose_host_is_heard_of_is_stopped_and_its_host_left_alone(
+    cloud: OpenStackCloud, openstack: OpenStack
+) -> None:
+    openstack.obeys = False
+    assert fence(cloud, "COMPUTE") == ([], {"COMPUTE": "it is being stopped"})
+    openstack.obeys = True
+    assert fence(cloud, "COMPUTE") == (["COMPUTE"], {})
+    assert openstack.acts == [{"os-stop": None}] * 2
+    assert fence(cloud, "COMPUTE") == (["COMPUTE"], {})
+    assert openstack.acts == [{"os-stop": None}] * 2
+    assert not [path for path, _ in openstack.sent if "os-services" in path]
+
+
+def test_a_host_that_is_not_heard_of_is_declared_down_and_seen_to_be(
+    cloud: OpenStackCloud, openstack: OpenStack
+) -> None:
+    openstack.services[0]["state"] = "down"
+    openstack.obeys = False
+    fenced, left = fence(cloud, "COMPUTE")
+    assert (fenced, "declared down" in left["COMPUTE"]) == ([], True)
+    openstack.obeys = True
+    for _ in range(2):
+        assert fence(cloud, "COMPUTE") == (["COMPUTE"], {})
+    assert [sent for sent in openstack.sent if "os-services" in sent[0]] == [
+        ("PUT /os-services/9", {"forced_down": True})
+    ] * 2
+    assert openstack.acts == [], "a stop would never be carried out"
+
+
+@pytest.mark.parametrize("answer", [Forbidden("no"), Transient("away")])
+def test_where_hosts_are_not_shown_only_the_power_counts(
+    cloud: OpenStackCloud, openstack: OpenStack, answer: HomeostatError
+) -> None:
+    openstack.services[0]["state"] = "down"
+    openstack.refuses["GET /os-services"] = answer
+    openstack.obeys = False
+    assert fence(cloud, "COMPUTE")[0] == []
+    openstack.obeys = True
+    assert fence(cloud, "COMPUTE")[0] == ["COMPUTE"]
+
+
+def test_a_refusal_is_the_reason(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.services[0]["state"] = "down"
+    openstack.refuses["PUT /os-services"] = Terminal("compute: policy does not allow it")
+    assert fence(cloud, "COMPUTE") == ([], {"COMPUTE": "compute: policy does not allow it"})
+
+
+@pytest.mark.parametrize("task", ["powering-off", "powering-on", "rebuild_spawning"])
+def test_a_server_on_its_way_is_not_off(cloud: OpenStackCloud, openstack: OpenStack, task: str) -> None:
+    assert openstack.server is not None
+    openstack.server |= {"status": "SHUTOFF", "OS-EXT-STS:power_state": OFF, "OS-EXT-STS:task_state": task}
+    assert fence(cloud, "COMPUTE")[0] == []
+
+
+def test_of_a_machine_of_ironic_its_power_alone_counts(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    assert openstack.server is not None
+    openstack.server[HYPERVISOR] = MACHINE
+    openstack.services[0] |= {"state": "down", "forced_down": True}
+    assert fence(cloud, "COMPUTE") == ([], {"COMPUTE": "no machine of Ironic has this server"})
+    openstack.nodes.append({"uuid": MACHINE, "power_state": "power on", "target_power_state": None})
+    openstack.obeys = False
+    assert fence(cloud, "COMPUTE") == ([], {"COMPUTE": "its machine is being powered off"})
+    openstack.nodes[0]["target_power_state"] = "power off"
+    assert fence(cloud, "COMPUTE")[0] == []
+    assert [sent for sent in openstack.sent if "/nodes/" in sent[0]] == [
+        (f"PUT /nodes/{MACHINE}/states/power", {"target": "power off"})
+    ]
+    openstack.nodes[0] |= {"power_state": "power off", "target_power_state": None}
+    assert fence(cloud, "COMPUTE") == (["COMPUTE"], {})
+
+
+def test_ports_are_taken_down_and_only_those_come_up_again(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.ports += [
+        {"id": "theirs", "device_id": "s", "admin_state_up": False, "tags": []},
+        {"id": "other", "device_id": "o", "admin_state_up": True, "tags": []},
+    ]
+    openstack.obeys = False
+    assert fence(cloud, "NETWORK") == ([], {"NETWORK": "these ports are up: p"})
+    openstack.obeys = True
+    assert fence(cloud, "NETWORK") == (["NETWORK"], {})
+    assert [each["admin_state_up"] for each in openstack.ports] == [False, False, True]
+    operate(cloud, "unfence", what=["NETWORK"])
+    assert [each["admin_state_up"] for each in openstack.ports] == [True, False, True]
+    assert openstack.ports[0]["tags"] == []
+
+
+def test_a_volume_that_cannot_be_detached_is_named(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.refuses["DELETE /servers"] = Terminal("compute: Cannot detach a root device volume")
+    fenced, left = fence(cloud, "STORAGE")
+    assert (fenced, left) == ([], {"STORAGE": "volume v is attached: compute: Cannot detach a root device volume"})
+    openstack.refuses.clear()
+    assert fence(cloud, "STORAGE") == (["STORAGE"], {})
+
+
+def test_one_part_does_not_hinder_the_others(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.refuses["GET /ports"] = Transient("network: away")
+    fenced, left = fence(cloud, "STORAGE", "NETWORK", "COMPUTE")
+    assert (fenced, left) == (["COMPUTE", "STORAGE"], {"NETWORK": "network: away"})
+
+
+def test_a_server_that_is_gone_is_absent(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.server = None
+    seen = operate(cloud, "fence", what=["COMPUTE"])
+    assert isinstance(seen, Observation)
+    assert seen.presence is Presence.ABSENT
+
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+
+def test_hosts_are_one_list(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.services[0] |= {"state": "down", "forced_down": True}
+    seen = cloud.observe("hypervisor", ["h", "g", "nowhere"])
+    assert openstack.listed == ["/os-services"]
+    shown = [[each.properties[name] for name in ("state", "status", "forced_down", "reason")] for each in seen[:2]]
+    assert shown == [["down", "enabled", True, None], ["up", "disabled", False, "old"]]
+    assert seen[2].presence is Presence.ABSENT
+    assert cloud.resolve("hypervisor", ["h", "nowhere"]) == ["h", None]
+    assert isinstance(cloud.delete("hypervisor", ["h"])[0], Terminal)
+
+
+def test_hosts_that_policy_hides_are_unknown_with_the_reason(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.refuses["GET /os-services"] = Forbidden("compute: Policy doesn't allow it")
+    seen = cloud.observe("hypervisor", ["h", "nowhere"])
+    assert [(each.presence, each.reason) for each in seen] == [
+        (Presence.UNKNOWN, "compute: Policy doesn't allow it")
+    ] * 2
+    openstack.refuses["GET /os-services"] = Transient("away")
+    with pytest.raises(Transient):
+        cloud.observe("hypervisor", ["h"])
