@@ -1,5 +1,7 @@
 """Health policies at work: what is found unhealthy is recovered, by the actions of the policy, one by one."""
 
+from typing import Any
+
 import pytest
 
 from homeostat.clouds.simulated import Faults, Weather
@@ -178,3 +180,48 @@ def test_a_busy_node_is_no_case_for_its_policy(what: dict[str, str]) -> None:
     before = service.handle(0)
     service.live(60.0)
     assert service.handle(0) == before
+
+
+def fenced(*what: str, **more: Any) -> dict[str, Any]:
+    return policy(STATUS, HOST, fencing=list(what), **more)
+
+
+def test_a_node_is_cut_off_before_another_one_is_made() -> None:
+    service = Checked(3, fenced("COMPUTE", "NETWORK"))
+    before = service.handle(0)
+    service.cloud.change(before, status="error")
+    service.live(30.0)
+    assert service.handle(0) != before
+    assert service.recoveries() == ["fence", "RECREATE"]
+
+
+def test_no_other_one_is_made_while_it_is_not_confirmed_that_a_node_is_cut_off() -> None:
+    service = Checked(3, fenced("COMPUTE"), weather=Weather(faults=Faults(fence=1.0)))
+    before = service.handle(0)
+    service.cloud.change(before, status="error")
+    service.live(300.0)
+    assert (service.handle(0), len(service.servers())) == (before, 3)
+    assert "COMPUTE" in service.row(service.group, "0").reason
+    service.cloud.weather = Weather()
+    service.live(120.0)
+    assert (service.handle(0) != before, len(service.servers())) == (True, 3)
+
+
+def test_nodes_of_a_dead_host_are_found_and_evacuated_once_it_is_forced_down() -> None:
+    service = Checked(3, policy(HOST, actions=actions("EVACUATE"), fencing=["COMPUTE"], max_unhealthy="2"))
+    before = service.servers()
+    host = service.cloud.things()[service.handle(1)]["host"]
+    service.cloud.fail_host(host)
+    service.live(60.0)
+    there = service.cloud.things()
+    assert service.servers() == before
+    assert all(there[each]["host"] != host and there[each]["status"] == "active" for each in before)
+
+
+def test_a_kept_node_is_cut_off_and_another_one_serves() -> None:
+    service = Checked(2, fenced("NETWORK", quarantine=True))
+    before = service.handle(0)
+    service.cloud.change(before, status="error")
+    service.live(60.0)
+    assert service.handle(0) != before
+    assert before in service.servers()

@@ -38,7 +38,7 @@ _MODE: Schema = {
     "options": mapping("Of the type.", default={}, fields=OPTIONS),
 }
 _ACTION: Schema = {
-    "name": text("REBOOT, REBUILD, RECREATE, or the name of a workflow or webhook.", required=True),
+    "name": text("REBOOT, REBUILD, RECREATE, EVACUATE, or the name of a workflow or webhook.", required=True),
     "type": text(
         "Who carries it out; without it, this service.",
         constraints=(one_of(ActionType.WORKFLOW, ActionType.WEBHOOK),),
@@ -142,6 +142,7 @@ HEALTH = SpecType(
 _BUILT_IN_PARAMS: Mapping[str, Schema] = {
     Built.REBOOT: {"type": text(default="HARD", any_case=True, constraints=(one_of("SOFT", "HARD"),))},
     Built.REBUILD: {"image": text()},
+    Built.EVACUATE: {"host": text()},
     Built.RECREATE: {"fence_compute": boolean(default=False)},
 }
 _WEBHOOK: Schema = {

@@ -25,6 +25,11 @@ class Built(StrEnum):
     REBOOT = "REBOOT"
     REBUILD = "REBUILD"
     RECREATE = "RECREATE"
+    EVACUATE = "EVACUATE"
+
+
+AFTER_FENCING = frozenset({Built.RECREATE, Built.EVACUATE})
+"""Actions that make a node run elsewhere: it is cut off before, as its policy says."""
 
 
 class ActionType(StrEnum):

@@ -9,7 +9,7 @@ policy asks for is cut off, and the cloud has to confirm that.
 from dataclasses import replace
 
 from homeostat.model.desired import Definition
-from homeostat.model.health_policy import ActionType, Built, HealthPolicy, Mode
+from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, HealthPolicy, Mode
 from homeostat.model.intent import FENCE, OperationIntent, arguments_of, operation_of
 from homeostat.model.marks import BY_HINT, NO_MARKS, RecoveryMark, UnhealthyMark
 from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
@@ -29,6 +29,8 @@ REPORTER = "homeostat:health-policy"
 """Reporter of the marks that health policies make."""
 RECOVERED = "recovered: it is healthy again"
 WELL = "it is healthy again"
+UNFENCE = "unfence"
+JOINED = "it is healthy again, and what was cut off of it is joined again"
 UNCHECKED = "no health policy holds for it any more"
 PAUSE_S, PAUSE_S_MAX = 60.0, 3600.0
 """Shortest and longest pause after all actions were tried in vain; it doubles."""
@@ -66,8 +68,13 @@ def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> S
     return Step(Verb.RECORD, row, events=[event])
 
 
-def _well(context: Context, row: Resource, reason: str, now: float) -> Step:
-    """Take the mark off a member."""
+def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
+    """Take the mark off a member; what was cut off of it is joined again before."""
+    recovery = _recovery(row)
+    if recovery is not None and recovery.fenced and row.handle and not _is_gone(context, row):
+        _keep(row, replace(recovery, fenced=()))
+        step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(recovery.fenced)})
+        return heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
     row.marks = replace(row.marks or NO_MARKS, recovery=None)
     if row.failed and row.handle:
         if row.action != Action.CHECK:
@@ -162,18 +169,30 @@ def _act(
 ) -> Decision:
     """Begin the action of a step, or what comes before it."""
     _keep(row, recovery)
-    if recovery.step != BY_HINT and policy.actions[recovery.step].name == Built.RECREATE:
-        return _recreate(context, definition, row, node, policy, now)
-    if _is_gone(context, row):
-        # No operation brings back what does not exist: the next action may.
+    name = _name_of(policy, recovery.step, node)
+    if name != Built.RECREATE and _is_gone(context, row):
+        # No operation brings back what does not exist: a later action may.
         later = [place for place, each in enumerate(policy.actions) if each.name == Built.RECREATE]
         if not later:
             said = f"{node.reason}; none of its actions makes another one: add RECREATE"
             return Waiting(row.name, Why.FAILED, (), said, row.updated_at, key=row.key)
         _keep(row, replace(recovery, step=later[0]))
         return _recreate(context, definition, row, node, policy, now)
+    if name == Built.RECREATE:
+        return _recreate(context, definition, row, node, policy, now)
+    if name in AFTER_FENCING and _unfenced(row, policy):
+        return _fence(context, row, node, policy, recovery, now)
+    return _operate(context, row, node, policy, recovery, now)
+
+
+def _operate(
+    context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, recovery: RecoveryMark, now: float
+) -> Decision:
     operation, arguments = _operation(policy, recovery.step, node)
     name = _name_of(policy, recovery.step, node)
+    if name == Built.EVACUATE:
+        # Repeated after a lost answer, it must not move once more.
+        arguments["from"] = _host(context, row)
     step = Step(Verb.OPERATE, row, operation=operation, arguments=arguments)
     verdict = Verdict(Condition.BROKEN, f"{node.reason}; {name}", Remedy.OPERATE)
     decision = heal.heal(context, row, verdict, now, step)
@@ -204,8 +223,7 @@ def _recreate(
     recovery = _recovery(row) or RecoveryMark(now)
     if not row.handle:
         return context.halted(row.name) or context.acts.replace(definition, row, now, node.reason)
-    missing = [each for each in policy.fencing if each not in recovery.fenced]
-    if missing and not _is_gone(context, row):
+    if _unfenced(row, policy) and not _is_gone(context, row):
         return _fence(context, row, node, policy, recovery, now)
     return _make_another(context, definition, row, node, policy, recovery, now)
 
@@ -279,6 +297,8 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         if policy is None or node is None or recovery is None or stack.held or stack.status == Status.IN_PROGRESS:
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then.
             return context.acts.fail(row, f"{row.reason}, and no other one may be made now", now, Action.CHECK)
+        if _name_of(policy, recovery.step, node) == Built.EVACUATE:
+            return _operate(context, row, node, policy, recovery, now)
         return _make_another(context, definition, row, node, policy, recovery, now)
     if row.acted_at is None and (row.due_at is None or row.due_at <= now):
         return Step(Verb.OPERATE, row, row.reason, operation=FENCE, arguments=arguments_of(row.intent))
@@ -293,6 +313,12 @@ def _recovery(row: Resource) -> RecoveryMark | None:
     return row.marks.recovery if row.marks is not None else None
 
 
+def _unfenced(row: Resource, policy: HealthPolicy) -> list[str]:
+    """Return what has yet to be cut off."""
+    recovery = _recovery(row)
+    return [each for each in policy.fencing if recovery is None or each not in recovery.fenced]
+
+
 def _keep(row: Resource, recovery: RecoveryMark) -> None:
     row.marks = replace(row.marks or NO_MARKS, recovery=recovery)
 
@@ -301,6 +327,11 @@ def _health(context: Context) -> ShardHealth:
     if context.world.health is None:
         raise ValueError("no health policy holds for this shard")
     return context.world.health
+
+
+def _host(context: Context, row: Resource) -> str:
+    seen = context.world.seen.get(row.key)
+    return "" if seen is None else str(seen.observation.properties.get("host") or "")
 
 
 def _is_gone(context: Context, row: Resource) -> bool:
