@@ -5,5 +5,6 @@
 - `node_views`: nodes as users see them
 - `bindings`: the policies attached to clusters
 - `actions`: what was asked of clusters and nodes, and how it ended
+- `tokens`: how those of templates are found again
 - `events`: what happened to them, from the events of their stacks
 """

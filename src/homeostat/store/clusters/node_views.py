@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, select
 
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
 from homeostat.resources.registry import shown_id
+from homeostat.store import schema
 from homeostat.store.clusters import actions, living
 from homeostat.store.stacks.views import resources as load
 
 Wire = dict[str, Any]
+_node = schema.node
 
 
 def shown_time(at: float | None) -> str | None:
@@ -23,6 +25,17 @@ def shown_time(at: float | None) -> str | None:
 def owner_of(row: Row[Any]) -> Wire:
     """Return to whom the thing of a row belongs."""
     return {"user": row.user, "project": row.project, "domain": row.domain}
+
+
+def of_cluster(tx: Connection, cluster_id: str) -> Sequence[Row[Any]]:
+    """Return the rows of the nodes of a cluster, by their numbers."""
+    mine = (_node.c.cluster_id == cluster_id, living.is_living_node())
+    return tx.execute(select(_node).where(*mine).order_by(_node.c.number)).all()
+
+
+def of_id(tx: Connection, node_id: str) -> Sequence[Row[Any]]:
+    """Return the row of a node, or none."""
+    return tx.execute(select(_node).where(_node.c.id == node_id, living.is_living_node())).all()
 
 
 def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
