@@ -227,7 +227,7 @@ class Node(Clustered):
         "cluster": link("Cluster that it is in. Another one needs another node.", "senlin.cluster"),
     }
     attributes = {
-        "details": Attribute("What was last seen of its server or stack.", ValueType.MAP, live=True),
+        "details": Attribute("What was last seen of its server or stack.", ValueType.MAP),
         "cluster_id": Attribute("Id of its cluster."),
     }
 
@@ -265,7 +265,7 @@ class Receiver(Clustered):
         "actor": mapping("Who acts, as users note it."),
     }
     attributes = {
-        "channel": Attribute("Map with its address, alarm_url.", ValueType.MAP, live=True, secret=True),
+        "channel": Attribute("Map with its address, alarm_url.", ValueType.MAP, secret=True),
     }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
