@@ -50,7 +50,7 @@ NODE_CLUSTER = Kind(
         "status": TEXT,
         "status_reason": TEXT,
         "fault": TEXT,
-        "failures": Field(FieldType.BOOLEAN, "", "something of it is not as it should be"),
+        "failures": Field(FieldType.BOOLEAN, "", "an update tries it again"),
         "profile_name": TEXT,
         "nodes": listing("[id]"),
         "init_at": TEXT,

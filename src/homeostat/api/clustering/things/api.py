@@ -57,7 +57,8 @@ class ThingsOfTemplates:
         self._db = db
         services = Clustering(db, stack_service)
         base = f"{url.rstrip('/')}{PREFIX}/v1"
-        desk = Desk(db, services, base, policy, stack_service.quotas.depth_max)
+        quotas = stack_service.quotas
+        desk = Desk(db, services, base, policy, quotas.depth_max, quotas.timeout_s)
         self._sorts: Mapping[str, Sort] = {
             PROFILE: Profiles(desk),
             POLICY: Policies(desk),

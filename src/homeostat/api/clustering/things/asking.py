@@ -24,6 +24,7 @@ class Desk:
         base: URL of the Clustering API with its version, as servers and alarms reach it.
         policy: The access rules; None where every user may do everything.
         depth_max: Levels of stacks that are nested in one another, also by way of clusters.
+        timeout_s: Seconds that an action of a stack may take, where the stack does not say it.
     """
 
     db: Database
@@ -31,6 +32,7 @@ class Desk:
     base: str
     policy: Policy | None
     depth_max: int
+    timeout_s: float
 
     def asking(self, by: Requester) -> Asking:
         """Return who asks: the owner of the stack, with the rights that each user of the project has."""

@@ -10,7 +10,7 @@ from homeostat.api.clustering import clusters, views
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import Desk
 from homeostat.api.clustering.things.specs import check_done, unknown
-from homeostat.api.services.clusters.clusters import Plan
+from homeostat.api.services.clusters.clusters import Plan, check_free
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.sizing import sizes_of
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
@@ -20,6 +20,8 @@ from homeostat.clustering.states import ClusterAction, ClusterStatus
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.store.clusters import actions, bindings, living
+from homeostat.store.clusters.actions import NewAction
+from homeostat.store.stacks import action_begin, locks
 
 TIMEOUT_S = 3600
 ILL = frozenset({ClusterStatus.WARNING, ClusterStatus.ERROR, ClusterStatus.CRITICAL})
@@ -69,7 +71,10 @@ class Clusters:
         return {each["id"]: self._object(tx, each, stacks.get(each["id"])) for each in shown}
 
     def _object(self, tx: Connection, shown: Mapping[str, Any], of: living.StackOf | None) -> Fields:
-        """Return a cluster as templates see it: one whose last action has failed is in error."""
+        """Return a cluster as templates see it: one whose last action has failed is in error.
+
+        One in error has `failures`, for which the next update of its stack tries it again.
+        """
         left_out = ("data", "dependents", "domain")
         found = {name: value for name, value in shown.items() if name not in left_out}
         found["policies"] = [views.binding(row, shown["name"]) for row in bindings.of_cluster(tx, shown["id"])]
@@ -78,7 +83,8 @@ class Clusters:
         failed = of is not None and of.stack.status == Status.FAILED
         status = ClusterStatus.ERROR if failed else shown["status"]
         reason = of.stack.reason if failed and of is not None else shown["status_reason"]
-        return {**found, "status": str(status).lower(), "fault": reason, "failures": True}
+        ill = status != ClusterStatus.WARNING
+        return {**found, "status": str(status).lower(), "fault": reason, **({"failures": True} if ill else {})}
 
     # -- making ------------------------------------------------------------------------------------------------------
 
@@ -130,7 +136,10 @@ class Clusters:
     # -- changing ----------------------------------------------------------------------------------------------------
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
-        """Bring a cluster to a spec: its policies first, at once, then the rest with one revision of its stack."""
+        """Bring a cluster to a spec: its policies first, at once, then the rest with one revision of its stack.
+
+        What is in error although it is as it should be is converged.
+        """
         asking = self._desk.asking(by)
         wanted = self._wanted(asking, spec)
         self._bind(asking, id, wanted, before)
@@ -146,6 +155,7 @@ class Clusters:
         except AsItIs:
             with self._desk.db.write() as tx:
                 also(tx, id)
+        self._mend(asking, id)
 
     def _bind(self, asking: Asking, id: str, wanted: Wanted, before: Fields) -> None:
         with self._desk.db.read() as tx:
@@ -161,7 +171,7 @@ class Clusters:
                 self._all.bindings.switch(asking, id, policy, enabled=enabled)
 
     def _plan(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> Plan:
-        """Return what brings a cluster to what is wanted; what has failed of it is tried again with that.
+        """Return what brings a cluster to what is wanted.
 
         Raises:
             AsItIs: There is nothing to do.
@@ -181,11 +191,6 @@ class Clusters:
                 grace_s=resized.grace_s,
                 at_once=updated.at_once and resized.at_once,
             )
-        if plan is not None and not plan.at_once:
-            return plan
-        if self._is_ill(tx, row):
-            name = states.action_name(ClusterAction.UPDATE, row.id)
-            return replace(plan or Plan(ClusterAction.UPDATE, name, {}, {}), at_once=False)
         if plan is None:
             raise AsItIs
         return plan
@@ -216,10 +221,22 @@ class Clusters:
         plan = self._all.sizing.resize(tx, row, {**exact, **limits})
         return replace(plan, at_once=not (plan.added or plan.leaving))
 
-    def _is_ill(self, tx: Connection, row: Row[Any]) -> bool:
-        if actions.going_on_in(tx, row.id):
-            return False
-        return bool(self.look(tx, row.project, [row])[row.id].get("failures"))
+    def _mend(self, asking: Asking, id: str) -> None:
+        """Try again what has failed of a cluster, and bring back what is lost, unless something goes on in it."""
+        with self._desk.db.read() as tx:
+            row = self._service.get(tx, asking, id)
+            busy = actions.going_on_in(tx, row.id)
+            ill = not busy and self.look(tx, row.project, [row])[row.id].get("failures")
+        if not ill:
+            return
+        name = states.action_name(ClusterAction.RECOVER, row.id)
+        with self._desk.db.write() as tx:
+            stack = locks.changeable(self._desk.db, tx, row.id)
+            check_free(actions.settled_in(tx, row.id), row.id, ClusterAction.RECOVER)
+            now = self._desk.db.now_of(tx)
+            action_begin.converge(self._desk.db, tx, stack, now, self._desk.timeout_s)
+            new = NewAction(ClusterAction.RECOVER, name, row.id, row.id, {}, row.timeout, row.id)
+            actions.add(tx, new, asking.owner, now)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
