@@ -90,6 +90,15 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "OS::Nova::Server": {"image": "my-image"},
     "OS::Octavia::Pool": {"listener": "my-listener"},
     "OS::Octavia::Quota": {"listener": 10},
+    "OS::Senlin::Cluster": {"desired_capacity": 2, "max_size": 5},
+    "OS::Senlin::Policy": {
+        "type": "senlin.policy.deletion-1.1",
+        "properties": {"criteria": "OLDEST_FIRST"},
+    },
+    "OS::Senlin::Profile": {
+        "type": "os.nova.server-1.0",
+        "properties": {"image": "my-image", "flavor": "my-flavor", "networks": [{"network": "my-network"}]},
+    },
     "OS::Zaqar::Subscription": {"subscriber": "mailto:admin@example.org"},
 }
 """Type -> values of its properties that the schema does not lead to."""
@@ -103,6 +112,9 @@ LINKS: Mapping[str, tuple[str, str]] = {
     "OS::Heat::StructuredDeploymentGroup": ("config", "OS::Heat::StructuredConfig"),
     "OS::Heat::StructuredDeployments": ("config", "OS::Heat::StructuredConfig"),
     "OS::Heat::WaitCondition": ("handle", "OS::Heat::WaitConditionHandle"),
+    "OS::Senlin::Cluster": ("profile", "OS::Senlin::Profile"),
+    "OS::Senlin::Node": ("profile", "OS::Senlin::Profile"),
+    "OS::Senlin::Receiver": ("cluster", "OS::Senlin::Cluster"),
     "OS::Heat::SwiftSignal": ("handle", "OS::Heat::SwiftSignalHandle"),
     "AWS::CloudFormation::WaitCondition": ("Handle", "AWS::CloudFormation::WaitConditionHandle"),
 }
@@ -124,9 +136,9 @@ def resources(kind: ResourceType, given: Mapping[str, Any], name: str = "example
     found: dict[str, Any] = {}
     if kind.name in LINKS:
         link, other = LINKS[kind.name]
-        beside = properties(resource_type(other))
-        found["other"] = {"type": other, **({"properties": beside} if beside else {})}
-        values[link] = {"get_resource": "other"}
+        beside = "another" if name == "other" else "other"
+        found |= resources(resource_type(other), properties(resource_type(other)), beside)
+        values[link] = {"get_resource": beside}
     for other in values.get(NAMES.get(kind.name, ""), []):
         found[other] = {"type": "OS::Heat::None"}
     found[name] = {"type": kind.name, **({"properties": values} if values else {})}

@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from docs import examples
-from homeostat.builtin.kinds.registry import RECORD_KINDS
 from homeostat.clouds.heat_api import RemoteStacks
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.openstack.registry import COLLECTIONS
+from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.resources import custom_constraints
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
@@ -39,6 +39,7 @@ TITLES: Mapping[str, str] = {
     "neutron": "Networking (Neutron)",
     "nova": "Compute (Nova)",
     "octavia": "Load balancing (Octavia)",
+    "senlin": "Clusters (Senlin)",
     "swift": "Object storage (Swift)",
     "trove": "Databases (Trove)",
     "zaqar": "Messaging (Zaqar)",
@@ -116,7 +117,7 @@ def _kinds() -> Mapping[str, frozenset[str]]:
 
 def clouds(kind: ResourceType) -> list[str]:
     """Where there are things of this type."""
-    if kind.kind in ("", NestedStack.kind, *RECORD_KINDS):
+    if kind.kind in ("", NestedStack.kind, *BUILTIN_KINDS):
         return ["any cloud"]
     return [*(name for name, kinds in _kinds().items() if kind.kind in kinds), "simulated"]
 

@@ -27,6 +27,8 @@ VALIDATE = "validate"
 """Operation that asks a region whether it would accept a stack."""
 OWNED = "homeostat:remote"
 """Tag of all stacks of this kind."""
+TAG = "homeostat:"
+"""Beginning of the tag that has the token of the stack."""
 OUTPUTS_S = 60.0
 """Seconds for which cached outputs are used while the list shows no change of their stack."""
 PAGE = 500
@@ -466,7 +468,12 @@ def _id_of(handle: str) -> str:
 
 
 def _tag_of(token: str) -> str:
-    return f"homeostat:{token}"
+    return f"{TAG}{token}"
+
+
+def token_of(tag: str) -> str:
+    """Return the token that a tag of a stack stands for; "" for any other tag."""
+    return tag.removeprefix(TAG) if tag.startswith(TAG) and tag != OWNED else ""
 
 
 def _path(entry: Wire) -> str:

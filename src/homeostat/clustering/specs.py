@@ -89,6 +89,17 @@ class Spec:
         return self.type.full_name(self.version)
 
 
+def spec_of_template(full_name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a resource of a template.
+
+    Args:
+        full_name: Type with its version.
+        properties: Properties, as the type has them.
+    """
+    name, _, version = full_name.rpartition("-")
+    return {"type": name, "version": version, "properties": dict(properties)}
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """All types of profiles, or all types of policies.
@@ -101,6 +112,11 @@ class Catalogue:
     kind: str
     types: tuple[SpecType, ...]
     further: Schema = field(default_factory=dict)
+
+    @property
+    def full_names(self) -> list[str]:
+        """The names of the types that are supported, with their versions."""
+        return [each.full_name(version) for each in self.types if not each.refused for version in each.versions]
 
     def find(self, full_name: str) -> tuple[SpecType, str]:
         """Return a type and the version for a name such as `os.nova.server-1.0`.

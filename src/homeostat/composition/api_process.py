@@ -9,6 +9,7 @@ from homeostat.cli.operator_commands import load_plugins
 from homeostat.cli.settings import ServiceSettings
 from homeostat.composition.access import access, ec2, makes_users, policy, trusts
 from homeostat.composition.clouds import clouds, outbound_rules, shared_environment
+from homeostat.composition.clustering import quotas
 from homeostat.composition.database import ready_database
 from homeostat.composition.garbage import spare_the_collector
 from homeostat.composition.observability import traced
@@ -18,7 +19,6 @@ def api(arguments: Namespace) -> int:
     """Run one API process until SIGTERM or SIGINT."""
     from homeostat.api.app import Limits
     from homeostat.api.server import ApiSettings, run_api
-    from homeostat.api.services.quotas import Quotas
     from homeostat.clock import AgreedClock, Entropy
     from homeostat.model.rates import read_rate
 
@@ -34,17 +34,7 @@ def api(arguments: Namespace) -> int:
             places=settings.heavy_requests,
             hidden_tags=settings.hidden_tags,
         ),
-        quotas=Quotas(
-            stacks_max=settings.stacks_max,
-            resources_max=settings.resources_max,
-            expanded_max=settings.expanded_max,
-            depth_max=settings.depth_max,
-            previewed_max=settings.previewed_max,
-            heal_share=settings.heal_share,
-            snapshots_max=settings.snapshots_max,
-            adopt=not settings.no_adopt,
-            abandon=not settings.no_abandon,
-        ),
+        quotas=quotas(settings),
         metrics=settings.metrics,
         drain_file=settings.drain_file,
         fetching=outbound_rules(settings),

@@ -11,6 +11,7 @@ from homeostat.cli.service import url_of
 from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state_directory import State
 from homeostat.composition.access import identity, stack_users, trusts
+from homeostat.composition.clustering import clustering
 
 if TYPE_CHECKING:
     from homeostat.clouds.credentials import Credentials
@@ -36,6 +37,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
         other regions, the service's own records, plug-ins and installed clouds.
     """
     from homeostat.builtin.cloud import Records
+    from homeostat.builtin.clustering.cloud import Things
     from homeostat.builtin.server_agents import ServerAgents
     from homeostat.clock import Entropy
     from homeostat.clouds.combined import JoinedCloud
@@ -56,11 +58,14 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
             joined: list[Cloud] = [
                 others.of(project),
                 own.of(project),
+                things.of(project),
                 plugin_clouds.of(project),
                 *installed.of(project),
             ]
             return JoinedCloud(ServerAgents(there.of(project), own, db, project), *joined)
 
+        rules, shared = outbound_rules(settings), shared_environment(settings)
+        things = Things(db, Entropy(), clustering(settings, db, of_project, url, rules, shared))
         plugin_clouds.clouds = of_project  # handlers use the joined cloud, of which they are a part themselves
         yield there, of_project
 

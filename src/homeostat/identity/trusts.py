@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from homeostat.clock import Entropy
 from homeostat.clouds.identity.errors import Denied
+from homeostat.identity.descent import LEVELS_MAX, maker_of
 from homeostat.model.errors import HomeostatError, Rejected, Transient
 from homeostat.store.builtin import records, stored_trusts
 from homeostat.store.builtin.stored_trusts import GOOD, StoredTrust
@@ -184,8 +185,18 @@ class StackTrusts:
         """Return the trust of the stack that a creation (by its token) or a thing (by its handle) belongs to."""
         key = records.key_of(of)
         owners = list(records.owners(tx, [key]).values()) if key else records.owners_of(tx, [of])
-        row = stacks.get(tx, owners[0].stack_id) if owners else None
-        return stored_trusts.current(tx, row.root_id) if row is not None else None
+        found, last = owners[0] if owners else None, None
+        for _ in range(LEVELS_MAX):
+            row = stacks.get(tx, found.stack_id) if found is not None else None
+            root = stacks.get(tx, row.root_id) if row is not None else None
+            if root is None:
+                break
+            mine = stored_trusts.current(tx, root.id)
+            if mine is not None and mine.state == GOOD:
+                return mine
+            # The stack of a cluster goes on by the trust of the stack whose template has the cluster.
+            last, found = last or mine, maker_of(tx, root)
+        return last
 
     def _lose(self, lost: StoredTrust, reason: str) -> None:
         """Store that Keystone does not honour a trust any more."""

@@ -6,6 +6,7 @@ from homeostat.kinds import (
     alarming,
     block_storage,
     builtin,
+    clustering,
     compute,
     container_infrastructure,
     databases,
@@ -50,10 +51,12 @@ _SERVICES = (
 
 CLOUD_KINDS: Mapping[str, Kind] = {kind.name: kind for kinds in _SERVICES for kind in kinds}
 """The kinds that clouds have."""
-BUILTIN_KINDS: Mapping[str, Kind] = {kind.name: kind for kind in builtin.KINDS}
+BUILTIN_KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*builtin.KINDS, *clustering.KINDS)}
 """The kinds that the service itself provides."""
 KINDS: Mapping[str, Kind] = {**CLOUD_KINDS, **BUILTIN_KINDS}
 PART_KINDS = frozenset(part for kind in CLOUD_KINDS.values() for part in kind.parts)
 """Kinds of things that are parts of other things, and may be deleted together with them."""
-LISTED_KINDS = frozenset({builtin.SOFTWARE_CONFIG.name, builtin.SOFTWARE_DEPLOYMENT.name})
+LISTED_KINDS = frozenset(
+    kind.name for kind in (builtin.SOFTWARE_CONFIG, builtin.SOFTWARE_DEPLOYMENT, *clustering.KINDS)
+)
 """The built-in kinds with URLs of their own in the API: users can list and delete such things without a stack."""

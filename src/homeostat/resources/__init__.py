@@ -5,6 +5,7 @@
 - `comparison`: whether an observed value agrees with the desired one; `graph`: implicit dependencies in a template
 - `registry`: all types by name; `discovery`: types of installed packages; `missing`: types whose package was removed
 - `support`: support status of types; `secrets`: which stacks hold secrets
+- `attribute_paths`: JSON paths into the nodes of clusters
 - `rollout_policy`, `scaling_adjustments`: what templates say of rollouts, and of signals that resize groups
 - `nested`, `composite`, `groups`: types that are implemented by a stack of their own
 - `user_data`, `mime`, `signals`, `signing`: what servers receive and send

@@ -95,6 +95,11 @@ KINDS: Mapping[str, NamedKind] = {
     "octavia.listener": NamedKind("listener", "Listener"),
     "octavia.loadbalancer": NamedKind("load_balancer", "Load balancer"),
     "octavia.pool": NamedKind("pool", "Pool"),
+    "senlin.cluster": NamedKind("node_cluster", "Cluster"),
+    "senlin.policy": NamedKind("cluster_policy", "Policy"),
+    "senlin.policy_type": NamedKind("cluster_policy_type", "Policy type"),
+    "senlin.profile": NamedKind("cluster_profile", "Profile"),
+    "senlin.profile_type": NamedKind("cluster_profile_type", "Profile type"),
     "trove.flavor": NamedKind("flavor", "Flavor"),
     "zaqar.queue": NamedKind("queue", "Queue"),
 }

@@ -78,6 +78,9 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "OS::Octavia::AvailabilityZoneProfile": {"availability_zone_data": '{"b": 2}'},
     "OS::Octavia::FlavorProfile": {"flavor_data": '{"b": 2}'},
     "OS::Octavia::L7Policy": {"action": "REDIRECT_TO_POOL", "redirect_url": LEFT},
+    "OS::Senlin::Cluster": {"desired_capacity": 3, "profile": LEFT, "policies": LEFT},
+    "OS::Senlin::Node": {"profile": LEFT},
+    "OS::Senlin::Policy": {"bindings": LEFT},
     "OS::Trove::Instance": {
         "databases": [{"name": "shop"}],
         "users": [{"name": "reader", "password": "wordpass", "databases": ["shop"]}],
@@ -92,6 +95,13 @@ FIXED: Mapping[str, str] = {
     "OS::Heat::WaitCondition": "timeout",
 }
 """Type -> the property that is changed to have it replaced, where the first one that fits will not do."""
+REFIXED: Mapping[str, Mapping[str, Any]] = {
+    "OS::Senlin::Node": {"cluster": LEFT},  # there has to be one: see `test_clustering.py`
+    "OS::Senlin::Policy": {"properties": {"criteria": "YOUNGEST_FIRST"}},
+    "OS::Senlin::Profile": {"properties": {"image": "my-image", "flavor": "other-flavor"}},
+    "OS::Senlin::Receiver": {"action": "CLUSTER_SCALE_IN"},
+}
+"""Type -> values that have it replaced, where rules ask for others than the schema leads to."""
 
 
 def other(prop: Property, name: str, now: Any) -> Any:
@@ -159,12 +169,16 @@ def changed(name: str) -> dict[str, Any]:
 
 def fixed(name: str) -> list[str]:
     """Names of properties of which a change makes a new thing."""
-    return [key for key, prop in shown(types()[name]) if not (prop.update or prop.immutable)]
+    mine = REFIXED.get(name, {})
+    found = (key for key, prop in shown(types()[name]) if not (prop.update or prop.immutable))
+    return [key for key in found if mine.get(key) is not LEFT]
 
 
 def refixed(name: str) -> dict[str, Any]:
     """Its properties with another value for one that cannot change in place."""
     kind, values = types()[name], example(name)
+    if name in REFIXED:
+        return {**values, **REFIXED[name]}
     defaults = kind.complete(kind.check(values))
     for key in [FIXED[name]] if name in FIXED else fixed(name):
         attempt = {**values, key: other(kind.properties[key], key, defaults.get(key))}

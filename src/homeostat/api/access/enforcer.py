@@ -55,7 +55,11 @@ class ActiveRules:
         return self._verdict(rule, project, replace(caller, token=None))
 
     def _denied_types(self, project: str, caller: Caller) -> frozenset[str]:
-        return frozenset(each for each in self.typed if not self.verdict(rules.RESOURCE_TYPES + each, project, caller))
+        denied = {each for each in self.typed if not self.verdict(rules.RESOURCE_TYPES + each, project, caller)}
+        for each, named in rules.OF_TYPES.items():
+            if not all(self.verdict(one, project, caller) for one in named):
+                denied.add(each)
+        return frozenset(denied)
 
     def _evaluate(self, rule: str, project: str, caller: Caller) -> bool:
         try:
@@ -116,7 +120,7 @@ class Policy:
     def denied_types(self, caller: Caller, project: str) -> Collection[str]:
         """Return the types that stacks of this caller may not have; `NS::*` stands for all types of a service.
 
-        Types without a rule are allowed.
+        Types without a rule are allowed, unless the service would do for them what a rule forbids (`rules.OF_TYPES`).
         """
         if caller.is_anybody:
             return ()
@@ -128,8 +132,8 @@ class Policy:
         if caller.is_anybody:
             return True
         typed = self._current().typed
-        guarded = (each for each in (type_name, wildcard_of(type_name)) if each in typed)
-        return all(self.allows(rules.RESOURCE_TYPES + each, caller, project) for each in guarded)
+        guarded = [rules.RESOURCE_TYPES + each for each in (type_name, wildcard_of(type_name)) if each in typed]
+        return all(self.allows(each, caller, project) for each in (*guarded, *rules.OF_TYPES.get(type_name, ())))
 
     def check_types(self, types: Mapping[str, Place], caller: Caller, project: str) -> None:
         """Raise Rejected (Forbidden) naming the first type that this caller may not use.

@@ -151,6 +151,14 @@ CLUSTERING = (
 
 The Orchestration API has `events:index`, `build_info:build_info` and `service:index`, too: each is one rule for both.
 """
+OF_TYPES: Mapping[str, tuple[str, ...]] = {
+    "OS::Senlin::Cluster": ("clusters:create", "clusters:update", "clusters:action", "clusters:delete"),
+    "OS::Senlin::Node": ("nodes:create", "nodes:update", "nodes:delete"),
+    "OS::Senlin::Policy": ("policies:create", "policies:update", "policies:delete", "clusters:action"),
+    "OS::Senlin::Profile": ("profiles:create", "profiles:update", "profiles:delete"),
+    "OS::Senlin::Receiver": ("receivers:create", "receivers:delete"),
+}
+"""Resource type -> rules of what the service does for it: who is denied one may not use the type either."""
 FAMILIES = (
     RuleFamily(
         "stacks",

@@ -7,18 +7,18 @@ from sqlalchemy import Connection, Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.clustering import bodies, views
+from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, Force, since
 from homeostat.api.clustering.lists import ListRules, flag_of, read_query
 from homeostat.api.clustering.routes import accepted, answers, router
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters.requester import referring
-from homeostat.clustering.attrs import attribute_path
 from homeostat.clustering.states import NodeStatus
 from homeostat.model.errors import Rejected
+from homeostat.resources.attribute_paths import attribute_path
 from homeostat.store import schema
-from homeostat.store.clusters import listing, living
+from homeostat.store.clusters import listing, living, node_views
 from homeostat.store.clusters.listing import Order, Page
 
 ROUTER = router("nodes")
@@ -58,7 +58,7 @@ CHANGED = {
 def shown(context: ClusteringContext, tx: Connection, rows: list[Row[Any]]) -> list[dict[str, Any]]:
     """Return nodes as users see them."""
     names = context.clusters.profile_names(tx, {row.profile_id for row in rows})
-    return views.nodes(tx, rows, names, tainted=context.version >= WITH_TAINT)
+    return node_views.nodes(tx, rows, names, tainted=context.version >= WITH_TAINT)
 
 
 @ROUTER.get("/nodes", dependencies=[may("nodes:index")], summary="List nodes", responses=ONE)
@@ -88,7 +88,7 @@ def show_node(request: Request, context: Context, node_id: str) -> Response:
         row = context.clusters.nodes.get(tx, context.asking, node_id)
         (found,) = shown(context, tx, [row])
         if details:
-            found["details"] = views.details(tx, [row]).get(row.id, {})
+            found["details"] = node_views.details(tx, [row]).get(row.id, {})
     return context.json({"node": found})
 
 
@@ -161,7 +161,7 @@ def collect_attributes(context: Context, cluster_id: str, path: str) -> Response
         rows = listing.page(tx, schema.node, mine, living.is_living_node())
         found = shown(context, tx, rows)
         if wanted.needs_details:
-            details = views.details(tx, rows)
+            details = node_views.details(tx, rows)
             found = [{**each, "details": details.get(each["id"], {})} for each in found]
     values = ((each["id"], wanted.first(each)) for each in found)
     collected = [{"id": identity, "value": value} for identity, (there, value) in values if there]

@@ -98,7 +98,12 @@ def create_receiver(context: Context, body: Body) -> Response:
         if name not in given:
             raise wrong(f"The {name} is required for creating a webhook.")
     row = context.clusters.receivers.create(
-        context.asking, given["name"], given["cluster_id"], given["action"], given.get("params", {})
+        context.asking,
+        given["name"],
+        given["cluster_id"],
+        given["action"],
+        given.get("params", {}),
+        given.get("actor", {}),
     )
     return context.json({"receiver": views.receiver(row, context.base)}, 201)
 

@@ -11,22 +11,9 @@ from homeostat.clustering import states
 from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ActionStatus, ClusterStatus, NodeStatus
-from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
-from homeostat.resources.registry import shown_id
 from homeostat.store.clusters import actions, living
-from homeostat.store.stacks.views import resources as load
-
-Wire = dict[str, Any]
-
-
-def shown_time(at: float | None) -> str | None:
-    """Return a time as the API shows it: whole seconds, UTC."""
-    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _owner(row: Row[Any]) -> Wire:
-    return {"user": row.user, "project": row.project, "domain": row.domain}
+from homeostat.store.clusters.node_views import Wire, owner_of, shown_time
 
 
 def profile(row: Row[Any]) -> Wire:
@@ -36,7 +23,7 @@ def profile(row: Row[Any]) -> Wire:
         "type": row.type,
         "spec": row.spec,
         "metadata": row.metadata,
-        **_owner(row),
+        **owner_of(row),
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),
     }
@@ -49,7 +36,7 @@ def policy(row: Row[Any]) -> Wire:
         "type": row.type,
         "spec": row.spec,
         "data": {},
-        **_owner(row),
+        **owner_of(row),
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),
     }
@@ -94,7 +81,7 @@ def clusters(
             "dependents": {},
             "nodes": nodes.get(row.id, []),
             "policies": bound.get(row.id, []),
-            **_owner(row),
+            **owner_of(row),
             "init_at": shown_time(row.init_at),
             "created_at": shown_time(created.get(row.id)),
             "updated_at": shown_time(row.updated_at),
@@ -117,83 +104,6 @@ def _cluster_status(row: Row[Any], of: living.StackOf | None, going_on: Row[Any]
         # It has as many nodes as it should, and something of what was asked for was not reached.
         status, reason = ClusterStatus.WARNING, stack.reason
     return {"status": status, "status_reason": reason}
-
-
-def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
-    """Return nodes as users see them.
-
-    Args:
-        tx: A consistent read.
-        rows: Their rows.
-        profiles: Names of profiles, by id.
-        tainted: Whether to show if they are tainted, as newer microversions do.
-    """
-    stacks = living.stacks_of(tx, {row.stack_id for row in rows})
-    groups = {each.group_id: name for name, each in stacks.items() if each.group_id is not None}
-    found = living.resources_of(tx, groups, {row.number for row in rows})
-    resources = {(groups[each.stack_id], each.name): each for each in found}
-    going_on = {row.target: row for row in actions.going_on(tx, [row.id for row in rows])}
-    shown = []
-    for row in rows:
-        resource = resources.get((row.stack_id, str(row.number)))
-        status, reason = _node_status(row, stacks.get(row.stack_id), resource, going_on.get(row.id))
-        done = resource is not None and resource.handle and resource.status != Status.IN_PROGRESS
-        created = resource.created_at if resource is not None and (done or resource.action != Action.CREATE) else None
-        shown.append(
-            {
-                "id": row.id,
-                "name": row.name,
-                "cluster_id": row.cluster_id or "",
-                "physical_id": shown_id(resource.type, resource.handle) if resource is not None else None,
-                "profile_id": row.profile_id,
-                "profile_name": profiles.get(row.profile_id),
-                "index": row.number + 1 if row.cluster_id else -1,
-                "role": row.role or "",
-                "status": status,
-                "status_reason": reason,
-                "metadata": row.metadata,
-                "data": row.data,
-                "dependents": {},
-                **_owner(row),
-                "init_at": shown_time(row.init_at),
-                "created_at": shown_time(created),
-                "updated_at": shown_time(row.updated_at),
-                **({"tainted": row.tainted} if tainted else {}),
-            }
-        )
-    return shown
-
-
-WORDS = {Action.CREATE: "CREATING", Action.UPDATE: "UPDATING", Action.DELETE: "DELETING", Action.CHECK: "ACTIVE"}
-REASONS = {
-    "CREATING": "Creation in progress",
-    "UPDATING": "Update in progress",
-    "DELETING": "Deletion in progress",
-    "INIT": "Initializing",
-}
-
-
-def _node_status(
-    row: Row[Any], of: living.StackOf | None, resource: Row[Any] | None, going_on: Row[Any] | None
-) -> tuple[str, str]:
-    """Return the status of a node and its reason, from the resource that stands for it."""
-    if row.leaving or (of is not None and of.stack.action == Action.DELETE):
-        failed = resource is not None and resource.action == Action.DELETE and resource.status == Status.FAILED
-        return ("ERROR", resource.reason) if failed and resource is not None else ("DELETING", REASONS["DELETING"])
-    if resource is None or resource.action == Action.INIT:
-        stuck = of is not None and of.stack.status == Status.FAILED
-        return ("ERROR", of.stack.reason) if stuck and of is not None else ("INIT", REASONS["INIT"])
-    if resource.status == Status.IN_PROGRESS:
-        word = "RECOVERING" if going_on is not None and going_on.action.endswith("_RECOVER") else ""
-        word = word or ("CREATING" if not resource.handle else WORDS.get(resource.action, "UPDATING"))
-        return word, REASONS.get(word, "Recovery in progress")
-    if resource.status == Status.FAILED:
-        return "ERROR", resource.reason
-    alone = left_alone_for(resource.intent)
-    if alone:
-        return "ERROR", alone
-    done = {Action.UPDATE: "Update succeeded", Action.CHECK: "Check: Node is ACTIVE."}
-    return "ACTIVE", done.get(resource.action, "Creation succeeded")
 
 
 def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
@@ -253,20 +163,7 @@ def receiver(row: Row[Any], base: str) -> Wire:
         "actor": row.actor,
         "params": row.params,
         "channel": {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"},
-        **_owner(row),
+        **owner_of(row),
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),
     }
-
-
-def details(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Wire]:
-    """Return what was last seen of the servers or stacks that nodes are, by the ids of the nodes."""
-    stacks = living.stacks_of(tx, {row.stack_id for row in rows})
-    found: dict[str, Wire] = {}
-    for stack_id, of in stacks.items():
-        mine = {str(row.number): row.id for row in rows if row.stack_id == stack_id}
-        resources, seen = load(tx, of.group_id, list(mine)) if of.group_id is not None else ({}, {})
-        for each in resources.values():
-            if each.name in mine and each.replaced_by is None and each.key in seen:
-                found[mine[each.name]] = dict(seen[each.key].observation.properties)
-    return found

@@ -150,10 +150,9 @@ class Inventory:
         Those of a large group are read only when requested by name.
         """
         kind = type_of(row.type)
-        if kind.kind == STACK:
-            if not with_attr and self._is_large(row):
-                return {}
-            show_members(self._tx, self._world, {row.name})
+        if kind.kind == STACK and not with_attr and self._is_large(row):
+            return {}
+        show_members(self._tx, self._world, {row.name})
         thing = thing_of(self._world, row, kind)
         values = {name: kind.attribute(thing, name) for name in kind.attributes if name != "show"}
         if _of_cloud(kind):

@@ -1,6 +1,6 @@
-"""Members and outputs of nested stacks, for resources that read their attributes."""
+"""Members and outputs of nested stacks, and nodes of clusters, for resources that read their attributes."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +13,10 @@ from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen, World
 from homeostat.planner.current import current_row
 from homeostat.planner.scope import UNREADABLE, RowScope, thing_of
+from homeostat.resources.families.senlin import CLUSTER, DETAILS, MEMBERS, NODE
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
+from homeostat.store.clusters import node_views
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
 from homeostat.templates import Compiled, evaluate
@@ -41,7 +43,7 @@ class WeightBudget:
 
 
 def show_members(tx: Connection, world: World, names: Collection[str], budget: WeightBudget | None = None) -> None:
-    """Add members and outputs to the observations of nested stacks, for resources that read their attributes.
+    """Add members and outputs to the observations of nested stacks and clusters, for what reads their attributes.
 
     They are not stored with the observation, since a group may have a million members. Where they are too heavy, the
     observation says so instead, and reading an attribute fails with that (see `RowScope`).
@@ -49,7 +51,7 @@ def show_members(tx: Connection, world: World, names: Collection[str], budget: W
     Args:
         tx: A consistent read.
         world: World whose observations are completed, in memory.
-        names: Names of the resources whose nested stacks are read.
+        names: Names of the resources that are read.
         budget: Weight left to the look that this is a part of, for nested stacks of nested stacks.
 
     Raises:
@@ -57,20 +59,47 @@ def show_members(tx: Connection, world: World, names: Collection[str], budget: W
     """
     for row in world.rows.values():
         seen = world.seen.get(row.key)
-        if row.name not in names or seen is None or not row.handle or kind_of(row.type) != STACK:
-            continue
-        nested = stacks.get(tx, row.handle)
-        if nested is None:
+        read = READ.get(kind_of(row.type))
+        if row.name not in names or seen is None or not row.handle or read is None:
             continue
         if budget is not None:
-            shown = members_and_outputs(tx, nested, budget)
+            shown = read(tx, row.handle, budget)
         else:
             try:
-                shown = members_and_outputs(tx, nested, WeightBudget())
+                shown = read(tx, row.handle, WeightBudget())
             except TooHeavy:
-                shown = {UNREADABLE: f"the attributes and outputs of its nested stack weigh more than {SHOWN_MAX}"}
-        properties = {**seen.observation.properties, **shown}
-        world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
+                shown = {UNREADABLE: f"what is inside of it weighs more than {SHOWN_MAX}"}
+        if shown:
+            properties = {**seen.observation.properties, **shown}
+            world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
+
+
+def _of_stack(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
+    nested = stacks.get(tx, handle)
+    return members_and_outputs(tx, nested, budget) if nested is not None else {}
+
+
+def _of_cluster(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
+    """Return the nodes of a cluster, each with its details."""
+    rows = node_views.of_cluster(tx, handle)
+    details = node_views.details(tx, rows)
+    nodes = [{**each, DETAILS: details.get(each["id"], {})} for each in node_views.nodes(tx, rows, {}, tainted=True)]
+    budget.take(nodes)
+    return {MEMBERS: nodes}
+
+
+def _of_node(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
+    details = node_views.details(tx, node_views.of_id(tx, handle)).get(handle, {})
+    budget.take(details)
+    return {DETAILS: details}
+
+
+READ: Mapping[str, Callable[[Connection, str, WeightBudget], dict[str, Any]]] = {
+    STACK: _of_stack,
+    CLUSTER: _of_cluster,
+    NODE: _of_node,
+}
+"""Kinds whose attributes are read from other rows -> what reads them, by the handle; raises TooHeavy."""
 
 
 def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) -> dict[str, Any]:

@@ -44,6 +44,7 @@ from homeostat.resources.families import (
     routing,
     scaling,
     scaling_policies,
+    senlin,
     service_chaining,
     swift,
     trove,
@@ -69,6 +70,7 @@ OWN = (
     access,
     delay,
     remote,
+    senlin,
 )
 CLOUDS = (
     *(nova, compute, neutron, routing, qos, provider_networks, gateways, vpn, firewall, service_chaining),

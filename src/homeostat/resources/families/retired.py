@@ -40,11 +40,6 @@ RETIRED: dict[str, tuple[str, str]] = {
             *("Cluster", "ClusterTemplate", "DataSource", "ImageRegistry", "Job", "JobBinary", "NodeGroupTemplate"),
         )
     },
-    "OS::Senlin::Cluster": ("23.0.0", "Use OS::Heat::AutoScalingGroup or OS::Heat::ResourceGroup instead."),
-    "OS::Senlin::Node": ("23.0.0", "Use the type of the node itself, such as OS::Nova::Server, instead."),
-    "OS::Senlin::Policy": ("23.0.0", "Use OS::Heat::ScalingPolicy instead."),
-    "OS::Senlin::Profile": ("23.0.0", "Write the member into the group, such as OS::Heat::AutoScalingGroup, instead."),
-    "OS::Senlin::Receiver": ("23.0.0", "Use the alarm_url of an OS::Heat::ScalingPolicy instead."),
     "OS::Vitrage::Template": ("27.0.0", NOTHING),
 }
 """Type -> (release of Heat that removed it, what to use instead)."""

@@ -1,7 +1,7 @@
 """Trusts, by which the service acts on behalf of users: one row each, from the intent until the deletion (ADR 0034)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
@@ -64,6 +64,23 @@ def accept(tx: Connection, trust: StoredTrust, trust_id: str) -> None:
     """Let a stack use this trust from now on, and release those that it used before."""
     tx.execute(update(_table).where(_table.c.id == trust.id).values(state=GOOD, trust_id=trust_id, due_at=None))
     release(tx, trust.stack_id, but=trust.id)
+
+
+def share(tx: Connection, trust: StoredTrust, stack_id: str, row_id: str, now: float) -> None:
+    """Let another root stack use a trust, too: Keystone keeps the trust until no stack uses it.
+
+    Args:
+        tx: The transaction.
+        trust: A good trust.
+        stack_id: The other stack; what it used before is released.
+        row_id: Id of a new row.
+        now: The time.
+    """
+    mine = (_table.c.stack_id == stack_id, _table.c.state == GOOD, _table.c.trust_id == trust.trust_id)
+    if tx.execute(select(_table.c.id).where(*mine).limit(1)).first() is not None:
+        return
+    add(tx, replace(trust, id=row_id, stack_id=stack_id, created_at=now, due_at=None))
+    release(tx, stack_id, but=row_id)
 
 
 def release(tx: Connection, stack_id: str, but: str = "") -> None:

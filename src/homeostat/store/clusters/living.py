@@ -42,6 +42,12 @@ def is_living_node() -> ColumnElement[bool]:
     )
 
 
+def is_living_receiver() -> ColumnElement[bool]:
+    """Return the condition that the cluster of a receiver is not deleted."""
+    receiver = schema.receiver
+    return exists().where(_stack.c.id == receiver.c.cluster_id, _stack.c.deleted_at.is_(None))
+
+
 def forget_gone(tx: Connection, project: str) -> None:
     """Remove the rows of clusters and nodes of a project that are gone."""
     tx.execute(delete(_node).where(_node.c.project == project, _node.c.leaving.is_(True), ~is_living_node()))

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
 
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import Asking, With, nothing_with
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, StackText, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.stacks import StackService
@@ -123,6 +123,7 @@ class ClusterService:
         metadata: Mapping[str, Any],
         config: Mapping[str, Any],
         check_types: CheckTypes | None = None,
+        also: With = nothing_with,
     ) -> Begun:
         """Make a cluster.
 
@@ -135,6 +136,7 @@ class ClusterService:
             metadata: Of the user.
             config: Of the user.
             check_types: See `StackRequest`.
+            also: What is stored with it.
 
         Raises:
             Rejected: The profile does not fit the cloud any more; OverQuota.
@@ -147,6 +149,11 @@ class ClusterService:
         more = {"next_index": count + 1, "metadata": metadata, "config": config, "init_at": self._db.agreed_now()}
         row = {"id": identity, **asking.owner, **own, **more}
         begun: list[str] = []
+
+        def store(tx: Connection) -> None:
+            begun.append(self._store_new(tx, asking, row))
+            also(tx, identity)
+
         self._stacks.create(
             asking.project,
             asking.caller.user,
@@ -154,7 +161,7 @@ class ClusterService:
             request_of(text, timeout, check_types),
             by=asking.caller,
             stack_id=identity,
-            also=lambda tx: begun.append(self._store_new(tx, asking, row)),
+            also=store,
         )
         return Begun(identity, begun[-1])
 
@@ -212,8 +219,22 @@ class ClusterService:
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
-    def change(self, asking: Asking, identity: str, planner: Planner, check_types: CheckTypes | None = None) -> Begun:
+    def change(
+        self,
+        asking: Asking,
+        identity: str,
+        planner: Planner,
+        check_types: CheckTypes | None = None,
+        also: With = nothing_with,
+    ) -> Begun:
         """Change a cluster as a planner says, which is asked again if the cluster changes meanwhile.
+
+        Args:
+            asking: Who asks.
+            identity: The cluster, as the user calls it.
+            planner: Says what to do.
+            check_types: See `StackRequest`.
+            also: What is stored with the change; it gets the id of what the change is about.
 
         Raises:
             Rejected: What the planner raises; ActionConflict where another action of the cluster goes on.
@@ -221,22 +242,25 @@ class ClusterService:
         """
         while True:
             try:
-                return self._try_change(asking, identity, planner, check_types)
+                return self._try_change(asking, identity, planner, check_types, also)
             except Outdated:
                 continue
 
-    def _try_change(self, asking: Asking, identity: str, planner: Planner, check_types: CheckTypes | None) -> Begun:
+    def _try_change(
+        self, asking: Asking, identity: str, planner: Planner, check_types: CheckTypes | None, with_it: With
+    ) -> Begun:
         with self._db.read() as tx:
             cluster = self.get(tx, asking, identity)
             plan = planner(tx, cluster)
             check_free(actions.going_on_in(tx, cluster.id), cluster.id, plan.action)
             facts = self._facts(tx, cluster, plan)
         begun: list[str] = []
+        target = plan.target or cluster.id
 
         def also(tx: Connection) -> None:
             begun.append(self._store(tx, asking, cluster, plan))
+            with_it(tx, target)
 
-        target = plan.target or cluster.id
         if plan.at_once:
             with self._db.write() as tx:
                 also(tx)
@@ -318,8 +342,8 @@ class ClusterService:
         )
         return actions.add(tx, new, asking.owner, now)
 
-    def delete(self, asking: Asking, identity: str, *, force: bool) -> Begun:
-        """Delete a cluster with its nodes.
+    def delete(self, asking: Asking, identity: str, *, force: bool, also: With = nothing_with) -> Begun:
+        """Delete a cluster with its nodes, and store `also` with that, where its deletion does not go on already.
 
         Raises:
             Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced.
@@ -330,13 +354,14 @@ class ClusterService:
                 _check_idle(tx, cluster)
         begun: list[str] = []
 
-        def also(tx: Connection) -> None:
+        def store(tx: Connection) -> None:
             now = self._db.now_of(tx)
             mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
             tx.execute(update(_node).where(*mine).values(leaving=True, updated_at=now))
             begun.append(_begin(tx, asking, ClusterAction.DELETE, cluster.id, cluster.timeout, now))
+            also(tx, cluster.id)
 
-        self._stacks.delete(cluster.id, asking.caller, also=also)
+        self._stacks.delete(cluster.id, asking.caller, also=store)
         if begun:
             return Begun(cluster.id, begun[-1])
         with self._db.read() as tx:  # its deletion goes on already

@@ -14,7 +14,7 @@ from homeostat.api.services.clusters.clusters import (
     check_free,
     request_of,
 )
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import Asking, With, nothing_with
 from homeostat.api.services.clusters.sizing import facts_of, sizes_of
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
@@ -60,8 +60,11 @@ class NodeService:
         cluster: Row[Any] | None,
         given: Mapping[str, Any],
         check_types: CheckTypes | None = None,
+        also: With = nothing_with,
+        *,
+        named: bool = False,
     ) -> Begun:
-        """Make a node; in a cluster it gets the name that follows from its index.
+        """Make a node; in a cluster it gets the name that follows from its index, unless it is to be `named`.
 
         Args:
             asking: Who asks.
@@ -70,18 +73,30 @@ class NodeService:
             cluster: Row of its cluster; None for a node without one.
             given: role and metadata.
             check_types: See `StackRequest`.
+            also: What is stored with it.
+            named: It gets its name in a cluster, too.
 
         Raises:
             Rejected: BadRequest: the cluster has another type of profile, or is full; ActionConflict.
             Transient: A cloud does not answer.
         """
         if cluster is None:
-            return self._create_alone(asking, name, profile, given, check_types)
-        return self._clusters.change(
-            asking, cluster.id, lambda tx, row: self._joining(tx, row, profile, given), check_types
-        )
+            return self._create_alone(asking, name, profile, given, check_types, also)
+        own = {"name": name, "own": True} if named else {}
 
-    def _joining(self, tx: Connection, cluster: Row[Any], profile: Row[Any], given: Mapping[str, Any]) -> Plan:
+        def planner(tx: Connection, row: Row[Any]) -> Plan:
+            return self._joining(tx, row, profile, given, own)
+
+        return self._clusters.change(asking, cluster.id, planner, check_types, also)
+
+    def _joining(
+        self,
+        tx: Connection,
+        cluster: Row[Any],
+        profile: Row[Any],
+        given: Mapping[str, Any],
+        own: Mapping[str, Any],
+    ) -> Plan:
         kind = select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id)
         check_same_type(tx.execute(kind).scalar_one(), profile.type)
         there = len(facts_of(tx, cluster))
@@ -89,7 +104,7 @@ class NodeService:
         if problem:
             raise Rejected("BadRequest", problem)
         target = node_id(cluster.id, cluster.next_index)
-        one = {"profile_id": profile.id, "role": given.get("role"), "metadata": given.get("metadata", {})}
+        one = {"profile_id": profile.id, "role": given.get("role"), "metadata": given.get("metadata", {}), **own}
         columns = {"desired_capacity": there + 1}
         name = states.action_name(NodeAction.CREATE, target)
         return Plan(NodeAction.CREATE, name, {}, columns, added=1, target=target, one=one)
@@ -101,6 +116,7 @@ class NodeService:
         profile: Row[Any],
         given: Mapping[str, Any],
         check_types: CheckTypes | None,
+        with_it: With,
     ) -> Begun:
         stack_id = self._stacks.entropy.stack_id()
         identity = node_id(stack_id, 1)
@@ -128,6 +144,7 @@ class NodeService:
             tx.execute(insert(_node).values(**row))
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=LEFT_ALONE))
             begun.append(_add(tx, asking, NodeAction.CREATE, row, now))
+            with_it(tx, identity)
 
         request = self._request(profile.spec, stack_id, name, check_types)
         stack_name = f"node-{identity[:8]}"
@@ -227,8 +244,16 @@ class NodeService:
 
     # -- deleting ----------------------------------------------------------------------------------------------------
 
-    def delete(self, asking: Asking, identity: str, *, force: bool, check_types: CheckTypes | None = None) -> Begun:
-        """Delete a node.
+    def delete(
+        self,
+        asking: Asking,
+        identity: str,
+        *,
+        force: bool,
+        check_types: CheckTypes | None = None,
+        also: With = nothing_with,
+    ) -> Begun:
+        """Delete a node, and store `also` with that, where its deletion does not go on already.
 
         Raises:
             Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced; ActionConflict.
@@ -241,15 +266,18 @@ class NodeService:
             if not force and start is not None and start[0] in states.BUSY_NODE:
                 raise Rejected("ActionInProgress", f"The node '{row.name}' is in status {start[0]}.")
         if row.cluster_id is not None:
-            return self._clusters.change(asking, row.cluster_id, lambda tx, one: _leaving(tx, one, row), check_types)
+            return self._clusters.change(
+                asking, row.cluster_id, lambda tx, one: _leaving(tx, one, row), check_types, also
+            )
         begun: list[str] = []
 
-        def also(tx: Connection) -> None:
+        def store(tx: Connection) -> None:
             now = self._db.now_of(tx)
             tx.execute(update(_node).where(_node.c.id == row.id).values(leaving=True, updated_at=now))
             begun.append(_add(tx, asking, NodeAction.DELETE, row._asdict(), now, {}, row.stack_id))
+            also(tx, row.id)
 
-        self._stacks.delete(row.stack_id, asking.caller, also=also)
+        self._stacks.delete(row.stack_id, asking.caller, also=store)
         return Begun(row.id, begun[-1] if begun else going_on[-1].id if going_on else "")
 
 

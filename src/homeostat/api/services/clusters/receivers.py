@@ -2,15 +2,16 @@
 
 import uuid
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from homeostat.api.services.clusters.clusters import ClusterService
-from homeostat.api.services.clusters.requester import Asking, referring
+from homeostat.api.services.clusters.requester import Asking, With, nothing_with, referring
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
-from homeostat.store.clusters import listing
+from homeostat.store.clusters import listing, living
 from homeostat.store.database import Database
 
 RECEIVERS_MAX = 100
@@ -30,8 +31,26 @@ class ReceiverService:
         self._db = db
         self._clusters = clusters
 
-    def create(self, asking: Asking, name: str, cluster: str, action: str, params: Mapping[str, Any]) -> Row[Any]:
+    def create(
+        self,
+        asking: Asking,
+        name: str,
+        cluster: str,
+        action: str,
+        params: Mapping[str, Any],
+        actor: Mapping[str, Any] = MappingProxyType({}),
+        also: With = nothing_with,
+    ) -> Row[Any]:
         """Store a receiver, and return its row.
+
+        Args:
+            asking: Who asks.
+            name: Its name.
+            cluster: The cluster, as the user calls it.
+            action: What it begins.
+            params: Inputs of the action.
+            actor: Who acts, as the user notes it; it is shown, and means nothing here.
+            also: What is stored with it.
 
         Raises:
             Rejected: BadRequest: there is no such cluster; OverQuota.
@@ -51,12 +70,13 @@ class ReceiverService:
                 "type": "webhook",
                 "cluster_id": row.id,
                 "action": action,
-                "actor": {},
+                "actor": dict(actor),
                 "params": dict(params),
                 "channel": {},
                 "created_at": self._db.now_of(tx),
             }
             tx.execute(insert(_receiver).values(**values))
+            also(tx, identity)
             return self._row(tx, identity)
 
     def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
@@ -65,10 +85,10 @@ class ReceiverService:
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        return listing.get(tx, _receiver, asking.reach, identity, _is_living())
+        return listing.get(tx, _receiver, asking.reach, identity, living.is_living_receiver())
 
     def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
-        return listing.page(tx, _receiver, wanted, _is_living())
+        return listing.page(tx, _receiver, wanted, living.is_living_receiver())
 
     def update(self, asking: Asking, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
         """Change a receiver, and return its row.
@@ -85,8 +105,8 @@ class ReceiverService:
             tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)
 
-    def delete(self, asking: Asking, identity: str) -> None:
-        """Delete a receiver.
+    def delete(self, asking: Asking, identity: str, also: With = nothing_with) -> None:
+        """Delete a receiver, and store `also` with that.
 
         Raises:
             Rejected: ResourceNotFound.
@@ -94,6 +114,7 @@ class ReceiverService:
         with self._db.write() as tx:
             row = self.get(tx, asking, identity)
             tx.execute(delete(_receiver).where(_receiver.c.id == row.id))
+            also(tx, row.id)
 
     def known(self, identity: str) -> Row[Any]:
         """Return a receiver by its id: who knows that may begin its action.
@@ -102,16 +123,10 @@ class ReceiverService:
             Rejected: ResourceNotFound.
         """
         with self._db.read() as tx:
-            row = tx.execute(select(_receiver).where(_receiver.c.id == identity, _is_living())).first()
+            row = tx.execute(select(_receiver).where(_receiver.c.id == identity, living.is_living_receiver())).first()
         if row is None:
             raise Rejected("ResourceNotFound", f"The receiver '{identity}' could not be found.")
         return row
 
     def _row(self, tx: Connection, identity: str) -> Row[Any]:
         return tx.execute(select(_receiver).where(_receiver.c.id == identity)).one()
-
-
-def _is_living() -> ColumnElement[bool]:
-    """Return the condition that the cluster of a receiver is not deleted."""
-    stack = schema.stack
-    return exists().where(stack.c.id == _receiver.c.cluster_id, stack.c.deleted_at.is_(None))

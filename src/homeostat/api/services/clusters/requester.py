@@ -1,9 +1,11 @@
 """Who asks for something, in which project, and what is said of what they refer to."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from sqlalchemy import Connection
 
 from homeostat.api.access.auth import Caller
 from homeostat.model.errors import Rejected
@@ -32,6 +34,14 @@ class Asking:
     def owner(self) -> dict[str, Any]:
         """Columns that say to whom something belongs."""
         return {"project": self.project, "user": self.caller.user_id or self.caller.user, "domain": self.caller.domain}
+
+
+With = Callable[[Connection, str], None]
+"""Store something in the transaction that makes or changes the thing of this id. What it raises undoes both."""
+
+
+def nothing_with(tx: Connection, identity: str) -> None:
+    """Store nothing besides."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Policies attached to a cluster, as far as its sizes and updates follow them."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
@@ -48,30 +48,23 @@ class Bindings:
             inputs = {"policy_id": wanted.id, "enabled": enabled}
             if any(row.policy_id == wanted.id for row in bound):
                 return self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, inputs)
-            spec = check_policy(wanted.spec)
-            profile = schema.profile
-            profile_type = tx.execute(select(profile.c.type).where(profile.c.id == cluster.profile_id)).scalar_one()
-            problem = attach_problem(spec, profile_type, [row.policy_type for row in bound]) or _not_carried_out(spec)
-            if not problem:
-                values = {
-                    "id": str(uuid.uuid4()),
-                    "cluster_id": cluster.id,
-                    "policy_id": wanted.id,
-                    "enabled": enabled,
-                    "priority": policy_kind(wanted.type).priority,
-                    "data": binding_data(spec),
-                }
-                tx.execute(insert(_binding).values(**values))
-                if spec.type is HEALTH:
-                    check = {
-                        "id": str(uuid.uuid4()),
-                        "stack_id": cluster.id,
-                        "name": living.GROUP,
-                        "members": True,
-                        "source": values["id"],
-                    }
-                    health.attach(tx, {**check, "spec": wanted.spec, "enabled": enabled}, self._db.now_of(tx))
+            problem = _bind(tx, cluster, bound, wanted, enabled=enabled, now=self._db.now_of(tx))
             return self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, inputs, problem)
+
+    def attach_first(self, tx: Connection, asking: Asking, cluster_id: str, policy: str, *, enabled: bool) -> None:
+        """Attach a policy in the transaction that makes a cluster.
+
+        Raises:
+            Rejected: BadRequest: there is no such policy, or it does not fit.
+        """
+        cluster = tx.execute(select(schema.cluster).where(schema.cluster.c.id == cluster_id)).one()
+        wanted, bound = self._policy(tx, asking, policy), bindings.of_cluster(tx, cluster_id)
+        if any(row.policy_id == wanted.id for row in bound):
+            raise Rejected("BadRequest", f"The policy '{policy}' is named twice.")
+        problem = _bind(tx, cluster, bound, wanted, enabled=enabled, now=self._db.now_of(tx))
+        if problem:
+            raise Rejected("BadRequest", f"The policy '{policy}' cannot be attached: {problem}")
+        self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, {"policy_id": wanted.id, "enabled": enabled})
 
     def detach(self, asking: Asking, identity: str, policy: str) -> Begun:
         """Detach a policy.
@@ -127,6 +120,31 @@ class Bindings:
         name = states.action_name(action, cluster.id)
         new = NewAction(action, name, cluster.id, cluster.id, inputs, cluster.timeout, failure=problem)
         return Begun(cluster.id, actions.add(tx, new, asking.owner, self._db.now_of(tx)))
+
+
+def _bind(
+    tx: Connection, cluster: Row[Any], bound: Sequence[Row[Any]], wanted: Row[Any], *, enabled: bool, now: float
+) -> str:
+    """Attach a policy to a cluster that has the policies `bound`; return why it does not fit, "" if it does."""
+    spec = check_policy(wanted.spec)
+    profile = schema.profile
+    profile_type = tx.execute(select(profile.c.type).where(profile.c.id == cluster.profile_id)).scalar_one()
+    problem = attach_problem(spec, profile_type, [row.policy_type for row in bound]) or _not_carried_out(spec)
+    if not problem:
+        values = {
+            "id": str(uuid.uuid4()),
+            "cluster_id": cluster.id,
+            "policy_id": wanted.id,
+            "enabled": enabled,
+            "priority": policy_kind(wanted.type).priority,
+            "data": binding_data(spec),
+        }
+        tx.execute(insert(_binding).values(**values))
+        if spec.type is HEALTH:
+            of_group = {"stack_id": cluster.id, "name": living.GROUP, "members": True}
+            check = {"id": str(uuid.uuid4()), "source": values["id"], "spec": wanted.spec, "enabled": enabled}
+            health.attach(tx, {**check, **of_group}, now)
+    return problem
 
 
 def _not_carried_out(spec: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import Asking, With, nothing_with
 from homeostat.clustering.specs import Spec
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
@@ -50,8 +50,15 @@ class SpecService:
         """What one is called in messages."""
         return self._table.name
 
-    def create(self, asking: Asking, name: str, spec: Any, **columns: Any) -> Row[Any]:
+    def create(self, asking: Asking, name: str, spec: Any, also: With = nothing_with, **columns: Any) -> Row[Any]:
         """Store a spec, and return its row.
+
+        Args:
+            asking: Who asks.
+            name: Its name.
+            spec: As the user sends it.
+            also: What is stored with it.
+            columns: Further columns.
 
         Raises:
             Rejected: InvalidSpec, ESchema or ResourceNotFound; OverQuota.
@@ -73,6 +80,7 @@ class SpecService:
                 message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
                 raise Rejected("OverQuota", message)
             tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
+            also(tx, identity)
             return self._row(tx, identity)
 
     def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
@@ -101,8 +109,8 @@ class SpecService:
             tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)
 
-    def delete(self, asking: Asking, identity: str) -> None:
-        """Delete one that nothing uses.
+    def delete(self, asking: Asking, identity: str, also: With = nothing_with) -> None:
+        """Delete one that nothing uses, and store `also` with that.
 
         Raises:
             Rejected: ResourceNotFound, ResourceInUse.
@@ -118,6 +126,7 @@ class SpecService:
                 tx.execute(delete(self._table).where(self._table.c.id == row.id))
             except IntegrityError as error:  # another request was faster
                 raise Rejected("ResourceInUse", message) from error
+            also(tx, row.id)
 
     def _row(self, tx: Connection, identity: str) -> Row[Any]:
         return tx.execute(select(self._table).where(self._table.c.id == identity)).one()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.attrs import attribute_path
 from homeostat.model.errors import Rejected
+from homeostat.resources.attribute_paths import attribute_path
 
 NODE: dict[str, Any] = {
     "name": "node-1",

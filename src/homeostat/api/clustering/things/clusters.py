@@ -1,0 +1,256 @@
+"""Clusters of templates."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.api.clustering import clusters, views
+from homeostat.api.clustering.bodies import read
+from homeostat.api.clustering.things.asking import Desk
+from homeostat.api.clustering.things.specs import check_done, unknown
+from homeostat.api.services.clusters.clusters import Plan, check_free
+from homeostat.api.services.clusters.requester import Asking, referring
+from homeostat.api.services.clusters.sizing import sizes_of
+from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
+from homeostat.clustering import sizes, states
+from homeostat.clustering.sizes import Adjustment, Sizes
+from homeostat.clustering.states import ClusterAction, ClusterStatus
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Status
+from homeostat.store.clusters import actions, bindings, living
+from homeostat.store.clusters.actions import NewAction
+from homeostat.store.stacks import action_begin, locks
+
+TIMEOUT_S = 3600
+ILL = frozenset({ClusterStatus.WARNING, ClusterStatus.ERROR, ClusterStatus.CRITICAL})
+OF_A_CLUSTER = ("name", "metadata", "timeout", "config")
+"""Fields that an update of a cluster takes as they are."""
+
+
+class AsItIs(Exception):
+    """A cluster is as it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a template wants of a cluster, read and looked up.
+
+    Attributes:
+        given: `OF_A_CLUSTER`, as far as the template says them.
+        profile: Row of the profile.
+        sizes: Its sizes.
+        policies: Ids of policies, and whether each is to act.
+    """
+
+    given: Mapping[str, Any]
+    profile: Row[Any]
+    sizes: Sizes
+    policies: Mapping[str, bool]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What is kept of it: what the cluster itself does not tell."""
+        return {"desired_capacity": self.sizes.desired, "policies": list(self.policies)}
+
+
+class Clusters:
+    """Clusters of templates."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._all = desk.services
+        self._service = desk.services.clusters
+
+    def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
+        names = self._all.profile_names(tx, {row.profile_id for row in rows})
+        ids = [row.id for row in rows]
+        shown = views.clusters(tx, rows, names, bindings.policy_ids(tx, ids))
+        stacks = living.stacks_of(tx, ids)
+        return {each["id"]: self._object(tx, each, stacks.get(each["id"])) for each in shown}
+
+    def _object(self, tx: Connection, shown: Mapping[str, Any], of: living.StackOf | None) -> Fields:
+        """Return a cluster as templates see it: one whose last action has failed is in error.
+
+        One in error has `failures`, for which the next update of its stack tries it again.
+        """
+        left_out = ("data", "dependents", "domain")
+        found = {name: value for name, value in shown.items() if name not in left_out}
+        found["policies"] = [views.binding(row, shown["name"]) for row in bindings.of_cluster(tx, shown["id"])]
+        if shown["status"] not in ILL:
+            return {**found, "status": str(shown["status"]).lower()}
+        failed = of is not None and of.stack.status == Status.FAILED
+        status = ClusterStatus.ERROR if failed else shown["status"]
+        reason = of.stack.reason if failed and of is not None else shown["status_reason"]
+        ill = status != ClusterStatus.WARNING
+        return {**found, "status": str(status).lower(), "fault": reason, **({"failures": True} if ill else {})}
+
+    # -- making ------------------------------------------------------------------------------------------------------
+
+    def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
+        asking = self._desk.asking(by)
+        self._desk.check_depth(by)
+        wanted = self._wanted(asking, spec)
+        size = wanted.sizes
+        columns = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
+
+        def also(tx: Connection, id: str) -> None:
+            for policy, enabled in wanted.policies.items():
+                self._all.bindings.attach_first(tx, asking, id, policy, enabled=enabled)
+            keep(tx, Kept(id, id, wanted.asked))
+
+        given = wanted.given
+        self._service.create(
+            asking,
+            given["name"],
+            wanted.profile,
+            columns,
+            given.get("timeout") or TIMEOUT_S,
+            given.get("metadata", {}),
+            given.get("config", {}),
+            self._desk.check_types(asking),
+            also,
+        )
+
+    def _wanted(self, asking: Asking, spec: Fields) -> Wanted:
+        """Return what a spec wants, checked as the body of a request is.
+
+        Raises:
+            Rejected: BadRequest.
+        """
+        names = clusters.NEW.keys() & spec.keys()
+        given = read({name: spec[name] for name in names}, clusters.NEW)
+        size = sizes.new_sizes(given.get("desired_capacity"), given.get("min_size"), given.get("max_size"))
+        profile = self._all.profile(asking, given["profile_id"])
+        found: dict[str, bool] = {}
+        with self._desk.db.read() as tx:
+            for each in spec.get("policies") or ():
+                with referring(f"The specified policy '{each['policy_id']}'"):
+                    policy = self._all.policies.get(tx, asking, each["policy_id"])
+                if policy.id in found:
+                    raise Rejected("BadRequest", f"The policy '{each['policy_id']}' is named twice.")
+                found[policy.id] = each["enabled"]
+        return Wanted({name: given[name] for name in OF_A_CLUSTER if name in given}, profile, size, found)
+
+    # -- changing ----------------------------------------------------------------------------------------------------
+
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
+        """Bring a cluster to a spec: its policies first, at once, then the rest with one revision of its stack.
+
+        What is in error although it is as it should be is converged.
+        """
+        asking = self._desk.asking(by)
+        wanted = self._wanted(asking, spec)
+        self._bind(asking, id, wanted, before)
+
+        def also(tx: Connection, _: str) -> None:
+            keep(tx, Kept(id, id, wanted.asked))
+
+        def planner(tx: Connection, row: Row[Any]) -> Plan:
+            return self._plan(tx, row, wanted, before)
+
+        try:
+            self._service.change(asking, id, planner, self._desk.check_types(asking), also)
+        except AsItIs:
+            with self._desk.db.write() as tx:
+                also(tx, id)
+        self._mend(asking, id)
+
+    def _bind(self, asking: Asking, id: str, wanted: Wanted, before: Fields) -> None:
+        with self._desk.db.read() as tx:
+            cluster = self._service.get(tx, asking, id)
+            bound = {row.policy_id: row.enabled for row in bindings.of_cluster(tx, cluster.id)}
+        for policy in before.get("policies") or ():
+            if policy in bound and policy not in wanted.policies:
+                self._all.bindings.detach(asking, id, policy)
+        for policy, enabled in wanted.policies.items():
+            if policy not in bound:
+                check_done(self._desk, self._all.bindings.attach(asking, id, policy, enabled=enabled))
+            elif bound[policy] != enabled:
+                self._all.bindings.switch(asking, id, policy, enabled=enabled)
+
+    def _plan(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> Plan:
+        """Return what brings a cluster to what is wanted.
+
+        Raises:
+            AsItIs: There is nothing to do.
+            Rejected: BadRequest.
+        """
+        updated = self._updated(tx, row, wanted)
+        resized = self._resized(tx, row, wanted, before)
+        plan = updated or resized
+        if updated is not None and resized is not None:
+            plan = replace(
+                updated,
+                inputs={**resized.inputs, **updated.inputs},
+                columns={**resized.columns, **updated.columns},
+                added=resized.added,
+                leaving=resized.leaving,
+                zones=resized.zones,
+                grace_s=resized.grace_s,
+                at_once=updated.at_once and resized.at_once,
+            )
+        if plan is None:
+            raise AsItIs
+        return plan
+
+    def _updated(self, tx: Connection, row: Row[Any], wanted: Wanted) -> Plan | None:
+        """Return the plan for what an update changes; None where it changes nothing."""
+        differs = any(getattr(row, name) != value for name, value in wanted.given.items())
+        if not differs and row.profile_id == wanted.profile.id:
+            return None
+        plan = self._service.update(tx, row, wanted.given, wanted.profile)
+        return self._all.sizing.batches(tx, row, plan)
+
+    def _resized(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> Plan | None:
+        """Return the plan for other sizes; None for the same ones.
+
+        A template that goes on wanting as many nodes as before leaves the cluster what has scaled it since, within its
+        limits.
+        """
+        size, now = wanted.sizes, sizes_of(row)
+        desired = size.desired
+        if before.get("desired_capacity", desired) == desired:
+            high = sizes.NODES_MAX if size.max_size < 0 else size.max_size
+            desired = max(size.min_size, min(now.desired, high))
+        if Sizes(size.min_size, size.max_size, desired) == now:
+            return None
+        exact = {"adjustment_type": Adjustment.EXACT, "number": desired}
+        limits = {"min_size": size.min_size, "max_size": size.max_size}
+        plan = self._all.sizing.resize(tx, row, {**exact, **limits})
+        return replace(plan, at_once=not (plan.added or plan.leaving))
+
+    def _mend(self, asking: Asking, id: str) -> None:
+        """Try again what has failed of a cluster, and bring back what is lost, unless something goes on in it."""
+        with self._desk.db.read() as tx:
+            row = self._service.get(tx, asking, id)
+            busy = actions.going_on_in(tx, row.id)
+            ill = not busy and self.look(tx, row.project, [row])[row.id].get("failures")
+        if not ill:
+            return
+        name = states.action_name(ClusterAction.RECOVER, row.id)
+        with self._desk.db.write() as tx:
+            stack = locks.changeable(self._desk.db, tx, row.id)
+            check_free(actions.settled_in(tx, row.id), row.id, ClusterAction.RECOVER)
+            now = self._desk.db.now_of(tx)
+            action_begin.converge(self._desk.db, tx, stack, now, self._desk.timeout_s)
+            new = NewAction(ClusterAction.RECOVER, name, row.id, row.id, {}, row.timeout, row.id)
+            actions.add(tx, new, asking.owner, now)
+
+    # -- the rest ----------------------------------------------------------------------------------------------------
+
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
+        asking = self._desk.asking(by)
+        wanted = self._wanted(asking, spec)
+        with self._desk.db.write() as tx:
+            there = self._service.get(tx, asking, id).id
+            bound = {row.policy_id for row in bindings.of_cluster(tx, there)}
+            asked = {**wanted.asked, "policies": [each for each in wanted.policies if each in bound]}
+            keep(tx, Kept(there, there, asked))
+
+    def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
+        raise unknown(verb)
+
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+        self._service.delete(self._desk.asking(by), id, force=True, also=lambda tx, _: forget(tx))

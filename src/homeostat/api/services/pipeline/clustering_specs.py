@@ -1,0 +1,65 @@
+"""Checks of what a template asks of the Clustering API, as far as it is known before anything is made."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from homeostat.clustering.policies import POLICY_TYPES, check_policy
+from homeostat.clustering.profiles import PROFILE_TYPES, check_profile
+from homeostat.clustering.sizes import new_sizes
+from homeostat.clustering.specs import Catalogue, Spec, spec_of_template
+from homeostat.model.errors import Rejected, invalid
+from homeostat.resources.base import ResourceType
+from homeostat.resources.custom_constraints import Path
+from homeostat.resources.families.senlin import CLUSTER, POLICY, PROFILE
+from homeostat.resources.schema import UNKNOWN
+from homeostat.templates.tree import holds
+
+SPECS: Mapping[str, tuple[str, Catalogue, Callable[[Any], Spec]]] = {
+    PROFILE: ("profile type", PROFILE_TYPES, check_profile),
+    POLICY: ("policy type", POLICY_TYPES, check_policy),
+}
+"""Kind -> what its types are called, its types, and the check of a spec."""
+SIZES = ("desired_capacity", "min_size", "max_size")
+
+
+def check_clustering(kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
+    """Check the spec of a profile or policy, or the sizes of a cluster; nothing where they are not known yet.
+
+    Args:
+        kind: Type of the resource.
+        values: Coerced properties; they may hold `UNKNOWN`.
+        path: Of the resource.
+
+    Raises:
+        Rejected: Names the place.
+    """
+    if kind.kind in SPECS:
+        _check_spec(*SPECS[kind.kind], values, (*path, "properties"))
+    elif kind.kind == CLUSTER and not any(values.get(name) is UNKNOWN for name in SIZES):
+        desired, least, most = (values.get(name) for name in SIZES)
+        try:
+            new_sizes(desired, least, most)
+        except Rejected as error:
+            raise invalid(error.detail, *path, "properties", error="Property error") from error
+
+
+def _check_spec(
+    word: str, catalogue: Catalogue, check: Callable[[Any], Spec], values: Mapping[str, Any], path: Path
+) -> None:
+    name, properties = values.get("type"), values.get("properties") or {}
+    if name is UNKNOWN:
+        return
+    spec = spec_of_template(str(name), {} if properties is UNKNOWN else properties)
+    try:
+        catalogue.of_spec(spec)
+    except Rejected as error:
+        listed = ", ".join(sorted(catalogue.full_names))
+        known = f"Unable to find senlin {word} '{name}', available {word}s are {listed}."
+        message = known if error.fault == "ResourceNotFound" else error.detail
+        raise invalid(message, *path, "type", error="Property error") from error
+    if properties is UNKNOWN or holds(properties, UNKNOWN):
+        return
+    try:
+        check(spec)
+    except Rejected as error:
+        raise invalid(error.detail, *path, "properties", error="Property error") from error

@@ -1,0 +1,128 @@
+"""Nodes of clusters as users see them: their rows, and what their stacks and the last looks say of them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from homeostat.model.intent import left_alone_for
+from homeostat.model.status import Action, Status
+from homeostat.resources.registry import shown_id
+from homeostat.store import schema
+from homeostat.store.clusters import actions, living
+from homeostat.store.stacks.views import resources as load
+
+Wire = dict[str, Any]
+_node = schema.node
+
+
+def shown_time(at: float | None) -> str | None:
+    """Return a time as the API shows it: whole seconds, UTC."""
+    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def owner_of(row: Row[Any]) -> Wire:
+    """Return to whom the thing of a row belongs."""
+    return {"user": row.user, "project": row.project, "domain": row.domain}
+
+
+def of_cluster(tx: Connection, cluster_id: str) -> Sequence[Row[Any]]:
+    """Return the rows of the nodes of a cluster, by their numbers."""
+    mine = (_node.c.cluster_id == cluster_id, living.is_living_node())
+    return tx.execute(select(_node).where(*mine).order_by(_node.c.number)).all()
+
+
+def of_id(tx: Connection, node_id: str) -> Sequence[Row[Any]]:
+    """Return the row of a node, or none."""
+    return tx.execute(select(_node).where(_node.c.id == node_id, living.is_living_node())).all()
+
+
+def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
+    """Return nodes as users see them.
+
+    Args:
+        tx: A consistent read.
+        rows: Their rows.
+        profiles: Names of profiles, by id.
+        tainted: Whether to show if they are tainted, as newer microversions do.
+    """
+    stacks = living.stacks_of(tx, {row.stack_id for row in rows})
+    groups = {each.group_id: name for name, each in stacks.items() if each.group_id is not None}
+    found = living.resources_of(tx, groups, {row.number for row in rows})
+    resources = {(groups[each.stack_id], each.name): each for each in found}
+    going_on = {row.target: row for row in actions.going_on(tx, [row.id for row in rows])}
+    shown = []
+    for row in rows:
+        resource = resources.get((row.stack_id, str(row.number)))
+        status, reason = _node_status(row, stacks.get(row.stack_id), resource, going_on.get(row.id))
+        done = resource is not None and resource.handle and resource.status != Status.IN_PROGRESS
+        created = resource.created_at if resource is not None and (done or resource.action != Action.CREATE) else None
+        shown.append(
+            {
+                "id": row.id,
+                "name": row.name,
+                "cluster_id": row.cluster_id or "",
+                "physical_id": shown_id(resource.type, resource.handle) if resource is not None else None,
+                "profile_id": row.profile_id,
+                "profile_name": profiles.get(row.profile_id),
+                "index": row.number + 1 if row.cluster_id else -1,
+                "role": row.role or "",
+                "status": status,
+                "status_reason": reason,
+                "metadata": row.metadata,
+                "data": row.data,
+                "dependents": {},
+                **owner_of(row),
+                "init_at": shown_time(row.init_at),
+                "created_at": shown_time(created),
+                "updated_at": shown_time(row.updated_at),
+                **({"tainted": row.tainted} if tainted else {}),
+            }
+        )
+    return shown
+
+
+WORDS = {Action.CREATE: "CREATING", Action.UPDATE: "UPDATING", Action.DELETE: "DELETING", Action.CHECK: "ACTIVE"}
+REASONS = {
+    "CREATING": "Creation in progress",
+    "UPDATING": "Update in progress",
+    "DELETING": "Deletion in progress",
+    "INIT": "Initializing",
+}
+
+
+def _node_status(
+    row: Row[Any], of: living.StackOf | None, resource: Row[Any] | None, going_on: Row[Any] | None
+) -> tuple[str, str]:
+    """Return the status of a node and its reason, from the resource that stands for it."""
+    if row.leaving or (of is not None and of.stack.action == Action.DELETE):
+        failed = resource is not None and resource.action == Action.DELETE and resource.status == Status.FAILED
+        return ("ERROR", resource.reason) if failed and resource is not None else ("DELETING", REASONS["DELETING"])
+    if resource is None or resource.action == Action.INIT:
+        stuck = of is not None and of.stack.status == Status.FAILED
+        return ("ERROR", of.stack.reason) if stuck and of is not None else ("INIT", REASONS["INIT"])
+    if resource.status == Status.IN_PROGRESS:
+        word = "RECOVERING" if going_on is not None and going_on.action.endswith("_RECOVER") else ""
+        word = word or ("CREATING" if not resource.handle else WORDS.get(resource.action, "UPDATING"))
+        return word, REASONS.get(word, "Recovery in progress")
+    if resource.status == Status.FAILED:
+        return "ERROR", resource.reason
+    alone = left_alone_for(resource.intent)
+    if alone:
+        return "ERROR", alone
+    done = {Action.UPDATE: "Update succeeded", Action.CHECK: "Check: Node is ACTIVE."}
+    return "ACTIVE", done.get(resource.action, "Creation succeeded")
+
+
+def details(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Wire]:
+    """Return what was last seen of the servers or stacks that nodes are, by the ids of the nodes."""
+    stacks = living.stacks_of(tx, {row.stack_id for row in rows})
+    found: dict[str, Wire] = {}
+    for stack_id, of in stacks.items():
+        mine = {str(row.number): row.id for row in rows if row.stack_id == stack_id}
+        resources, seen = load(tx, of.group_id, list(mine)) if of.group_id is not None else ({}, {})
+        for each in resources.values():
+            if each.name in mine and each.replaced_by is None and each.key in seen:
+                found[mine[each.name]] = dict(seen[each.key].observation.properties)
+    return found

@@ -1,0 +1,437 @@
+"""Clusters, nodes, profiles, policies and receivers of templates: made, changed, kept, and deleted."""
+
+from typing import Any
+
+import pytest
+
+from homeostat.clouds.simulated import Faults, Weather
+from homeostat.model.errors import Rejected
+from tests.component.clusters import (
+    BATCH,
+    DELETION,
+    SCALING,
+    Clusters,
+    bound,
+    cluster,
+    node,
+    policy,
+    profile,
+    receiver,
+)
+from tests.component.running import PROJECT, double
+
+
+def whole(count: int = 2, **more: Any) -> dict[str, Any]:
+    """A cluster with a policy and a receiver."""
+    one = cluster(count, **{"max_size": 6, "policies": bound("policy"), **more})
+    return {"profile": profile(), "policy": policy(), "cluster": one, "out": receiver()}
+
+
+def made(resources: dict[str, Any], **options: Any) -> tuple[Clusters, str]:
+    service = Clusters(**options)
+    stack_id = service.create(resources)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.stack(stack_id).reason
+    return service, stack_id
+
+
+def changed(service: Clusters, stack_id: str, resources: dict[str, Any]) -> None:
+    service.update(stack_id, resources)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE", service.stack(stack_id).reason
+
+
+def test_a_template_makes_a_cluster_with_all_that_belongs_to_it_and_removes_it_in_order() -> None:
+    service, stack_id = made(whole())
+    one = service.the("cluster")
+    assert (one.id, one.desired_capacity, one.max_size) == (service.handle(stack_id), 2, 6)
+    assert list(service.bound(one.id).values()) == [True]
+    assert len(service.servers()) == 2
+    assert service.the("receiver").cluster_id == one.id
+    service.delete(stack_id)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    gone = [each.partition(" ")[0] for each in service.story(stack_id) if each.endswith("DELETE_COMPLETE")]
+    assert gone.index("out") < gone.index("cluster") < min(gone.index("policy"), gone.index("profile"))
+    service.check_nothing_left()
+
+
+def test_names_follow_from_the_stack_where_the_template_gives_none() -> None:
+    service, _ = made(
+        {"the profile!": profile(), "c": cluster(0, profile={"get_resource": "the profile!"}, name="web")}
+    )
+    assert service.the("profile").name.startswith("web-the-profile--")
+    assert service.the("cluster").name == "web"
+
+
+def test_another_capacity_resizes_in_place() -> None:
+    service, stack_id = made(whole())
+    before = service.handle(stack_id)
+    changed(service, stack_id, whole(4))
+    assert (service.handle(stack_id), len(service.servers())) == (before, 4)
+    changed(service, stack_id, whole(1))
+    assert (service.the("cluster").desired_capacity, len(service.servers())) == (1, 1)
+    assert [each.action for each in service.rows_in("action")][-2:] == ["CLUSTER_RESIZE", "CLUSTER_RESIZE"]
+
+
+def test_what_has_scaled_it_since_counts_until_the_template_says_another_capacity() -> None:
+    service, stack_id = made(whole())
+    service.scale_out(service.handle(stack_id), 3)
+    service.rest()
+    service.live(130)
+    assert len(service.servers()) == 5, "it is no drift"
+    changed(service, stack_id, whole(name="other"))
+    assert len(service.servers()) == 5, "an update that does not change it leaves it alone"
+    changed(service, stack_id, whole(name="other", max_size=3))
+    assert (service.the("cluster").desired_capacity, len(service.servers())) == (3, 3), "limits hold"
+    changed(service, stack_id, whole(1, name="other", max_size=3))
+    assert len(service.servers()) == 1
+
+
+def test_all_that_an_update_changes_is_one_revision_of_the_cluster() -> None:
+    service, stack_id = made(whole())
+    one = service.handle(stack_id)
+    before = service.stack(one).revision
+    after = whole(3, name="other", metadata={"a": 1}, timeout=600, min_size=1)
+    changed(service, stack_id, {**after, "profile": profile(flavor="large")})
+    row = service.the("cluster")
+    assert (row.name, row.metadata, row.timeout, row.min_size) == ("other", {"a": 1}, 600, 1)
+    assert service.stack(one).revision == before + 1
+    flavors = [each["flavor"] for each in service.cloud.things("server").values()]
+    assert flavors == ["large"] * 3
+    assert service.count("profile") == 1, "the old profile goes once nothing uses it"
+
+
+def test_members_are_changed_in_batches_where_a_policy_says_so() -> None:
+    one = {"profile": profile(), "batch": policy(BATCH), "cluster": cluster(3, policies=bound("batch"))}
+    service, stack_id = made(one, weather=Weather(build_s=2.0))
+    changed(service, stack_id, {**one, "profile": profile(image="j")})
+    (group,) = [each.id for each in service.stacks() if each.parent_name == "nodes"]
+    story = [each for each in service.story(group) if "UPDATE" in each and each[0].isdigit()]
+    assert [each.split("_")[-1] for each in story] == ["PROGRESS", "COMPLETE"] * 3, "one after the other"
+    assert {each["image"] for each in service.cloud.things("server").values()} == {"j"}
+
+
+def test_policies_are_attached_switched_and_detached_in_place() -> None:
+    resources = {**whole(policies=[]), "gone": policy(DELETION)}
+    service, stack_id = made(resources)
+    one = service.handle(stack_id)
+    assert service.bound(one) == {}
+    changed(service, stack_id, {**resources, **whole(policies=bound("policy", "gone"))})
+    assert sorted(service.bound(one).values()) == [True, True]
+    changed(service, stack_id, {**resources, **whole(policies=bound("policy", "gone", enabled=False))})
+    assert sorted(service.bound(one).values()) == [False, False]
+    changed(service, stack_id, {**resources, **whole(policies=bound("gone"))})
+    assert list(service.bound(one).values()) == [True]
+    assert service.handle(stack_id) == one
+
+
+def test_policies_that_others_have_attached_stay() -> None:
+    service, stack_id = made(whole())
+    one = service.handle(stack_id)
+    spec = {"type": "senlin.policy.deletion", "version": "1.1", "properties": {}}
+    service.clustering.policies.create(service.asking, "theirs", spec)
+    service.clustering.bindings.attach(service.asking, one, "theirs", enabled=True)
+    changed(service, stack_id, whole(policies=[]))
+    service.live(130)
+    assert service.bound(one) == {"theirs": True}
+
+
+def test_a_policy_that_does_not_fit_makes_no_cluster() -> None:
+    service = Clusters()
+    twice = {"other": policy(DELETION), "policy": policy(DELETION)}
+    stack_id = service.create({**whole(policies=bound("policy", "other")), **twice})
+    service.rest()
+    assert service.state(stack_id) == "CREATE_FAILED"
+    assert "Only one instance of policy type" in service.row(stack_id, "cluster").reason
+    assert service.count("cluster") == 0
+
+
+def test_what_others_change_is_changed_back() -> None:
+    service, stack_id = made(whole(name="mine", metadata={"a": "1"}))
+    one = service.handle(stack_id)
+    service.change(one, name="theirs", metadata={"a": "2"})
+    service.clustering.bindings.detach(service.asking, one, service.the("policy").id)
+    service.live(130)
+    row = service.the("cluster")
+    assert (row.name, row.metadata) == ("mine", {"a": "1"})
+    assert list(service.bound(one).values()) == [True]
+    assert (service.state(stack_id), service.handle(stack_id)) == ("CREATE_COMPLETE", one)
+
+
+def test_a_cluster_that_is_deleted_behind_the_back_is_made_again_with_what_names_it() -> None:
+    service, stack_id = made(whole())
+    before = service.handle(stack_id)
+    service.clustering.clusters.delete(service.asking, before, force=True)
+    service.live(200)
+    service.rest()
+    after = service.handle(stack_id)
+    assert before != after
+    assert (service.the("cluster").id, len(service.servers())) == (after, 2)
+    assert service.the("receiver").cluster_id == after
+    assert list(service.bound(after).values()) == [True]
+    assert [each.id for each in service.rows_in("record") if each.kind == "node_cluster"] == [after]
+    service.delete(stack_id)
+    service.rest()
+    service.check_nothing_left()
+
+
+def test_a_receiver_and_a_policy_that_are_deleted_behind_the_back_are_made_again() -> None:
+    service, stack_id = made(whole(policies=[]))
+    service.clustering.receivers.delete(service.asking, service.the("receiver").id)
+    service.clustering.policies.delete(service.asking, service.the("policy").id)
+    service.live(200)
+    assert service.the("receiver").id == service.handle(stack_id, "out")
+    assert service.the("policy").id == service.handle(stack_id, "policy")
+    assert service.state(stack_id) == "CREATE_COMPLETE"
+
+
+def test_a_cluster_that_lacks_nodes_says_so_and_stays_as_it_is() -> None:
+    service, stack_id = made(whole())
+    service.cloud.vanish(service.servers()[0])
+    service.live(200)
+    assert service.states(stack_id)["cluster"] == "CREATE_COMPLETE", "without a health policy no lost node is replaced"
+    assert service.seen(stack_id, "cluster")["status"] == "warning"
+    changed(service, stack_id, {**whole(), "more": double()})
+    assert len(service.servers()) == 1
+
+
+def test_a_cluster_whose_nodes_fail_fails_its_resource_and_is_mended_not_replaced() -> None:
+    service = Clusters(weather=Weather(faults=Faults(error=1.0)))
+    stack_id = service.create(whole())
+    service.rest()
+    assert service.states(stack_id)["cluster"] == "CREATE_FAILED"
+    assert "went to status error" in service.row(stack_id, "cluster").reason.lower()
+    before = service.handle(stack_id)
+    service.cloud.weather.faults.error = 0.0
+    changed(service, stack_id, whole())
+    assert service.handle(stack_id) == before
+    assert service.seen(stack_id, "cluster")["status"] == "active"
+    assert service.seen(stack_id, "cluster")["desired_capacity"] == 2
+
+
+def test_a_cluster_below_its_least_size_fails_its_resource_until_it_is_well_again() -> None:
+    service, stack_id = made(whole(min_size=2))
+    service.cloud.vanish(service.servers()[0])
+    service.live(200)
+    assert service.states(stack_id)["cluster"] == "CHECK_FAILED"
+    assert "below min_size" in service.row(stack_id, "cluster").reason
+    service.actions.converge(service.handle(stack_id))
+    service.rest()
+    service.live(130)
+    assert (service.states(stack_id)["cluster"], len(service.servers())) == ("CHECK_COMPLETE", 2)
+
+
+def test_an_update_brings_back_the_nodes_of_a_cluster_below_its_least_size() -> None:
+    service, stack_id = made(whole(min_size=2))
+    before = service.handle(stack_id)
+    service.cloud.vanish(service.servers()[0])
+    service.live(200)
+    changed(service, stack_id, {**whole(min_size=2), "more": double()})
+    assert (service.handle(stack_id), len(service.servers())) == (before, 2)
+    assert service.seen(stack_id, "cluster")["status"] == "active"
+
+
+def test_an_update_waits_while_something_else_goes_on_in_the_cluster() -> None:
+    service, stack_id = made(whole(), weather=Weather(build_s=30.0))
+    service.scale_out(service.handle(stack_id), 1)
+    service.update(stack_id, whole(name="other", policies=[]))
+    service.live(5)
+    assert service.state(stack_id) == "UPDATE_IN_PROGRESS"
+    assert "conflicts with the following action" in service.row(stack_id, "cluster").reason
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert (service.the("cluster").name, service.bound(service.handle(stack_id))) == ("other", {})
+
+
+def test_a_stack_is_deleted_while_its_cluster_is_busy() -> None:
+    service, stack_id = made(whole())
+    service.cloud.weather.build_s = 1000.0
+    service.scale_out(service.handle(stack_id), 1)
+    service.delete(stack_id)
+    service.rest(60)
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    service.check_nothing_left()
+
+
+# -- attributes --------------------------------------------------------------------------------------------------------
+
+
+def test_attributes_of_a_cluster_and_its_nodes_are_read_by_other_resources() -> None:
+    read = {
+        "name": {"get_attr": ["cluster", "name"]},
+        "nodes": {"get_attr": ["cluster", "nodes"]},
+        "ids": {"get_attr": ["cluster", "collect", "$.details.id"]},
+        "first": {"get_attr": ["cluster", "collect", "physical_id", 0]},
+        "policies": {"get_attr": ["cluster", "policies", 0, "policy_id"]},
+        "capacity": {"get_attr": ["cluster", "desired_capacity"]},
+        "url": {"get_attr": ["out", "channel", "alarm_url"]},
+        "server": {"get_attr": ["alone", "details", "name"]},
+    }
+    value = {"type": "OS::Heat::Value", "properties": {"value": read}}
+    service, stack_id = made({**whole(name="c"), "alone": node(name="single"), "value": value})
+    found = service.seen(stack_id, "value")["value"]
+    assert (found["name"], found["capacity"], found["server"]) == ("c", 2, "single")
+    assert sorted(found["nodes"]) == sorted(each.id for each in service.rows_in("node") if each.cluster_id)
+    assert set(found["ids"]) < set(service.servers())
+    assert found["first"] == found["ids"][0]
+    assert found["policies"] == service.the("policy").id
+    assert found["url"].startswith("http://api.test:8004/clustering/v1/webhooks/")
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [((), "a JSON path has to follow it"), (("$..a..b",), "more than one"), (("[",), "Invalid attribute path")],
+)
+def test_a_wrong_path_is_an_error_of_the_template(path: tuple[str, ...], says: str) -> None:
+    value = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["cluster", "collect", *path]}}}
+    service = Clusters()
+    stack_id = service.create({**whole(), "value": value})
+    service.rest()
+    assert service.states(stack_id)["value"] == "CREATE_FAILED"
+    assert says in service.row(stack_id, "value").reason
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_without_a_cluster_lives() -> None:
+    resources = {"profile": profile(), "node": node(metadata={"a": 1})}
+    service, stack_id = made(resources)
+    row = service.the("node")
+    assert (row.id, row.metadata, len(service.servers())) == (service.handle(stack_id, "node"), {"a": 1}, 1)
+    changed(service, stack_id, {"profile": profile(image="j"), "node": node(name="mine", metadata={"a": 2})})
+    row = service.the("node")
+    assert (row.name, row.metadata) == ("mine", {"a": 2})
+    (server,) = service.cloud.things("server").values()
+    assert (server["name"], server["image"]) == ("mine", "j")
+    service.delete(stack_id)
+    service.rest()
+    service.check_nothing_left()
+
+
+def test_a_node_joins_the_cluster_that_it_names() -> None:
+    inside = node(cluster={"get_resource": "cluster"}, name="mine")
+    resources = {"profile": profile(), "cluster": cluster(1), "node": inside}
+    service, stack_id = made(resources)
+    named = {each.name: each.cluster_id for each in service.rows_in("node")}
+    assert (named["mine"], len(named)) == (service.handle(stack_id), 2)
+    assert service.seen(stack_id, "node")["cluster_id"] == service.handle(stack_id)
+    changed(service, stack_id, {**resources, "more": double()})
+    service.live(130)
+    assert len(service.servers()) == 2, "the capacity of the cluster has grown with it"
+    changed(service, stack_id, {"profile": profile(), "cluster": cluster(1)})
+    assert [each for each in service.rows_in("node") if each.name == "mine" and not each.leaving] == []
+    assert len(service.servers()) == 1
+
+
+def test_another_cluster_needs_another_node() -> None:
+    both = {"profile": profile(), "cluster": cluster(0), "second": cluster(0)}
+    service, stack_id = made({**both, "node": node(cluster={"get_resource": "cluster"})})
+    before = service.handle(stack_id, "node")
+    changed(service, stack_id, {**both, "node": node(cluster={"get_resource": "second"})})
+    assert service.handle(stack_id, "node") != before
+    assert service.seen(stack_id, "node")["cluster_id"] == service.handle(stack_id, "second")
+    assert len(service.servers()) == 1
+
+
+# -- policies that name clusters ---------------------------------------------------------------------------------------
+
+
+def binding(of: tuple[str, dict[str, Any]] = SCALING, *names: str, enabled: bool = True) -> dict[str, Any]:
+    bindings = [{"cluster": {"get_resource": name}, "enabled": enabled} for name in names]
+    return policy(of, bindings=bindings)
+
+
+def test_a_policy_is_attached_to_the_clusters_that_it_names() -> None:
+    both = {"profile": profile(), "cluster": cluster(0), "second": cluster(0)}
+    service, stack_id = made({**both, "policy": binding(DELETION, "cluster")})
+    one, two = service.handle(stack_id), service.handle(stack_id, "second")
+    assert (list(service.bound(one).values()), service.bound(two)) == ([True], {})
+    changed(service, stack_id, {**both, "policy": binding(DELETION, "second", enabled=False)})
+    assert (service.bound(one), list(service.bound(two).values())) == ({}, [False])
+    service.clustering.bindings.detach(service.asking, two, service.the("policy").id)
+    service.live(200)
+    assert list(service.bound(two).values()) == [False], "and attached again"
+    service.delete(stack_id)
+    service.rest()
+    service.check_nothing_left()
+
+
+def test_a_policy_waits_for_a_cluster_that_is_busy() -> None:
+    service, stack_id = made({"profile": profile(), "cluster": cluster(1, name="c")}, weather=Weather(build_s=30.0))
+    service.scale_out(service.handle(stack_id), 1)
+    other = service.create({"policy": policy(bindings=[{"cluster": "c"}])}, name="other")
+    service.live(3)
+    assert service.state(other) == "CREATE_IN_PROGRESS"
+    service.rest()
+    assert service.state(other) == "CREATE_COMPLETE"
+    assert list(service.bound(service.handle(stack_id)).values()) == [True]
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("resource", "says"),
+    [
+        (cluster(1, min_size=2), "desired_capacity must be between min_size and max_size"),
+        (cluster(5, min_size=5, max_size=4), "min_size can not be greater than max_size"),
+        (cluster(1001), "maximum number of nodes"),
+        (cluster(1, name="a b"), "letters, digits and"),
+        (cluster(1, max_size=-2), "out of range"),
+        (cluster(1, profile="nothing"), "The Profile (nothing) could not be found"),
+        (cluster(1, policies=[{"policy": "nothing"}]), "The Policy (nothing) could not be found"),
+        (profile(flavour="small"), "flavour"),
+        (policy(("senlin.policy.sharding-1.0", {})), "available policy types are senlin.policy.affinity-1.0"),
+        (policy(("senlin.policy.scaling-1.0", {"event": "x"})), "event"),
+        (policy(bindings=[{"cluster": "nothing"}]), "The Cluster (nothing) could not be found"),
+        (receiver(action="CLUSTER_CREATE"), "not an allowed value"),
+        (receiver(type="message"), "not an allowed value"),
+        (receiver(cluster="nothing"), "The Cluster (nothing) could not be found"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_made(resource: dict[str, Any], says: str) -> None:
+    service = Clusters()
+    with pytest.raises(Rejected) as error:
+        service.create({"profile": profile(), "cluster": cluster(0), "it": resource})
+    assert says in str(error.value)
+    assert service.count("profile") == 0
+
+
+def test_container_profiles_are_refused_with_a_reason() -> None:
+    one = {"type": "OS::Senlin::Profile", "properties": {"type": "container.dockerinc.docker-1.0"}}
+    with pytest.raises(Rejected, match="OS::Zun::Container"):
+        Clusters().create({"it": one})
+
+
+# -- moving ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_is_handed_from_one_stack_to_another() -> None:
+    service, stack_id = made(whole())
+    one = service.handle(stack_id)
+    document = service.moving.abandon(stack_id)
+    service.rest()
+    assert service.alive() == ["cluster"], "what was abandoned stays"
+    other = service.adopt(document)
+    service.rest()
+    assert service.state(other) == "ADOPT_COMPLETE", service.stack(other).reason
+    assert (service.handle(other), len(service.servers())) == (one, 2)
+    changed(service, other, whole(3))
+    assert (service.handle(other), len(service.servers())) == (one, 3)
+    service.delete(other)
+    service.rest()
+    service.check_nothing_left()
+
+
+def test_a_cluster_that_is_not_there_is_made_from_the_document() -> None:
+    service, stack_id = made(whole())
+    document = service.moving.abandon(stack_id)
+    service.rest()
+    fresh = Clusters()
+    other = fresh.adopt(document)
+    fresh.rest()
+    assert fresh.state(other) == "ADOPT_COMPLETE", fresh.stack(other).reason
+    assert len(fresh.servers()) == 2
+    assert fresh.the("cluster").project == PROJECT
