@@ -247,6 +247,9 @@ def _add_limits_of_stacks(command: ArgumentParser) -> None:
     )
     add_option(command, "depth-max", 5, "levels of nested stacks", type=int, metavar="N")
     add_option(command, "snapshots-max", 32, "snapshots of a stack", type=int, metavar="N")
+    add_option(
+        command, "health-interval-min", 60, "shortest interval of health checks, in seconds", type=int, metavar="N"
+    )
     add_list(
         command, "hidden-tag", "list stacks with this tag only on request (`--hidden`); may be repeated", metavar="TAG"
     )

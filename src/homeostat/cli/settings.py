@@ -119,6 +119,8 @@ class ServiceSettings:
     """Requests that check templates at the same time, per API process."""
     snapshots_max: int = 32
     """Snapshots of one stack."""
+    health_interval_min: int = 60
+    """Shortest interval of health checks, in seconds."""
     regions: tuple[str, ...] = ()
     """`NAME=URL` of services in which stacks may be created."""
     region_logins: Path | None = None
@@ -184,6 +186,7 @@ class ServiceSettings:
             heal_share=arguments.heal_share,
             forget_workers_s=arguments.forget_workers_after,
             snapshots_max=arguments.snapshots_max,
+            health_interval_min=arguments.health_interval_min,
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
             fetch_from=tuple(arguments.fetch_from),
@@ -356,6 +359,7 @@ class ServiceSettings:
             "HOMEOSTAT_HEAL_SHARE": str(self.heal_share),
             "HOMEOSTAT_FORGET_WORKERS_AFTER": f"{self.forget_workers_s:.0f}s",
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
+            "HOMEOSTAT_HEALTH_INTERVAL_MIN": str(self.health_interval_min),
             "HOMEOSTAT_REGION": " ".join(self.regions),
             "HOMEOSTAT_REGION_LOGINS": str(self.region_logins or ""),
             "HOMEOSTAT_FETCH_FROM": " ".join(self.fetch_from),

@@ -122,6 +122,15 @@ def policy_kind(full_name: str) -> PolicyKind:
     return _BY_NAME[POLICY_TYPES.find(full_name)[0].name]
 
 
+STORED = Intervals(0, 2**31)
+"""Intervals of policies that are stored: those of the operator counted when they were made."""
+
+
+def stored_policy(spec: Any) -> Spec:
+    """Return the spec of a stored policy as it was checked."""
+    return check_policy(spec, STORED)
+
+
 def check_policy(spec: Any, intervals: Intervals | None = None) -> Spec:
     """Check the spec of a policy.
 

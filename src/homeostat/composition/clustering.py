@@ -26,6 +26,7 @@ def quotas(settings: ServiceSettings) -> "Quotas":
         previewed_max=settings.previewed_max,
         heal_share=settings.heal_share,
         snapshots_max=settings.snapshots_max,
+        health_interval_min=settings.health_interval_min,
         adopt=not settings.no_adopt,
         abandon=not settings.no_abandon,
     )

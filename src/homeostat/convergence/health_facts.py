@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.clustering.health_policy import Intervals, health_policy
-from homeostat.clustering.policies import check_policy
+from homeostat.clustering.health_policy import health_policy
+from homeostat.clustering.policies import stored_policy
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.node_health import ShardHealth
 from homeostat.model.world import World
@@ -18,8 +18,6 @@ from homeostat.store.stacks import revisions
 
 POLICIES_MAX = 1000
 """Policies that are kept in memory."""
-ANY = Intervals(1, 2**31)
-"""The operator's limits were checked when the policy was made."""
 
 
 def policy_of(spec: Mapping[str, Any]) -> HealthPolicy:
@@ -29,7 +27,7 @@ def policy_of(spec: Mapping[str, Any]) -> HealthPolicy:
 
 @lru_cache(maxsize=POLICIES_MAX)
 def _read(text: str) -> HealthPolicy:
-    return health_policy(check_policy(json.loads(text), ANY))
+    return health_policy(stored_policy(json.loads(text)))
 
 
 def policies(checks: Sequence[health.Check]) -> dict[str, HealthPolicy]:

@@ -319,7 +319,7 @@ def without(*path: str) -> dict[str, Any]:
         ),
         (
             spec(actions=[{"name": "wf"}]),
-            "400 InvalidSpec: 'wf' must be one of the allowed values: REBOOT, REBUILD, RECREATE, EVACUATE; another name needs a ",
+            "400 InvalidSpec: 'wf' must be one of the allowed values: REBOOT, REBUILD, RECREATE, EVACUATE; another",
         ),
         (spec(actions=[{}]), "400 ESchema: Required spec item 'name' not provided (at properties.recovery.actions[0])"),
         (

@@ -20,6 +20,7 @@ class Quotas:
         snapshots_max: Snapshots of one stack.
         timeout_s: Default deadline of an action.
         heal_share: Share of a stack's things that is healed at a time; the same setting as the workers'.
+        health_interval_min: Shortest interval of health checks, in seconds.
         adopt: Stacks may be adopted.
         abandon: Stacks may be exported and abandoned.
     """
@@ -32,6 +33,7 @@ class Quotas:
     snapshots_max: int = 32
     timeout_s: float = 3600.0
     heal_share: float = HEAL_SHARE
+    health_interval_min: int = 60
     adopt: bool = True
     abandon: bool = True
 

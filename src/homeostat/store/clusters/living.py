@@ -13,7 +13,7 @@ from homeostat.store import schema
 
 GROUP = "nodes"
 """Name of the resource, in the stack of a cluster, whose members are its nodes."""
-SHOWN = ("stack_id", "name", "type", "handle", "action", "status", "reason", "intent", "created_at")
+SHOWN = ("key", "stack_id", "name", "type", "handle", "action", "status", "reason", "intent", "marks", "created_at")
 """Columns of the resource of a node that say how the node is."""
 _stack = schema.stack
 _node = schema.node

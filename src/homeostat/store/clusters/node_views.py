@@ -7,10 +7,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.model.intent import left_alone_for
+from homeostat.model.marks import NO_MARKS
+from homeostat.model.node_health import NodeHealth
 from homeostat.model.status import Action, Status
+from homeostat.planner.report.health import described
 from homeostat.resources.registry import shown_id
 from homeostat.store import schema
 from homeostat.store.clusters import actions, living
+from homeostat.store.shards import health
 from homeostat.store.stacks.views import resources as load
 
 Wire = dict[str, Any]
@@ -52,6 +56,7 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
     found = living.resources_of(tx, groups, {row.number for row in rows})
     resources = {(groups[each.stack_id], each.name): each for each in found}
     going_on = {row.target: row for row in actions.going_on(tx, [row.id for row in rows])}
+    healths = health.of_rows(tx, [each.key for each in resources.values()])
     shown = []
     for row in rows:
         resource = resources.get((row.stack_id, str(row.number)))
@@ -71,7 +76,7 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
                 "status": status,
                 "status_reason": reason,
                 "metadata": row.metadata,
-                "data": row.data,
+                "data": {**row.data, **_health(resource, healths)},
                 "dependents": {},
                 **owner_of(row),
                 "init_at": shown_time(row.init_at),
@@ -83,12 +88,19 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
     return shown
 
 
+def _health(resource: Row[Any] | None, healths: Mapping[str, NodeHealth]) -> Wire:
+    """Return what a health policy has found of a node, and how far its recovery is; {} where none holds for it."""
+    found = healths.get(resource.key) if resource is not None else None
+    return {} if resource is None or found is None else {"health": described(found, resource.marks)}
+
+
 WORDS = {Action.CREATE: "CREATING", Action.UPDATE: "UPDATING", Action.DELETE: "DELETING", Action.CHECK: "ACTIVE"}
 REASONS = {
     "CREATING": "Creation in progress",
     "UPDATING": "Update in progress",
     "DELETING": "Deletion in progress",
     "INIT": "Initializing",
+    "RECOVERING": "Recovery in progress",
 }
 
 
@@ -99,15 +111,19 @@ def _node_status(
     if row.leaving or (of is not None and of.stack.action == Action.DELETE):
         failed = resource is not None and resource.action == Action.DELETE and resource.status == Status.FAILED
         return ("ERROR", resource.reason) if failed and resource is not None else ("DELETING", REASONS["DELETING"])
+    if resource is not None and resource.action == Action.INIT and (resource.marks or NO_MARKS).healing:
+        return "RECOVERING", REASONS["RECOVERING"]
     if resource is None or resource.action == Action.INIT:
         stuck = of is not None and of.stack.status == Status.FAILED
         return ("ERROR", of.stack.reason) if stuck and of is not None else ("INIT", REASONS["INIT"])
+    marks = resource.marks or NO_MARKS
     if resource.status == Status.IN_PROGRESS:
-        word = "RECOVERING" if going_on is not None and going_on.action.endswith("_RECOVER") else ""
+        recovers = marks.healing or marks.recovery is not None
+        word = "RECOVERING" if recovers or (going_on is not None and going_on.action.endswith("_RECOVER")) else ""
         word = word or ("CREATING" if not resource.handle else WORDS.get(resource.action, "UPDATING"))
         return word, REASONS.get(word, "Recovery in progress")
-    if resource.status == Status.FAILED:
-        return "ERROR", resource.reason
+    if resource.status == Status.FAILED or marks.unhealthy is not None:
+        return "ERROR", marks.unhealthy.reason if marks.unhealthy is not None else resource.reason
     alone = left_alone_for(resource.intent)
     if alone:
         return "ERROR", alone

@@ -274,6 +274,12 @@ def _of_shard(stack_id: str, number: int) -> Select[Any]:
     return select(_node.c.key, _node.c.health).where(_node.c.stack_id == stack_id, _node.c.shard == number)
 
 
+def of_rows(tx: Connection, keys: Collection[str]) -> dict[str, NodeHealth]:
+    """Return what was found of these resources, by row key."""
+    chosen = select(_node.c.key, _node.c.health).where(_node.c.key.in_(keys))
+    return {row[0]: row[1] for row in tx.execute(chosen)} if keys else {}
+
+
 def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
     """Return how many members of a stack are unhealthy, and how many recoveries have begun in the last hour."""
     unhealthy = select(func.count()).where(_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)

@@ -11,7 +11,7 @@ from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.specs import SpecService
 from homeostat.clustering import health_policy, states
 from homeostat.clustering.health_policy import HEALTH
-from homeostat.clustering.policies import attach_problem, binding_data, check_policy, policy_kind
+from homeostat.clustering.policies import attach_problem, binding_data, policy_kind, stored_policy
 from homeostat.clustering.policy_types import BATCH, DELETION, SCALING, ZONE_PLACEMENT, has_hooks
 from homeostat.clustering.states import ClusterAction
 from homeostat.model.errors import Rejected
@@ -126,7 +126,7 @@ def _bind(
     tx: Connection, cluster: Row[Any], bound: Sequence[Row[Any]], wanted: Row[Any], *, enabled: bool, now: float
 ) -> str:
     """Attach a policy to a cluster that has the policies `bound`; return why it does not fit, "" if it does."""
-    spec = check_policy(wanted.spec)
+    spec = stored_policy(wanted.spec)
     profile = schema.profile
     profile_type = tx.execute(select(profile.c.type).where(profile.c.id == cluster.profile_id)).scalar_one()
     problem = attach_problem(spec, profile_type, [row.policy_type for row in bound]) or _not_carried_out(spec)

@@ -15,7 +15,7 @@ from homeostat.api.services.clusters.sizing import Sizing
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService
-from homeostat.clustering.policies import check_policy
+from homeostat.clustering.policies import Intervals, check_policy
 from homeostat.clustering.profiles import check_named_profile
 from homeostat.clustering.specs import Spec
 from homeostat.model.errors import Rejected
@@ -71,7 +71,7 @@ class Clustering:
         Raises:
             Rejected: InvalidSpec, ESchema, ResourceNotFound.
         """
-        return check_policy(spec)
+        return check_policy(spec, Intervals(self._stacks.quotas.health_interval_min))
 
     def profile(self, asking: Asking, identity: str) -> Row[Any]:
         """Return the row of a profile that a request refers to.

@@ -11,7 +11,7 @@ from homeostat.api.services.clusters.clusters import Plan
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.clustering import choices, sizes
 from homeostat.clustering.choices import DeletionRule, NodeFacts
-from homeostat.clustering.policies import check_policy
+from homeostat.clustering.policies import stored_policy
 from homeostat.clustering.policy_types import BATCH, DELETION, SCALING, ZONE_PLACEMENT
 from homeostat.clustering.sizes import Adjustment, Direction, Resize, ScalingRule, Sizes
 from homeostat.clustering.specs import Spec
@@ -167,7 +167,7 @@ class Sizing:
         """Return the enabled policy of a type, checked; None where there is none."""
         for row in bindings.of_cluster(tx, cluster.id):
             if row.enabled and row.policy_type.rpartition("-")[0] == type_name:
-                return check_policy(row.spec)
+                return stored_policy(row.spec)
         return None
 
     def _rule(self, tx: Connection, cluster: Row[Any], direction: Direction) -> tuple[ScalingRule | None, list[str]]:
@@ -180,7 +180,7 @@ class Sizing:
         for row in bindings.of_cluster(tx, cluster.id):
             if not row.enabled or row.policy_type.rpartition("-")[0] != SCALING.name:
                 continue
-            rule = sizes.scaling_rule(check_policy(row.spec))
+            rule = sizes.scaling_rule(stored_policy(row.spec))
             ids.append(row.id)
             if rule.event is not direction:
                 continue

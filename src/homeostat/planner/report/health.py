@@ -1,0 +1,44 @@
+"""What health policies have found of a member, and how far its recovery is, for users. Pure."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from homeostat.model.marks import BY_HINT, NO_MARKS, Marks
+from homeostat.model.node_health import NodeHealth
+
+Wire = dict[str, Any]
+
+
+def described(health: NodeHealth, marks: Marks | None) -> Wire:
+    """Return the health of a member as users see it.
+
+    Args:
+        health: What was found of it.
+        marks: The marks of its row.
+
+    Returns:
+        `finding`, `since`, `reason`, `detected`: what each detection has found; and `recovery` while there is one.
+    """
+    shown: Wire = {
+        "finding": health.finding.value,
+        "since": _at(health.since),
+        "reason": health.reason,
+        "detected": [
+            {"type": each.type, "finding": each.finding.value, "since": _at(each.since), "evidence": each.evidence}
+            for each in health.detected
+        ],
+    }
+    recovery = (marks or NO_MARKS).recovery
+    if recovery is not None:
+        shown["recovery"] = {
+            "step": 0 if recovery.step == BY_HINT else recovery.step + 1,
+            "begun_at": _at(recovery.begun_at),
+            "tried": list(recovery.tried),
+            "fenced": list(recovery.fenced),
+            "rounds": recovery.rounds,
+        }
+    return shown
+
+
+def _at(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
