@@ -146,6 +146,20 @@ class Client:
             found += page["rollouts"]
         return found
 
+    def health(self, stack: Mapping[str, Any], finding: str | None = None) -> list[Wire]:
+        """Return what health policies have found of the resources of the stack and of the groups in it."""
+        params: dict[str, Any] = {"limit": 1000, **({} if finding is None else {"finding": finding})}
+        page = self._request("GET", f"{_path(stack)}/health", params=params)
+        found = list(page["health"])
+        while following := _next_page(page):
+            page = self._request("GET", following)
+            found += page["health"]
+        return found
+
+    def approve_recovery(self, stack: Mapping[str, Any], name: str) -> None:
+        """Let the recovery of a resource begin."""
+        self._request("POST", f"{_path(stack)}/resources/{quote(name, safe='')}/recovery")
+
     def rollout(self, stack: Mapping[str, Any], name: str) -> Wire:
         return dict(self._request("GET", f"{_path(stack)}/resources/{quote(name, safe='')}/rollout")["rollout"])
 

@@ -255,6 +255,12 @@ FAMILIES = (
         },
         ours=True,
     ),
+    RuleFamily(
+        "health",
+        readers={"index": "List what health policies have found."},
+        members={"approve": "Approve the recovery of a resource."},
+        ours=True,
+    ),
     RuleFamily("events", readers={"index": "List events.", "show": "Show an event."}),
     RuleFamily("build_info", readers={"build_info": "Show what is running."}),
     RuleFamily(

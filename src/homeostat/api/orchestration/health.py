@@ -1,0 +1,93 @@
+"""Routes that show what health policies have found, and approve recoveries (ADR 0072); Heat has none."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.context import Context, ResourceName, StackId, StackName
+from homeostat.api.http.faults import documented
+from homeostat.api.http.responses import Json
+from homeostat.api.orchestration.models import health as models
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import link
+from homeostat.model.errors import Rejected
+from homeostat.model.node_health import Finding
+from homeostat.model.status import joined
+from homeostat.planner.report.health import described
+from homeostat.store.stacks import member_health
+
+ROUTER = router("health")
+PAGE, PAGE_MAX = 100, 1000
+KEY = r"^[0-9a-zA-Z_-]{0,255}$"
+"""A marker: the key of a resource."""
+
+
+class HealthQuery(BaseModel):
+    finding: Finding | None = Field(None, description="Only resources with this finding.")
+    limit: int = Field(PAGE, ge=1, le=PAGE_MAX, description="Length of a page.")
+    marker: str = Field("", pattern=KEY, description="As in the link `next` of the page before.")
+
+
+@ROUTER.get(
+    f"{STACK}/health",
+    dependencies=[may("health:index")],
+    summary="List what health policies have found",
+    responses=answers(models.StackHealth),
+)
+def list_health(
+    context: Context, stack_name: StackName, stack_id: StackId, query: Annotated[HealthQuery, Query()]
+) -> Response:
+    """List the resources that a health policy holds for, in the stack and the groups in it, with all evidence.
+
+    Where there are many, follow the link `next` until there is none.
+    """
+    with context.db.read() as tx:
+        top = context.stack(tx, stack_name, stack_id)
+        found = member_health.listed(tx, top, query.finding, query.marker, query.limit)
+    shown = [
+        {
+            "stack_name": each.stack_name,
+            "stack_id": each.stack_id,
+            "resource_name": each.name,
+            "path": [each.name] if each.stack_id == top.id else [each.parent_name, each.name],
+            "physical_resource_id": each.handle,
+            "resource_status": joined(each.action, each.status),
+            **described(each.health, each.marks),
+        }
+        for each in found
+    ]
+    links = [link("self", f"{context.stack_url(top)}/health")]
+    if len(found) == query.limit:
+        params = {"limit": query.limit, "marker": found[-1].key}
+        if query.finding is not None:
+            params["finding"] = query.finding.value
+        links.append(link("next", f"{context.stack_url(top)}/health?{urlencode(params)}"))
+    return Json({"health": shown, "links": links})
+
+
+@ROUTER.post(
+    f"{STACK}/resources/{{resource_name}}/recovery",
+    dependencies=[may("health:approve")],
+    summary="Approve the recovery of a resource",
+    status_code=202,
+    responses=documented(409),
+)
+def approve_recovery(
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName
+) -> Response:
+    """Let the recovery of an unhealthy resource begin that its policy only proposes, or that is held back.
+
+    That needs a right of its own, `health:approve`. The response is 409 where the resource is not unhealthy.
+    """
+    with context.db.read() as tx:
+        stack = context.live_stack(tx, stack_name, stack_id)
+        finding = member_health.finding_of(tx, stack.id, resource_name)
+    if finding != Finding.UNHEALTHY:
+        said = f"it is {finding}" if finding is not None else "no health policy holds for it"
+        raise Rejected("Conflict", f"{resource_name}: there is nothing to recover: {said}")
+    context.service.actions.converge(stack.id, resource_name)
+    return Response(status_code=202)

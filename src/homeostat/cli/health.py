@@ -1,0 +1,120 @@
+"""`homeostat health`: see what health policies have found of members, and approve recoveries (ADR 0072)."""
+
+from argparse import Namespace
+
+from rich.table import Table
+from rich.text import Text
+
+from homeostat.cli import pictures
+from homeostat.cli.client import Client, Wire
+from homeostat.cli.connection import connect
+from homeostat.cli.errors import FAILED, OK, Problem, Usage
+from homeostat.cli.flags import Commands, add_client_command
+from homeostat.cli.output import console, write_json
+from homeostat.model.node_health import Finding
+
+STATUS, APPROVE = "status", "approve"
+STYLES = {Finding.HEALTHY: "green", Finding.UNHEALTHY: "red", Finding.UNKNOWN: "yellow"}
+
+
+def health(arguments: Namespace) -> int:
+    with connect(arguments) as client:
+        stack = client.stack(arguments.name)
+        if arguments.act == APPROVE:
+            return _approve(client, stack, arguments)
+        found = client.health(stack)
+        ill = [each for each in found if each["finding"] != Finding.HEALTHY]
+        waits = {_place(each): _waits(client, each) for each in ill[: arguments.limit]}
+    if arguments.resource is not None:
+        found = [each for each in found if arguments.resource in (each["resource_name"], _place(each))]
+        if not found:
+            raise Problem(f"no health policy holds for {arguments.resource} in {stack['stack_name']}")
+    if arguments.json:
+        write_json({"health": [{**each, "waits": waits.get(_place(each))} for each in found]})
+    else:
+        _print(stack, found, waits, arguments)
+    return FAILED if any(each["finding"] == Finding.UNHEALTHY for each in found) else OK
+
+
+def _approve(client: Client, stack: Wire, arguments: Namespace) -> int:
+    ill = client.health(stack, Finding.UNHEALTHY.value)
+    chosen = [each for each in ill if arguments.resource in (each["resource_name"], _place(each))]
+    if arguments.all:
+        chosen = ill
+    elif arguments.resource is None:
+        raise Usage(f"name the RESOURCE whose recovery you approve, or --all; unhealthy are: {_named(ill)}")
+    if not chosen:
+        raise Problem(f"nothing to approve in {stack['stack_name']}; unhealthy are: {_named(ill)}")
+    for each in chosen:
+        client.approve_recovery({"stack_name": each["stack_name"], "id": each["stack_id"]}, each["resource_name"])
+        if not arguments.json:
+            console().print(Text.assemble("approved the recovery of ", (_place(each), "bold"), f": {each['reason']}"))
+    if arguments.json:
+        write_json({"approved": [_place(each) for each in chosen]})
+    return OK
+
+
+def _waits(client: Client, member: Wire) -> Wire | None:
+    """Return why the recovery of a member does not go on now; None where it does."""
+    stack = {"stack_name": member["stack_name"], "id": member["stack_id"]}
+    found = client.explain_resource(stack, member["resource_name"])["reasons"]
+    return next((each for each in found if each["resource_name"] == member["resource_name"]), None)
+
+
+def _place(member: Wire) -> str:
+    return "/".join(member["path"])
+
+
+def _named(members: list[Wire]) -> str:
+    return ", ".join(map(_place, members)) or "none"
+
+
+def _print(stack: Wire, found: list[Wire], waits: dict[str, Wire | None], arguments: Namespace) -> None:
+    out = console()
+    if not found:
+        out.print(Text(f"no health policy holds for anything in {stack['stack_name']}"))
+        return
+    ill = [each for each in found if each["finding"] != Finding.HEALTHY]
+    out.print(Text(f"{stack['stack_name']}: {len(found) - len(ill)} of {len(found)} members are healthy"))
+    shown = found if arguments.all or arguments.resource is not None else ill
+    if not shown:
+        return
+    table = Table("member", "finding", "status", "why", box=None, pad_edge=False)
+    for each in shown[: arguments.limit]:
+        finding = Text(each["finding"], style=STYLES[Finding(each["finding"])])
+        status = pictures.status_text(each["resource_status"])
+        table.add_row(_place(each), finding, status, Text("\n".join(_lines(each, waits.get(_place(each))))))
+    out.print(table)
+    if len(shown) > arguments.limit:
+        out.print(Text(f"… and {len(shown) - arguments.limit} more: --limit N", style="dim"))
+
+
+def _lines(member: Wire, waits: Wire | None) -> list[str]:
+    """Return what is to be said of a member: the evidence, what was tried, what is waited for."""
+    lines = [f"{each['type']}: {each['evidence']} (since {each['since']})" for each in member["detected"]]
+    recovery = member.get("recovery")
+    if recovery is not None:
+        tried = ", ".join(recovery["tried"]) or "nothing yet"
+        lines.append(f"in recovery since {recovery['begun_at']}; tried in vain: {tried}")
+    if waits is not None and waits.get("reason"):
+        lines.append(f"waits: {waits['reason']}")
+        lines.append(f"released by: {waits['released_by']}")
+    return lines
+
+
+def add_commands(commands: Commands) -> None:
+    command = add_client_command(
+        commands,
+        health,
+        "health",
+        "see what health policies have found of members, and approve recoveries",
+        "homeostat health status web\n  homeostat health approve web nodes/3\n\n"
+        "  status      which members are not healthy, the evidence of each detection, and what a recovery waits for\n"
+        "  approve     let the recovery of a member begin that its policy only proposes, or that is held back\n\n"
+        "The exit code of status is 1 where a member is unhealthy.",
+    )
+    command.add_argument("act", choices=(STATUS, APPROVE), help="see it (status), or approve a recovery")
+    command.add_argument("name", metavar="STACK", help="name or id of the stack, or id of the cluster")
+    command.add_argument("resource", metavar="RESOURCE", nargs="?", help="the member, or its path such as nodes/3")
+    command.add_argument("--all", action="store_true", help="show healthy members, too; approve all recoveries")
+    command.add_argument("--limit", metavar="N", type=int, default=50, help="members that are shown (default: 50)")

@@ -1,0 +1,44 @@
+"""What health policies have found of the resources of a stack and of the groups in it, for users."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, or_, select
+
+from homeostat.model.node_health import Finding
+from homeostat.model.status import Action
+from homeostat.store import schema
+
+_node, _resource, _stack = schema.node_health, schema.resource, schema.stack
+
+
+def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, limit: int) -> list[Row[Any]]:
+    """Return the resources that a health policy holds for, in the order of their keys.
+
+    Args:
+        tx: A consistent read.
+        top: Row of the stack.
+        finding: Only those with this finding; None for all.
+        marker: Key after which the list begins; "" for the first one.
+        limit: How many at most.
+
+    Returns:
+        Rows of key, name, handle, action, status, marks; stack_id, stack_name, parent_name; health.
+    """
+    of_row = (_resource.c[name] for name in ("key", "name", "handle", "action", "status", "marks", "stack_id"))
+    of_stack = (_stack.c.name.label("stack_name"), _stack.c.parent_name)
+    joined = _node.join(_resource, _resource.c.key == _node.c.key).join(_stack, _stack.c.id == _resource.c.stack_id)
+    inside = _stack.c.root_id == top.id if top.parent_id is None else _stack.c.parent_id == top.id
+    where = [or_(_stack.c.id == top.id, inside), _stack.c.deleted_at.is_(None), _node.c.key > marker]
+    where += [_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE]
+    if finding is not None:
+        where.append(_node.c.finding == finding.value)
+    chosen = select(*of_row, *of_stack, _node.c.health).select_from(joined).where(*where)
+    return list(tx.execute(chosen.order_by(_node.c.key).limit(limit)))
+
+
+def finding_of(tx: Connection, stack_id: str, name: str) -> str | None:
+    """Return what was found of a resource; None where no health policy holds for it."""
+    joined = _node.join(_resource, _resource.c.key == _node.c.key)
+    mine = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
+    found = tx.execute(select(_node.c.finding).select_from(joined).where(*mine)).scalar()
+    return None if found is None else str(found)

@@ -1,0 +1,89 @@
+"""Health policies of clusters: what they find is shown, and what they propose is approved."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.waiting import until
+from tests.wire.clustering.lives import done, made, members
+from tests.wire.running import Running
+
+DETECTION = {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]}
+
+
+def policy(**recovery: Any) -> dict[str, Any]:
+    wanted = {"actions": [{"name": "RECREATE"}], **recovery}
+    return {
+        "type": "senlin.policy.health",
+        "version": "1.2",
+        "properties": {"detection": DETECTION, "recovery": wanted},
+    }
+
+
+@pytest.fixture
+def proposing(api: Any, profile: Any) -> Any:
+    """A cluster whose health policy proposes recoveries."""
+    cluster = made(api, profile)
+    health = api.create_policy(name="h", spec=policy(mode="propose"))
+    done(api, api.attach_policy_to_cluster(cluster, health.id, enabled=True))
+    return cluster
+
+
+def command(service: Running, project: str, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HOMEOSTAT_URL": service.url, "HOMEOSTAT_PROJECT": project, "COLUMNS": "160"}
+    return subprocess.run(
+        [sys.executable, "-m", "homeostat", "health", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def found(service: Running, project: str, cluster: Any) -> Mapping[str, Any]:
+    """Path -> what was found of each node."""
+    stacks = f"{service.endpoint(project)}/stacks"
+    name = httpx.get(f"{stacks}/{cluster.id}", follow_redirects=True).json()["stack"]["stack_name"]
+    answer = httpx.get(f"{stacks}/{name}/{cluster.id}/health").raise_for_status().json()
+    return {"/".join(each["path"]): each for each in answer["health"]}
+
+
+def test_what_is_found_is_shown_and_a_recovery_waits_for_approval(
+    api: Any, proposing: Any, service: Running, project: str
+) -> None:
+    node = members(api, proposing)[1]
+    service.cloud.change(node.physical_id, status="stopped")
+    until(lambda: found(service, project, proposing)["nodes/0"]["resource_status"] == "CHECK_FAILED", "it to be found")
+    assert api.get_node(node.id).status == "ERROR"
+    shown = api.get_node(node.id).data["health"]
+    assert (shown["finding"], shown["detected"][0]["evidence"]) == ("unhealthy", "its status is stopped")
+    assert found(service, project, proposing)["nodes/0"]["finding"] == "unhealthy"
+    status = command(service, project, "status", proposing.id)
+    assert status.returncode == 1
+    assert "its status is stopped" in status.stdout
+    assert "homeostat health approve" in status.stdout
+    refused = command(service, project, "approve", proposing.id, "nodes/1")
+    assert (refused.returncode, "nodes/0" in refused.stderr) == (1, True)
+    assert command(service, project, "approve", proposing.id, "nodes/0").returncode == 0
+    until(lambda: api.get_node(node.id).status == "ACTIVE", "the node to be recovered")
+    recovered = api.get_node(node.id)
+    assert (recovered.name, recovered.physical_id != node.physical_id) == (node.name, True)
+
+
+def test_a_policy_that_is_switched_off_finds_nothing(api: Any, proposing: Any, service: Running, project: str) -> None:
+    (bound,) = api.cluster_policies(proposing.id)
+    until(lambda: len(found(service, project, proposing)) == 2, "the nodes to be looked at")
+    done(api, api.update_cluster_policy(proposing, bound.policy_id, enabled=False))
+    assert found(service, project, proposing) == {}
+
+
+def test_an_interval_below_the_setting_is_refused(api: Any) -> None:
+    spec = policy()
+    spec["properties"] = {**spec["properties"], "detection": {**DETECTION, "interval": 59}}
+    with pytest.raises(Exception, match="health_check_interval_min of 60 seconds"):
+        api.create_policy(name="h", spec=spec)
