@@ -25,8 +25,10 @@ from homeostat.store.database import Database
 
 TYPE_KINDS = frozenset({"cluster_profile_type", "cluster_policy_type"})
 """Types of profiles and policies, which can only be resolved."""
-BUSY = frozenset({"ActionConflict", "ActionInProgress", "ResourceInUse", "ResourceIsLocked", "StackLocked"})
-"""Faults that pass: what is asked for is asked for again."""
+BUSY = frozenset(
+    {"ActionConflict", "ActionInProgress", "ResourceInUse", "ResourceIsLocked", "StackExists", "StackLocked"}
+)
+"""Faults that pass, or that another id avoids: what is asked for is asked for again."""
 MISSING = frozenset({"EntityNotFound", "ResourceNotFound"})
 CHUNK = 500
 """Things looked at in one transaction."""
