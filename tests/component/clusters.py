@@ -9,10 +9,11 @@ from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.clusters import CHANGED
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.clusters.services import Clustering
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clustering.sizes import Direction
 from homeostat.store import schema
 from homeostat.store.clusters import bindings
-from tests.component.running import PROJECT, Service
+from tests.component.running import PROJECT, Service, template
 
 SPEC: dict[str, Any] = {"flavor": "small", "image": "i"}
 SCALING = ("senlin.policy.scaling-1.0", {"event": "CLUSTER_SCALE_OUT", "adjustment": {"number": 2}})
@@ -67,6 +68,9 @@ class Clusters(Service):
         super().__init__(**options)
         self.clustering = Clustering(self.db, self.stack_service)
         self.asking = Asking(Caller(), PROJECT)
+
+    def request(self, resources: dict[str, Any]) -> StackRequest:
+        return StackRequest(template(resources), disable_rollback=True)
 
     def rows_in(self, table: str) -> list[Any]:
         with self.db.read() as tx:

@@ -116,3 +116,19 @@ def test_the_user_of_a_resource_departs_with_it(database: Database) -> None:
     with database.write() as tx:
         stack_users.mark_departed(tx, "key-1")
     assert kinds(database) == {DEPARTED_USER}
+
+
+def test_a_trust_is_shared_with_the_stack_of_a_cluster(database: Database) -> None:
+    mine, before = requested(database, "d1", "s"), requested(database, "d2", "cluster")
+    with database.write() as tx:
+        stored_trusts.accept(tx, mine, "t1")
+        stored_trusts.accept(tx, before, "t2")
+        shared = stored_trusts.current(tx, "s")
+        assert shared is not None
+        for row_id in ("d3", "d4"):
+            stored_trusts.share(tx, shared, "cluster", row_id, 3.0)
+        now = stored_trusts.current(tx, "cluster")
+        assert stored_trusts.known(tx, ["t1"], but="d1") == {"t1"}, "it stays until the cluster is gone, too"
+    assert now is not None
+    assert (now.id, now.trust_id, now.user_id, now.state) == ("d3", "t1", "alice", GOOD)
+    assert states(database) == {"d1": GOOD, "d2": LEAVING, "d3": GOOD}

@@ -4,6 +4,7 @@ What the API does for users is done here for resources: on behalf of the user of
 token in the transaction that makes the thing, so that it is found again (ADR 0075).
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,11 +26,15 @@ from homeostat.store.database import Database
 
 TYPE_KINDS = frozenset({"cluster_profile_type", "cluster_policy_type"})
 """Types of profiles and policies, which can only be resolved."""
-BUSY = frozenset({"ActionConflict", "ActionInProgress", "ResourceInUse", "ResourceIsLocked", "StackLocked"})
-"""Faults that pass: what is asked for is asked for again."""
+BUSY = frozenset(
+    {"ActionConflict", "ActionInProgress", "ResourceInUse", "ResourceIsLocked", "StackExists", "StackLocked"}
+)
+"""Faults that pass, or that another id avoids: what is asked for is asked for again."""
 MISSING = frozenset({"EntityNotFound", "ResourceNotFound"})
 CHUNK = 500
 """Things looked at in one transaction."""
+BATCH_S = 20.0
+"""Seconds after which no more things of a batch are begun: to make a cluster may take a while."""
 
 
 class MadeBefore(HomeostatError):
@@ -43,7 +48,15 @@ class ClusteringCloud:
     kinds = frozenset(KINDS) | TYPE_KINDS
     listing_lag_s = 0.0
 
-    def __init__(self, db: Database, entropy: Entropy, api: ClusteringApi, project: str) -> None:
+    def __init__(
+        self,
+        db: Database,
+        entropy: Entropy,
+        api: ClusteringApi,
+        project: str,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._monotonic = monotonic
         self._db = db
         self._entropy = entropy
         self._api = api
@@ -86,7 +99,17 @@ class ClusteringCloud:
     # -- acting ------------------------------------------------------------------------------------------------------
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
-        return [_answered(self._create, kind, each.token, each.spec) for each in intents]
+        """Create things one by one; each is there for good before the next is begun.
+
+        What does not come to its turn in `BATCH_S` is put off: a pass that answers nothing for long counts as hung.
+        """
+        began, answers = self._monotonic(), list[Answer]()
+        for each in intents:
+            if self._monotonic() - began > BATCH_S:
+                answers.append(Transient("others of its batch come first", retry_after_s=0.0))
+            else:
+                answers.append(_answered(self._create, kind, each.token, each.spec))
+        return answers
 
     def _create(self, kind: str, token: str, spec: Fields) -> Observation:
         (there,) = self.find(kind, [token])

@@ -36,8 +36,6 @@ class Desk:
 
     def asking(self, by: Requester) -> Asking:
         """Return who asks: the owner of the stack, with the rights that each user of the project has."""
-        if self.policy is None:
-            return Asking(Caller(), by.project)
         caller = Caller(user=by.user, project=by.project, user_id=by.user_id or None)
         return Asking(caller, by.project)
 

@@ -11,6 +11,7 @@ from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import Desk
 from homeostat.api.clustering.things.specs import check_done, unknown
 from homeostat.api.services.clusters.clusters import Plan, check_free
+from homeostat.api.services.clusters.quotas import check_room
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.sizing import sizes_of
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
@@ -91,6 +92,8 @@ class Clusters:
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
         asking = self._desk.asking(by)
         self._desk.check_depth(by)
+        with self._desk.db.read() as tx:  # an early refusal spares the work of checking
+            check_room(tx, asking)
         wanted = self._wanted(asking, spec)
         size = wanted.sizes
         columns = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}

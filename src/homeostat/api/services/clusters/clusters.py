@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
 
+from homeostat.api.services.clusters.quotas import check_room
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, StackText, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
@@ -25,8 +26,6 @@ from homeostat.store.clusters.actions import NewAction
 from homeostat.store.database import Database, row_lock
 from homeostat.store.stacks import action_begin, locks
 
-CLUSTERS_MAX = 100
-"""Clusters of one project."""
 NAME_FORMAT = "node.name.format"
 """Key, in the config of a cluster, of the format of the names of its nodes."""
 _cluster = schema.cluster
@@ -172,10 +171,7 @@ class ClusterService:
             Rejected: OverQuota.
         """
         living.forget_gone(tx, asking.project)
-        there = tx.execute(select(func.count()).where(_cluster.c.project == asking.project)).scalar_one()
-        if there >= CLUSTERS_MAX and not asking.caller.is_admin:
-            message = f"Quota exceeded: a project has at most {CLUSTERS_MAX} clusters: delete some first"
-            raise Rejected("OverQuota", message)
+        check_room(tx, asking)
         tx.execute(insert(_cluster).values(**row))
         self._add_nodes(tx, asking.owner, row, 1, row["desired_capacity"], row["init_at"])
         tx.execute(update(schema.stack).where(schema.stack.c.id == row["id"]).values(exceptions=LEFT_ALONE))
