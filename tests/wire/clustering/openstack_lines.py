@@ -25,7 +25,7 @@ def carried_out(asked: Any) -> dict[str, Any]:
 
     for client in vars(ClientManager).values():
         if isinstance(client, ClientCache):
-            client._handle = None  # which is kept for the process, whoever asks
+            client._handle = None  # which is kept for the process, however the next command logs in
     for name in [name for name in os.environ if name.startswith("OS_")]:
         del os.environ[name]
     os.environ.update(asked["environ"])
