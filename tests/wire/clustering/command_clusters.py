@@ -2,6 +2,7 @@
 
 import json
 
+from homeostat.clouds.port import Creation
 from tests.wire.clustering.command_world import World, proves
 
 # -- clusters ----------------------------------------------------------------------------------------------------------
@@ -153,3 +154,14 @@ def delete_node(world: World) -> None:
     action = world.run.begun("cluster", "node", "delete", "--force", world.nodes[0])
     world.ended(action)
     assert world.members() == world.nodes[1:]
+
+
+@proves("node adopt")
+def adopt_node(world: World) -> None:
+    spec = {"name": "old", "flavor": "m1.small", "image": "cirros", "networks": []}
+    (made,) = world.service.cloud.create("server", [Creation("by-hand", spec)])
+    handle = str(made.handle)  # type: ignore[union-attr]
+    asked = ("node", "adopt", "--identity", handle, "--type", "os.nova.server-1.0")
+    assert "m1.small" in str(world.shown(*asked, "--preview")["node_preview"])
+    shown = world.shown(*asked, "--name", "new", "--role", "db", "--metadata", "a=b")
+    assert (shown["name"], shown["role"], shown["physical_id"]) == ("new", "db", handle)

@@ -296,7 +296,7 @@ def test_it_works(name: str, world: World) -> None:
     PROOFS[name](world)
 
 
-LATER = {"action update", "node adopt"} | {
+LATER = {"action update"} | {
     "node check",
     "node op",
     "node recover",

@@ -111,7 +111,11 @@ def _node_status(
     alone = left_alone_for(resource.intent)
     if alone:
         return "ERROR", alone
-    done = {Action.UPDATE: "Update succeeded", Action.CHECK: "Check: Node is ACTIVE."}
+    done = {
+        Action.ADOPT: states.ADOPTED,
+        Action.UPDATE: "Update succeeded",
+        Action.CHECK: "Check: Node is ACTIVE.",
+    }
     return "ACTIVE", done.get(resource.action, "Creation succeeded")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
+from homeostat.api.access.auth import Caller
 from homeostat.api.services.clusters.plans import Outdated, Plan
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.clusters.stack_requests import LEFT_ALONE, TIMEOUT_S, request_of
@@ -218,28 +219,9 @@ class Mover:
         self, tx: Connection, asking: Asking, member: Member, before: Place, home: PreparedStack, now: float
     ) -> None:
         """Give a node a stack of its own, with a group whose only member it is."""
-        self._stacks.add_prepared(tx, home, asking.caller)
-        root, timeout_s = home.new, self._stacks.quotas.timeout_s
-        key = next(self._stacks.entropy.keys())
-        group_row = Resource(key, root.id, 0, living.GROUP, NodeGroup.name, created_at=now, updated_at=now, born=1)
-        shard_state.encode_new(self._db, [group_row]).store(tx)
-        desired = replace(_group(tx, home.revision, None, revisions.EMPTY), secret=home.revision.secret)
-        # The pass that makes the group finds its stack by this key: it is as if its answer had been lost.
-        group = NewStack(
-            self._stacks.entropy.stack_id(),
-            root.project,
-            physical_name(root.name, living.GROUP, key),
-            converge=False,
-            parent_id=root.id,
-            parent_name=living.GROUP,
-            parent_key=key,
-            parent_shard=0,
-            root_id=root.id,
-            depth=1,
-        )
-        action_begin.add(self._db, tx, group, replace(desired, size=1), now, timeout_s)
-        moves.move(tx, member.key, before, Place(group.id, 0, "0", root.id, 1), now)
-        self._place(tx, member, {"cluster_id": None, "stack_id": root.id, "number": 0}, now)
+        place, _ = add_home(self._db, self._stacks, tx, home, asking.caller, now)
+        moves.move(tx, member.key, before, place, now)
+        self._place(tx, member, {"cluster_id": None, "stack_id": home.new.id, "number": 0}, now)
 
     def _join(self, tx: Connection, member: Member, after: Place, now: float) -> None:
         """Let a node be one of a cluster, and delete the stack of its own, which is empty now."""
@@ -256,6 +238,45 @@ class Mover:
     def _place(self, tx: Connection, member: Member, place: Mapping[str, Any], now: float) -> None:
         values = {**member.columns, **place, "updated_at": now}
         tx.execute(update(_node).where(_node.c.id == member.row.id).values(**values))
+
+
+def add_home(
+    db: Database, stack_service: StackService, tx: Connection, home: PreparedStack, by: Caller, now: float
+) -> tuple[Place, Desired]:
+    """Store the stack of a node without a cluster, with a group for the node; return its place there, and the group.
+
+    Args:
+        db: The database.
+        stack_service: Stores stacks.
+        tx: The transaction, which gives the node its place, too.
+        home: The stack.
+        by: Who asks.
+        now: The agreed time.
+
+    Raises:
+        Rejected: RequestLimitExceeded.
+    """
+    stack_service.add_prepared(tx, home, by)
+    root, timeout_s = home.new, stack_service.quotas.timeout_s
+    key = next(stack_service.entropy.keys())
+    group_row = Resource(key, root.id, 0, living.GROUP, NodeGroup.name, created_at=now, updated_at=now, born=1)
+    shard_state.encode_new(db, [group_row]).store(tx)
+    desired = replace(_group(tx, home.revision, None, revisions.EMPTY), secret=home.revision.secret, size=1)
+    # The pass that makes the group finds its stack by this key: it is as if its answer had been lost.
+    group = NewStack(
+        stack_service.entropy.stack_id(),
+        root.project,
+        physical_name(root.name, living.GROUP, key),
+        converge=False,
+        parent_id=root.id,
+        parent_name=living.GROUP,
+        parent_key=key,
+        parent_shard=0,
+        root_id=root.id,
+        depth=1,
+    )
+    action_begin.add(db, tx, group, desired, now, timeout_s)
+    return Place(group.id, 0, "0", root.id, 1), desired
 
 
 def _seen(tx: Connection, row: Row[Any], form: str) -> Member:

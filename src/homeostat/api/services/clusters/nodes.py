@@ -24,6 +24,7 @@ from homeostat.api.services.stacks import StackService
 from homeostat.clustering import sizes, states
 from homeostat.clustering.names import node_id
 from homeostat.clustering.profiles import check_profile, check_same_type
+from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import NodeAction
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
@@ -146,7 +147,7 @@ class NodeService:
             begun.append(_add(tx, asking, NodeAction.CREATE, row, now))
             with_it(tx, identity)
 
-        request = _request(profile.spec, row, check_types)
+        request = request_of_node(check_profile(profile.spec), row, check_types)
         stack_name = f"node-{identity[:8]}"
         self._stacks.create(
             asking.project,
@@ -232,7 +233,7 @@ class NodeService:
             check_free(actions.going_on(tx, [row.id]), row.id, NodeAction.UPDATE)
             spec = select(schema.profile.c.spec).where(schema.profile.c.id == changes.get("profile_id", row.profile_id))
             wanted = tx.execute(spec).scalar_one()
-        request = _request(wanted, {**row._mapping, **changes}, check_types)
+        request = request_of_node(check_profile(wanted), {**row._mapping, **changes}, check_types)
         self._stacks.update(row.stack_id, request, by=asking.caller, also=also)
         return Begun(row.id, begun[-1])
 
@@ -275,9 +276,8 @@ class NodeService:
         return Begun(row.id, begun[-1] if begun else going_on[-1].id if going_on else "")
 
 
-def _request(spec: Any, values: Mapping[str, Any], check_types: CheckTypes | None) -> StackRequest:
+def request_of_node(checked: Spec, values: Mapping[str, Any], check_types: CheckTypes | None) -> StackRequest:
     """Return the request for the stack of a node without a cluster; `values` are the columns of its row."""
-    checked = check_profile(spec)
     own = own_node(0, {**values, "own": True}, checked)
     text = stack_text(ClusterFacts(values["stack_id"], "", "", checked, 1, own=(own,)))
     return request_of(text, TIMEOUT_S, check_types)
