@@ -76,6 +76,7 @@ servers: .venv/installed
 	scripts/haproxy
 	scripts/chromium
 	scripts/keystone
+	scripts/senlinclient
 
 .PHONY: fuzz
 fuzz: .venv/installed ## make many templates at random and see that each is compiled or refused; EXAMPLES=20000
@@ -118,7 +119,7 @@ lock: ## write requirements.lock for pyproject.toml; ARGS=--upgrade takes the ne
 .PHONY: clean
 clean: ## remove everything that the other targets made
 	[ ! -e .openstack ] || [ ! -x $(BIN)/python ] || $(BIN)/python -m tests.openstack.cloud --dir .openstack down --purge
-	rm -rf .venv .keystone .openstack site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .keystone .openstack .senlinclient site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is younger than the files that say what to install, or it is installed again.

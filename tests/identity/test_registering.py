@@ -22,8 +22,10 @@ from homeostat.clouds.identity.keystone import Keystone
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.composition.clouds import regions
 from homeostat.main import main
+from tests import senlin_command
 from tests.identity.conftest import Person, variables
 from tests.keystone_server import PASSWORD, Admin, KeystoneServer
+from tests.senlin_command import SenlinCommand
 from tests.wire.clustering.lives import SERVER
 from tests.wire.running import database, serving, working
 
@@ -170,3 +172,15 @@ def test_the_sdk_finds_the_service_in_the_catalogue(in_catalogue: str, person: P
         cluster = cloud.clustering.create_cluster(name="c", profile_id=profile.id, desired_capacity=1)
         cluster = cloud.clustering.wait_for_status(cluster, "ACTIVE", wait=60)
         assert (cluster.project_id, len(cluster.node_ids)) == (cloud.current_project_id, 1)
+
+
+def test_senlinclient_finds_the_service_in_the_catalogue(in_catalogue: str, person: Person, tmp_path: Path) -> None:
+    login = variables(person.url, person.name, person.name, person.project)
+    with senlin_command.running(senlin_command.find_environment(), "--often") as process:
+        run = SenlinCommand(process, tmp_path, login)
+        run("cluster", "profile", "create", "--spec-file", run.text("p.json", json.dumps(SERVER)), "p")
+        made = run.shown("cluster", "create", "--profile", "p", "--desired-capacity", "1", "c", "--wait")
+        assert (made["status"], made["project_id"]) == ("ACTIVE", person.project_id)
+        assert made["user_id"] == person.id
+        others = SenlinCommand(process, tmp_path, {**login, "OS_PASSWORD": "wrong"})
+        assert "401" in others("cluster", "list", code=1)

@@ -46,6 +46,8 @@ TABLE: dict[str, tuple[str, Any]] = {
     "GET /clusters/{cluster_id}/attrs/{path:path}": (READERS, None),
     "GET /nodes": (READERS, None),
     "POST /nodes": (MEMBERS, {"node": {"name": "new", "profile_id": "PROFILE"}}),
+    "POST /nodes/adopt": (MEMBERS, {"identity": "none", "type": "os.nova.server-1.0"}),
+    "POST /nodes/adopt-preview": (MEMBERS, {"identity": "none", "type": "os.nova.server-1.0"}),
     "GET /nodes/{node_id}": (READERS, None),
     "PATCH /nodes/{node_id}": (MEMBERS, {"node": {"role": "other"}}),
     "DELETE /nodes/{node_id}": (MEMBERS, None),
@@ -193,6 +195,8 @@ NEED_A_PLACE = {
     "PATCH /clusters/{cluster_id}",
     "POST /clusters/{cluster_id}/actions",
     "POST /nodes",
+    "POST /nodes/adopt",
+    "POST /nodes/adopt-preview",
     "PATCH /nodes/{node_id}",
     "DELETE /nodes/{node_id}",
 }

@@ -138,7 +138,13 @@ CLUSTERING = (
     RuleFamily(
         "nodes",
         readers={"index": "List nodes.", "get": "Show a node."},
-        members={"create": "Make a node.", "update": "Change a node.", "delete": "Delete a node."},
+        members={
+            "create": "Make a node.",
+            "update": "Change a node.",
+            "delete": "Delete a node.",
+            "adopt": "Let a server be a node.",
+            "adopt_preview": "Preview the profile of a server that would be a node.",
+        },
     ),
     RuleFamily(
         "receivers",

@@ -176,3 +176,13 @@ def references(value: Any, field: str) -> list[str]:
     if len(set(found)) < len(found):
         raise wrong(f"The value of '{field}' names something twice.")
     return found
+
+
+def pairs(value: Any, field: str) -> dict[str, str]:
+    """Return ids or names of old nodes, each with that of a new one; each only once."""
+    if not isinstance(value, Mapping) or not value:
+        raise wrong(f"The value of '{field}' has to be a map with at least one item.")
+    found = {reference(old, field): reference(new, field) for old, new in value.items()}
+    if len(set(found.values())) < len(found):
+        raise wrong(f"The value of '{field}' names something twice.")
+    return found

@@ -12,7 +12,8 @@ from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
 from homeostat.api.clustering.routes import accepted, router
 from homeostat.api.http.inputs import Body
-from homeostat.api.services.clusters.clusters import Begun, Plan
+from homeostat.api.services.clusters import membership
+from homeostat.api.services.clusters.plans import Begun, Plan
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 
 ROUTER = router("clusters")
@@ -28,6 +29,8 @@ RESIZE = {
     "min_step": Field(bodies.integer(0)),
     "strict": Field(bodies.boolean),
 }
+ADD_NODES = {"nodes": Field(bodies.references, required=True)}
+REPLACE_NODES = {"nodes": Field(bodies.pairs, required=True)}
 DEL_NODES = {"nodes": Field(bodies.references, required=True), "destroy_after_deletion": Field(bodies.boolean)}
 
 
@@ -59,6 +62,19 @@ def _del_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any
     return _changed(context, identity, lambda tx, row: sizing.del_nodes(tx, row, context.asking, given["nodes"], given))
 
 
+def _add_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    given = bodies.read(data, ADD_NODES)
+    return _changed(context, identity, lambda tx, row: membership.add_nodes(tx, row, context.asking, given["nodes"]))
+
+
+def _replace_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    context.needs((1, 3))
+    given = bodies.read(data, REPLACE_NODES)
+    return _changed(
+        context, identity, lambda tx, row: membership.replace_nodes(tx, row, context.asking, given["nodes"])
+    )
+
+
 def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     return context.clusters.clusters.check(context.asking, identity, data)
 
@@ -88,7 +104,9 @@ ACTIONS: Mapping[str, Begin] = {
     "resize": _resize,
     "scale_out": _scale_out,
     "scale_in": _scale_in,
+    "add_nodes": _add_nodes,
     "del_nodes": _del_nodes,
+    "replace_nodes": _replace_nodes,
     "check": _check,
     "policy_attach": _attach,
     "policy_detach": _detach,
@@ -100,7 +118,9 @@ FIELDS: Mapping[str, Collection[str]] = {
     "resize": RESIZE,
     "scale_out": COUNT,
     "scale_in": COUNT,
+    "add_nodes": ADD_NODES,
     "del_nodes": DEL_NODES,
+    "replace_nodes": REPLACE_NODES,
     "check": (),
     "policy_attach": POLICY,
     "policy_detach": DETACHED,
@@ -119,8 +139,8 @@ FIELDS: Mapping[str, Collection[str]] = {
 def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     """Begin what the only key of the body names.
 
-    There is `resize`, `scale_out`, `scale_in`, `del_nodes`, `check`, `policy_attach`, `policy_detach` and
-    `policy_update`.
+    There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `policy_attach`,
+    `policy_detach` and `policy_update`.
     """
     if len(body) != 1:
         raise wrong("Multiple actions specified" if body else "No action specified")

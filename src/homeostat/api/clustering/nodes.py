@@ -54,6 +54,19 @@ CHANGED = {
     "tainted": Field(bodies.boolean),
 }
 
+PREVIEWED = {
+    "identity": Field(bodies.reference, required=True),
+    "type": Field(bodies.reference, required=True),
+    "overrides": Field(bodies.mapping),
+    "snapshot": Field(bodies.boolean),
+}
+ADOPTED = {
+    **PREVIEWED,
+    "name": Field(bodies.name),
+    "role": Field(bodies.short),
+    "metadata": Field(bodies.mapping),
+}
+
 
 def shown(context: ClusteringContext, tx: Connection, rows: list[Row[Any]]) -> list[dict[str, Any]]:
     """Return nodes as users see them."""
@@ -115,6 +128,34 @@ def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
     with context.db.read() as tx:
         (found,) = shown(context, tx, [context.clusters.nodes.get(tx, context.asking, identity)])
     return found
+
+
+@ROUTER.post(
+    "/nodes/adopt",
+    dependencies=[may("nodes:adopt"), since(1, 7), HEAVY],
+    summary="Let a server that exists be a node",
+    responses=ONE,
+)
+def adopt_node(context: Context, body: Body) -> Response:
+    """Let a server that exists be a node without a cluster, with a profile that is made from it.
+
+    Of the server only its name and its metadata change.
+    """
+    given = bodies.read(body, ADOPTED)
+    identity = context.clusters.adopter.adopt(context.asking, given, context.check_types)
+    return context.json({"node": _one(context, identity)})
+
+
+@ROUTER.post(
+    "/nodes/adopt-preview",
+    dependencies=[may("nodes:adopt_preview"), since(1, 7), HEAVY],
+    summary="Preview the profile of a server that would become a node",
+    responses=ONE,
+)
+def preview_node(context: Context, body: Body) -> Response:
+    """Show the profile that the node would have; nothing is stored, and the server is only looked at."""
+    given = bodies.read(body, PREVIEWED)
+    return context.json({"node_profile": {"node_preview": context.clusters.adopter.preview(context.asking, given)}})
 
 
 @ROUTER.patch(

@@ -60,7 +60,7 @@ def create_profile(context: Context, body: Body) -> Response:
 def validate_profile(context: Context, body: Body) -> Response:
     given = bodies.read(bodies.unwrapped(body, "profile"), VALIDATED)
     checked = context.clusters.check_profile("validated_profile", given["spec"], context.project)
-    return context.json({"profile": views.validated(checked, "validated_profile", context.asking.owner)})
+    return context.json({"profile": views.validated(checked, "validated_profile", context.asking.owner, metadata={})})
 
 
 @ROUTER.get("/profiles/{profile_id}", dependencies=[may("profiles:get")], summary="Show a profile", responses=ONE)

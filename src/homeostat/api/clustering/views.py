@@ -42,10 +42,10 @@ def policy(row: Row[Any]) -> Wire:
     }
 
 
-def validated(checked: Spec, name: str, owner: Mapping[str, Any]) -> Wire:
-    """Return a spec that is right, as the profile or policy that it would be."""
+def validated(checked: Spec, name: str, owner: Mapping[str, Any], **more: Any) -> Wire:
+    """Return a spec that is right, as the profile or policy that it would be; `more` are further fields."""
     times = {"created_at": None, "updated_at": None}
-    return {"id": None, "name": name, "type": checked.full_name, "spec": checked.sent, **owner, **times}
+    return {"id": None, "name": name, "type": checked.full_name, "spec": checked.sent, **more, **owner, **times}
 
 
 def clusters(

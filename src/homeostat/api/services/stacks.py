@@ -5,6 +5,7 @@ Nothing here waits for the engine (invariant 8).
 
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -19,7 +20,13 @@ from homeostat.api.services.pipeline.prerequisites import UNAVAILABLE, Prerequis
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.pipeline.requirements import Nested
 from homeostat.api.services.pipeline.stages import Pipeline
-from homeostat.api.services.pipeline.storing import Also, RevisionStore, check_not_abandoned, nothing_more
+from homeostat.api.services.pipeline.storing import (
+    Also,
+    RevisionStore,
+    check_not_abandoned,
+    check_room,
+    nothing_more,
+)
 from homeostat.api.services.preview import NOT_STORED, Preview, Previewer, PreviewLimits
 from homeostat.api.services.quotas import Quotas
 from homeostat.clock import Entropy
@@ -42,6 +49,14 @@ from homeostat.templates import (
 )
 from homeostat.templates.shared_environments import SharedEnvironment
 from homeostat.transfer import adoption
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedStack:
+    """A stack that is checked, and not stored yet; `revision` is encoded."""
+
+    new: NewStack
+    revision: Desired
 
 
 class StackService:
@@ -157,6 +172,22 @@ class StackService:
         self._revisions.add_stack(new, checked, document, trust, timeout_s=timeout_s, stacks_max=stacks_max, also=also)
         return stack_id
 
+    def prepare(self, new: NewStack, request: StackRequest) -> PreparedStack:
+        """Check a new stack that is stored together with something else. Raises like `create`."""
+        identity = Identity(new.id, new.name, new.project)
+        checked = self._pipeline.run(identity, request, self.quotas.expansion_limits)
+        return PreparedStack(new, revisions.encode(self._db, checked.revision))
+
+    def add_prepared(self, tx: Connection, prepared: PreparedStack, by: Caller | None) -> None:
+        """Store a prepared stack, and wake the engine.
+
+        Raises:
+            Rejected: StackExists; RequestLimitExceeded.
+        """
+        check_room(tx, prepared.new.project, self.quotas.stacks_max if by is None or not by.is_admin else None)
+        now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
+        action_begin.add(self._db, tx, prepared.new, prepared.revision, now, timeout_s)
+
     def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
         """Return a context that holds the caller's trust in the service for a root stack.
 
@@ -180,6 +211,7 @@ class StackService:
         patch: bool = False,
         by: Caller | None = None,
         also: Also = nothing_more,
+        first: Also = nothing_more,
     ) -> int:
         """Store a new revision and return its number.
 
@@ -189,14 +221,15 @@ class StackService:
         Args:
             patch: Keep what `request` leaves out; otherwise replace everything.
             also: What is stored with it; called while the stack is locked.
+            first: See `RevisionStore.add_revision`.
         """
         while True:
-            number = self._try_update(stack_id, request, patch=patch, by=by, also=also)
+            number = self._try_update(stack_id, request, patch=patch, by=by, also=also, first=first)
             if number is not None:
                 return number
 
     def _try_update(
-        self, stack_id: str, request: StackRequest, *, patch: bool, by: Caller | None, also: Also
+        self, stack_id: str, request: StackRequest, *, patch: bool, by: Caller | None, also: Also, first: Also
     ) -> int | None:
         """Try once; return None if another revision was stored in the meantime, which this one must be based on."""
         with self._db.read() as tx:
@@ -213,6 +246,7 @@ class StackService:
             look_first=request.look_first,
             policies=self._new_policies(row, revision),
             also=also,
+            first=first,
         )
 
     def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from homeostat.clustering import states
 from homeostat.model.intent import left_alone_for
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.node_health import NodeHealth
@@ -127,7 +128,11 @@ def _node_status(
     alone = left_alone_for(resource.intent)
     if alone:
         return "ERROR", alone
-    done = {Action.UPDATE: "Update succeeded", Action.CHECK: "Check: Node is ACTIVE."}
+    done = {
+        Action.ADOPT: states.ADOPTED,
+        Action.UPDATE: "Update succeeded",
+        Action.CHECK: "Check: Node is ACTIVE.",
+    }
     return "ACTIVE", done.get(resource.action, "Creation succeeded")
 
 

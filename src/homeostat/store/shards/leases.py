@@ -5,7 +5,7 @@ and each write in the name of a lease requires the shard's epoch to be that of t
 and whose shard belongs to another one by now, stores nothing. Releasing a shard ends the lease and keeps the epoch.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from sqlalchemy import (
     case,
     or_,
     select,
+    tuple_,
     type_coerce,
     update,
 )
@@ -302,6 +303,18 @@ def end_lease(tx: Connection, stack_id: str, number: int, owner: str) -> None:
     table = schema.shard
     these = (table.c.stack_id == stack_id, table.c.number == number, table.c.owner == owner)
     tx.execute(update(table).where(*these).values(owner=None, lease_until=0.0))
+
+
+def supersede(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
+    """Begin a new epoch of shards whose rows another transaction changes: what their owners have loaded is outdated.
+
+    Args:
+        tx: The transaction; it has locked the shards.
+        these: Each as the id of its stack and its number.
+    """
+    table = schema.shard
+    ended = {"epoch": table.c.epoch + 1, "owner": None, "lease_until": 0.0}
+    tx.execute(update(table).where(tuple_(table.c.stack_id, table.c.number).in_(these)).values(**ended))
 
 
 def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:

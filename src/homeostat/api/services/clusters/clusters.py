@@ -1,25 +1,27 @@
 """Clusters: each change of one is a revision of its stack, and an action that shows how that goes."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
 
+from homeostat.api.services.clusters.moving import Mover, Moving, moved, own_node
+from homeostat.api.services.clusters.plans import Begun, Outdated, Plan, Planner
 from homeostat.api.services.clusters.quotas import check_room
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with
-from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, StackText, stack_text
-from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
+from homeostat.api.services.clusters.stack_requests import INTERNAL, LEFT_ALONE, request_of
+from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
+from homeostat.api.services.pipeline.request import CheckTypes
+from homeostat.api.services.pipeline.storing import Also, nothing_more
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering import states
 from homeostat.clustering.names import node_id, node_name
 from homeostat.clustering.profiles import check_profile, check_same_type
-from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ClusterAction
 from homeostat.model.errors import Rejected
-from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.store import schema
 from homeostat.store.clusters import actions, bindings, listing, living
 from homeostat.store.clusters.actions import NewAction
@@ -30,64 +32,17 @@ NAME_FORMAT = "node.name.format"
 """Key, in the config of a cluster, of the format of the names of its nodes."""
 _cluster = schema.cluster
 _node = schema.node
-INTERNAL = frozenset({NodeGroup.name})
-LEFT_ALONE: Mapping[str, Any] = {living.GROUP: {"converge": False}}
-"""Exceptions of the stack of a cluster: without a health policy no lost node is replaced."""
-
-
-class Outdated(Exception):
-    """The cluster has changed since it was read: it is read again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What a request has begun."""
-
-    target: str
-    action: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A change of a cluster.
-
-    Attributes:
-        action: What is done.
-        name: The name of the action.
-        inputs: What was asked for.
-        columns: New values of columns of the cluster.
-        added: How many nodes are added.
-        leaving: Numbers of the nodes that leave.
-        spec: Another profile for all nodes; None for no other.
-        at_once: The stack stays as it is.
-        batches: How nodes are changed; None for all at once.
-        nodes: Columns of all nodes.
-        zones: Availability zones of the nodes that are added; () where no policy chooses them.
-        cooled: Policies whose cooldown begins.
-        grace_s: Seconds for which the nodes that leave stay.
-        target: The node that it is about; "" for the cluster as a whole.
-        one: Columns of the node that it is about, or that is added.
-    """
-
-    action: str
-    name: str
-    inputs: Mapping[str, Any]
-    columns: Mapping[str, Any]
-    added: int = 0
-    leaving: Sequence[int] = ()
-    spec: Spec | None = None
-    at_once: bool = False
-    batches: Mapping[str, Any] | None = None
-    nodes: Mapping[str, Any] | None = None
-    zones: Sequence[str] = ()
-    cooled: Sequence[str] = ()
-    grace_s: int = 0
-    target: str = ""
-    one: Mapping[str, Any] = field(default_factory=dict)
-
-
-Planner = Callable[[Connection, Row[Any]], Plan]
-"""Return what to do with a cluster, whose row is given; raise Rejected."""
+__all__ = [
+    "INTERNAL",
+    "LEFT_ALONE",
+    "Begun",
+    "ClusterService",
+    "Outdated",
+    "Plan",
+    "Planner",
+    "check_free",
+    "request_of",
+]
 
 
 class ClusterService:
@@ -96,6 +51,7 @@ class ClusterService:
     def __init__(self, db: Database, stack_service: StackService) -> None:
         self._db = db
         self._stacks = stack_service
+        self._mover = Mover(db, stack_service)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -251,19 +207,26 @@ class ClusterService:
             check_free(actions.going_on_in(tx, cluster.id), cluster.id, plan.action)
             facts = self._facts(tx, cluster, plan)
         begun: list[str] = []
-        target = plan.target or cluster.id
-
-        def also(tx: Connection) -> None:
-            begun.append(self._store(tx, asking, cluster, plan))
-            with_it(tx, target)
-
+        target, moving = plan.target or cluster.id, None
         if plan.at_once:
             with self._db.write() as tx:
-                also(tx)
+                begun.append(self._store(tx, asking, cluster, plan))
+                with_it(tx, target)
             return Begun(target, begun[-1])
-        text = stack_text(facts)
-        timeout = plan.columns.get("timeout", cluster.timeout)
-        self._stacks.update(cluster.id, request_of(text, timeout, check_types), by=asking.caller, also=also)
+        request = request_of(stack_text(facts), plan.columns.get("timeout", cluster.timeout), check_types)
+        with ExitStack() as held:
+            accept: Also = nothing_more
+            lock: Also = nothing_more
+            if plan.moves:
+                moving = self._mover.prepare(asking, cluster, plan, facts.form, check_types)
+                accept, lock = held.enter_context(self._mover.entrusted(asking, moving)), moving.lock
+
+            def also(tx: Connection) -> None:
+                begun.append(self._store(tx, asking, cluster, plan, moving))
+                accept(tx)
+                with_it(tx, target)
+
+            self._stacks.update(cluster.id, request, by=asking.caller, also=also, first=lock)
         return Begun(target, begun[-1])
 
     def _facts(self, tx: Connection, cluster: Row[Any], plan: Plan) -> ClusterFacts:
@@ -274,31 +237,34 @@ class ClusterService:
         placed = _node.c.data != literal({}, _node.c.data.type)
         differs = or_(_node.c.own.is_(True), placed, *(() if all_alike else (_node.c.profile_id != profile,)))
         own, known = [], {profile: spec}
+        gone = {*plan.leaving, *(row.number for row in plan.released)}
 
         def add(number: int, values: Mapping[str, Any]) -> None:
             wanted = profile if all_alike else values["profile_id"]
             if wanted not in known:
                 known[wanted] = check_profile(_spec_of(tx, wanted))
-            zone = (values["data"].get("placement") or {}).get("zone") or ""
-            own.append(OwnNode(number, known[wanted], values["name"] if values["own"] else "", zone))
+            own.append(own_node(number, values, known[wanted]))
 
         for row in tx.execute(select(_node).where(*mine, or_(differs, _node.c.id == plan.target))):
-            if row.number not in plan.leaving:
+            if row.number not in gone:
                 add(row.number, {**row._mapping, **(plan.one if row.id == plan.target else {})})
         first = cluster.next_index - 1
         for place in range(plan.added):
             data = {"placement": {"zone": plan.zones[place]}} if plan.zones else {}
             if data or "profile_id" in plan.one:
                 add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **plan.one})
-        count = tx.execute(select(func.count()).where(*mine)).scalar_one() + plan.added - len(plan.leaving)
+        for place, row in enumerate(plan.joining):
+            add(first + place, {**row._mapping, **moved(row, "")})
+        count = tx.execute(select(func.count()).where(*mine)).scalar_one()
+        count += plan.added + len(plan.joining) - len(gone)
         form = str(cluster.config.get(NAME_FORMAT) or "")
         # Until the group knows that they leave, each revision has to say so: else others would go in their place.
-        gone = select(_node.c.number).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(True))
-        removed = sorted({*plan.leaving, *tx.execute(gone).scalars()})
+        leaving = select(_node.c.number).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(True))
+        removed = sorted({*gone, *tx.execute(leaving).scalars()})
         facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(removed), tuple(own))
         return replace(facts, batches=plan.batches, grace_s=plan.grace_s)
 
-    def _store(self, tx: Connection, asking: Asking, seen: Row[Any], plan: Plan) -> str:
+    def _store(self, tx: Connection, asking: Asking, seen: Row[Any], plan: Plan, moving: Moving | None = None) -> str:
         """Store what a plan says beside the revision; return the id of the action.
 
         Raises:
@@ -325,6 +291,9 @@ class ClusterService:
         if plan.nodes:
             mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
             tx.execute(update(_node).where(*mine).values(**plan.nodes, updated_at=now))
+        if moving is not None:
+            columns["next_index"] = cluster.next_index + len(moving.joining)
+            self._mover.move(tx, asking, moving)
         tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**columns))
         bindings.note_operations(tx, plan.cooled, now)
         new = NewAction(
@@ -418,25 +387,6 @@ class ClusterService:
         )
 
 
-def request_of(text: StackText, timeout: int, check_types: CheckTypes | None) -> StackRequest:
-    """Return the request that makes a text the revision of a stack.
-
-    Args:
-        text: What the stack is made from.
-        timeout: Seconds that the action may take.
-        check_types: See `StackRequest`.
-    """
-    return StackRequest(
-        template=text.template,
-        files=dict(text.files),
-        environment=text.environment,
-        timeout_mins=_minutes(timeout),
-        disable_rollback=True,
-        internal_types=INTERNAL,
-        check_types=check_types,
-    )
-
-
 def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
     """Check that nothing goes on beside a new action of a cluster or node.
 
@@ -478,11 +428,6 @@ def _begin(
 
 def _spec_of(tx: Connection, profile_id: str) -> Any:
     return tx.execute(select(schema.profile.c.spec).where(schema.profile.c.id == profile_id)).scalar_one()
-
-
-def _minutes(seconds: int) -> int:
-    """Return the time that an action may take in minutes, as stacks have it."""
-    return max(1, math.ceil(seconds / 60))
 
 
 def _stack_name(name: str, identity: str) -> str:

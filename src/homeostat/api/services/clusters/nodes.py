@@ -14,14 +14,17 @@ from homeostat.api.services.clusters.clusters import (
     check_free,
     request_of,
 )
+from homeostat.api.services.clusters.moving import own_node
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with
 from homeostat.api.services.clusters.sizing import facts_of, sizes_of
-from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, stack_text
+from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
+from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering import sizes, states
 from homeostat.clustering.names import node_id
 from homeostat.clustering.profiles import check_profile, check_same_type
+from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import NodeAction
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
@@ -29,8 +32,6 @@ from homeostat.store.clusters import actions, listing, living
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.database import Database, row_lock
 
-TIMEOUT_S = 3600
-"""Time that an action of a node without a cluster may take."""
 _node = schema.node
 
 
@@ -146,7 +147,7 @@ class NodeService:
             begun.append(_add(tx, asking, NodeAction.CREATE, row, now))
             with_it(tx, identity)
 
-        request = self._request(profile.spec, stack_id, name, check_types)
+        request = request_of_node(check_profile(profile.spec), row, check_types)
         stack_name = f"node-{identity[:8]}"
         self._stacks.create(
             asking.project,
@@ -158,12 +159,6 @@ class NodeService:
             also=also,
         )
         return Begun(identity, begun[-1])
-
-    def _request(self, spec: Any, stack_id: str, name: str, check_types: CheckTypes | None) -> StackRequest:
-        """Return the request for the stack of a node without a cluster."""
-        checked = check_profile(spec)
-        text = stack_text(ClusterFacts(stack_id, "", "", checked, 1, own=(OwnNode(0, checked, name),)))
-        return request_of(text, TIMEOUT_S, check_types)
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
@@ -238,7 +233,7 @@ class NodeService:
             check_free(actions.going_on(tx, [row.id]), row.id, NodeAction.UPDATE)
             spec = select(schema.profile.c.spec).where(schema.profile.c.id == changes.get("profile_id", row.profile_id))
             wanted = tx.execute(spec).scalar_one()
-        request = self._request(wanted, row.stack_id, changes.get("name", row.name), check_types)
+        request = request_of_node(check_profile(wanted), {**row._mapping, **changes}, check_types)
         self._stacks.update(row.stack_id, request, by=asking.caller, also=also)
         return Begun(row.id, begun[-1])
 
@@ -279,6 +274,13 @@ class NodeService:
 
         self._stacks.delete(row.stack_id, asking.caller, also=store)
         return Begun(row.id, begun[-1] if begun else going_on[-1].id if going_on else "")
+
+
+def request_of_node(checked: Spec, values: Mapping[str, Any], check_types: CheckTypes | None) -> StackRequest:
+    """Return the request for the stack of a node without a cluster; `values` are the columns of its row."""
+    own = own_node(0, {**values, "own": True}, checked)
+    text = stack_text(ClusterFacts(values["stack_id"], "", "", checked, 1, own=(own,)))
+    return request_of(text, TIMEOUT_S, check_types)
 
 
 def _change(row: Row[Any], changes: Mapping[str, Any]) -> Plan:

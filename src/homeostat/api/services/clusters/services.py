@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import specs
+from homeostat.api.services.clusters.adopting import Adopter
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
 from homeostat.api.services.clusters.nodes import NodeService
 from homeostat.api.services.clusters.receivers import ReceiverService
@@ -32,6 +33,7 @@ class Clustering:
         clusters: Makes, changes and deletes clusters.
         sizing: Plans for their sizes and updates.
         nodes: Makes, changes and deletes nodes.
+        adopter: Makes nodes of servers that exist.
         receivers: Keeps receivers.
         bindings: Attaches policies to clusters.
     """
@@ -44,6 +46,7 @@ class Clustering:
         self.clusters = ClusterService(db, stack_service)
         self.sizing = Sizing(db)
         self.nodes = NodeService(db, stack_service, self.clusters)
+        self.adopter = Adopter(db, stack_service, self.profiles)
         self.receivers = ReceiverService(db, self.clusters)
         self.bindings = Bindings(db, self.clusters, self.policies)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from homeostat.api.services.clusters.clusters import Plan
+from homeostat.api.services.clusters import membership
+from homeostat.api.services.clusters.plans import Plan
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.clustering import choices, sizes
 from homeostat.clustering.choices import DeletionRule, NodeFacts
@@ -21,7 +22,7 @@ from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Status
 from homeostat.resources.group_limits import DRAIN_MAX_S
 from homeostat.store import schema
-from homeostat.store.clusters import bindings, listing, living
+from homeostat.store.clusters import bindings, living
 from homeostat.store.database import Database
 
 _node = schema.node
@@ -74,36 +75,27 @@ class Sizing:
     def del_nodes(
         self, tx: Connection, cluster: Row[Any], asking: Asking, names: Sequence[str], given: Mapping[str, Any]
     ) -> Plan:
-        """Return the plan to delete nodes that are named.
+        """Return the plan to take nodes that are named out of a cluster: to delete them, or to keep them without one.
 
         Raises:
             Rejected: BadRequest.
         """
-        leaving = []
-        for name in names:
-            mine = (_node.c.leaving.is_(False), living.is_living_node())
-            row = listing.find(tx, _node, asking.reach, name, *mine)
-            if row is None:
-                raise Rejected("BadRequest", f"Nodes not found: ['{name}'].")
-            if row.cluster_id != cluster.id:
-                raise Rejected("BadRequest", f"Nodes not members of specified cluster: ['{row.id}'].")
-            if row in leaving:  # by its id and by its name: counted twice, it would take another node with it
-                raise Rejected("BadRequest", f"'{name}' names the node {row.id}, which is in the list already.")
-            leaving.append(row)
+        leaving = membership.members_named(tx, cluster, asking, names)
         rule = self._deletion(tx, cluster)
-        if not given.get("destroy_after_deletion", rule is not None and rule.destroy):
-            message = "to take nodes out of a cluster and keep them is not supported: set destroy_after_deletion"
-            raise Rejected("BadRequest", f"The nodes would be orphans, and {message}.")
+        destroy = given.get("destroy_after_deletion", rule is not None and rule.destroy)
         there = len(facts_of(tx, cluster))
         desired = there - len(leaving)
         problem = sizes.size_problem(sizes_of(cluster), desired)
         if problem:
             raise Rejected("BadRequest", problem)
         columns = {"desired_capacity": desired} if rule is None or rule.reduce_desired else {}
-        inputs = {"candidates": [row.id for row in leaving], "count": len(leaving), "destroy_after_deletion": True}
-        name = action_name(ClusterAction.DEL_NODES, cluster.id)
+        ids = [row.id for row in leaving]
+        inputs = {"candidates": ids, "count": len(leaving), "destroy_after_deletion": destroy}
+        plan = Plan(ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns)
+        if not destroy:
+            return replace(plan, released=leaving)
         numbers = tuple(row.number for row in leaving)
-        return Plan(ClusterAction.DEL_NODES, name, inputs, columns, leaving=numbers, grace_s=self._grace_s(tx, cluster))
+        return replace(plan, leaving=numbers, grace_s=self._grace_s(tx, cluster))
 
     def batches(self, tx: Connection, cluster: Row[Any], plan: Plan) -> Plan:
         """Return the plan of an update, in batches where a policy says so."""
@@ -133,6 +125,10 @@ class Sizing:
         numbers = tuple(sorted(each.index - 1 for each in gone))
         columns = {**columns, "desired_capacity": desired}
         name = action_name(action, cluster.id)
+        rule = self._deletion(tx, cluster)
+        if gone and rule is not None and not rule.destroy:
+            rows = membership.rows_of(tx, [each.id for each in gone])
+            return Plan(action, name, inputs, columns, released=rows)
         zones = self._zones(tx, cluster, nodes, more) if more > 0 else ()
         grace_s = self._grace_s(tx, cluster) if gone else 0
         return Plan(action, name, inputs, columns, added=max(more, 0), leaving=numbers, zones=zones, grace_s=grace_s)

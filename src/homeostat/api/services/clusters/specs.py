@@ -64,7 +64,26 @@ class SpecService:
             Rejected: InvalidSpec, ESchema or ResourceNotFound; OverQuota.
             Transient: A cloud does not answer.
         """
-        checked = self._check(name, spec, asking.project)
+        checked = self.checked(asking, name, spec)
+        with self._db.write() as tx:
+            identity = self.add(tx, asking, name, checked, **columns)
+            also(tx, identity)
+            return self._row(tx, identity)
+
+    def checked(self, asking: Asking, name: str, spec: Any) -> Spec:
+        """Check a spec. Raises like `create`, but for quotas."""
+        return self._check(name, spec, asking.project)
+
+    def add(self, tx: Connection, asking: Asking, name: str, checked: Spec, **columns: Any) -> str:
+        """Store a checked spec, and return its id.
+
+        Raises:
+            Rejected: OverQuota.
+        """
+        there = select(func.count()).where(self._table.c.project == asking.project)
+        if tx.execute(there).scalar_one() >= SPECS_MAX and not asking.caller.is_admin:
+            message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
+            raise Rejected("OverQuota", message)
         identity = str(uuid.uuid4())
         values = {
             "id": identity,
@@ -74,14 +93,8 @@ class SpecService:
             "spec": checked.sent,
             **columns,
         }
-        with self._db.write() as tx:
-            there = select(func.count()).where(self._table.c.project == asking.project)
-            if tx.execute(there).scalar_one() >= SPECS_MAX and not asking.caller.is_admin:
-                message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
-                raise Rejected("OverQuota", message)
-            tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
-            also(tx, identity)
-            return self._row(tx, identity)
+        tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
+        return identity
 
     def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
         """Return one by its id, name or the beginning of its id.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeostat.clustering.names import IDENTITY, INDEX, NAME
+from homeostat.clustering.origins import Origin
 from homeostat.clustering.profiles import Terms, define, node_metadata
 from homeostat.clustering.specs import Spec
 from homeostat.model.errors import Rejected
@@ -25,12 +26,16 @@ class OwnNode:
     Attributes:
         name: Its name; "" for the one that follows from its number.
         zone: Availability zone that was chosen for it; "" for that of the profile.
+        identity: Its id; "" for the one that follows from its number.
+        origin: Where it was made, if that was elsewhere; None for here.
     """
 
     number: int
     spec: Spec
     name: str = ""
     zone: str = ""
+    identity: str = ""
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +83,15 @@ def stack_text(facts: ClusterFacts) -> StackText:
     files: dict[str, str] = {}
     environment: dict[str, Any] = {}
 
-    def member(spec: Spec, name: str, zone: str) -> dict[str, Any]:
-        made = define(spec, Terms(name or NAME, _metadata(facts.cluster_id), zone=zone))
+    def member(spec: Spec, own: OwnNode | None = None) -> dict[str, Any]:
+        made = define(spec, _terms(facts.cluster_id, own))
         files.update(made.files)
         for section, content in made.environment.items():
             environment[section] = {**environment.get(section, {}), **content}
-        return dict(made.resource)
+        resource = dict(made.resource)
+        if own is not None and own.origin is not None:
+            resource["properties"] = own.origin.filled(resource["properties"])
+        return resource
 
     own = _own(facts.own, member)
     try:
@@ -93,7 +101,7 @@ def stack_text(facts: ClusterFacts) -> StackText:
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message} ({error})") from error
     properties = {
         "count": facts.count,
-        "resource_def": member(facts.spec, "", ""),
+        "resource_def": member(facts.spec),
         "removal_policies": [{"resource_list": [str(number) for number in facts.removed]}],
         "nodes": {"seed": facts.seed, "format": facts.form},
         "own": own,
@@ -106,16 +114,20 @@ def stack_text(facts: ClusterFacts) -> StackText:
     return StackText({"heat_template_version": HOT, "resources": {GROUP: group}}, files, environment)
 
 
-def _metadata(cluster_id: str) -> dict[str, str]:
-    found = node_metadata(IDENTITY, cluster_id, 0)
-    return {key: INDEX if key == "cluster_node_index" else value for key, value in found.items()}
+def _terms(cluster_id: str, own: OwnNode | None) -> Terms:
+    """Return what the definition of one node, or of all of them, needs besides the profile."""
+    moved = own is not None and own.origin is not None
+    identity, index = (own.identity, str(own.number + 1)) if own is not None and moved else (IDENTITY, INDEX)
+    found = node_metadata(identity, cluster_id, 0)
+    metadata = {key: index if key == "cluster_node_index" else value for key, value in found.items()}
+    return Terms((own.name if own else "") or NAME, metadata, zone=own.zone if own else "")
 
 
 def _own(nodes: Sequence[OwnNode], member: Any) -> list[dict[str, Any]]:
     """Return the definitions of single nodes; those that are alike together."""
     found: list[dict[str, Any]] = []
     for each in sorted(nodes, key=lambda node: node.number):
-        definition = member(each.spec, each.name, each.zone)
+        definition = member(each.spec, each)
         same = next((entry for entry in found if entry["resource_def"] == definition), None)
         if same is None:
             found.append(same := {"resource_def": definition, "numbers": []})

@@ -65,9 +65,7 @@ class RevisionStore:
             rows = adoption.root_rows(graph, document, new.id, self._entropy.keys(), self._db.agreed_now())
         adopted = adoption.write_out(self._db, rows, secret=revision.secret is not False)
         with trust as accept, self._db.write() as tx:
-            if stacks_max is not None and stacks.count_live(tx, new.project) >= stacks_max:
-                message = f"You have reached the maximum stacks per project, {stacks_max}. Delete some first."
-                raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+            check_room(tx, new.project, stacks_max)
             action_begin.add(self._db, tx, new, revision, self._db.now_of(tx), timeout_s)
             try:
                 adoption.add(self._db, tx, new.project, adopted)
@@ -87,6 +85,7 @@ class RevisionStore:
         look_first: bool,
         policies: Mapping[str, str] | None,
         also: Also = nothing_more,
+        first: Also = nothing_more,
     ) -> int | None:
         """Store a new revision of a stack.
 
@@ -98,6 +97,7 @@ class RevisionStore:
             look_first: See `StackRequest`.
             policies: New deletion policies with which the deletion of the stack continues; None for an update.
             also: What is stored with it; called while the stack is locked.
+            first: Called once the stack is locked, before anything is written: locks what `also` needs besides.
 
         Returns:
             Its number; None if another revision was stored in the meantime, which this one must be based on.
@@ -109,6 +109,7 @@ class RevisionStore:
             if row.revision != seen.revision:
                 return None
             check_not_abandoned(row)
+            first(tx)
             now = self._db.now_of(tx)
             if look_first:
                 changes = {**changes, "look_from": now}
@@ -118,6 +119,13 @@ class RevisionStore:
             number = action_begin.revise(self._db, tx, row, Action.UPDATE, revision, now, timeout_s, changes)
             also(tx)
             return number
+
+
+def check_room(tx: Connection, project: str, stacks_max: int | None) -> None:
+    """Raise Rejected (RequestLimitExceeded) where a project may have no further root stack."""
+    if stacks_max is not None and stacks.count_live(tx, project) >= stacks_max:
+        message = f"You have reached the maximum stacks per project, {stacks_max}. Delete some first."
+        raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
 
 
 def check_not_abandoned(stack: Row[Any]) -> None:
