@@ -24,6 +24,7 @@ from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.port import ChangeNotice, Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.engine import build_engine
+from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
@@ -36,6 +37,7 @@ from homeostat.store.database import Database, Statements
 from homeostat.store.operation.purge import Rules, purge
 from homeostat.store.shards import leases
 from homeostat.store.shards.leases import Lease
+from tests.simulation.watched import WatchedDatabase
 
 URL = "http://api.test:8004"
 TIMEOUT_S = 900.0
@@ -277,21 +279,23 @@ class Process:
 class Worker(Process):
     """A worker: one or two threads of passes, one that observes and sweeps.
 
-    Takes: clouds — by project; plugin_types — classes with handlers, by type. notices — those of the cloud that
-    this worker has not read yet; superseded — how many of its passes a newer owner has ended.
+    Takes: clouds — by project; plugin_types — classes with handlers, by type; get — asks URLs of members. notices —
+    those of the cloud that this worker has not read yet; superseded — how many of its passes a newer owner has ended.
     """
 
     def __init__(
         self,
         name: str,
-        db: Database,
+        db: WatchedDatabase,
         clouds: Mapping[str, SimulatedCloud],
         clock: VirtualClock,
         entropy: Entropy,
         rng: random.Random,
         plugin_types: Mapping[str, type[Resource]] | None = None,
+        get: Get | None = None,
     ) -> None:
         super().__init__(name, db, clock, rng)
+        self._watched = db
         self.limits = Limits(
             lease_s=5.0,
             slice_s=rng.choice((1e9, 0.3)),
@@ -309,7 +313,7 @@ class Worker(Process):
             plugins = PluginClouds(self.db, plugin_types, views.__getitem__)
             views = {project: JoinedCloud(cloud, plugins.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
-        self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits)
+        self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits, get=get)
         self.reconciler = self._engine.reconciler
         self.superseded = 0
         self._count_superseded()
@@ -352,6 +356,8 @@ class Worker(Process):
                 self._engine.observer.round()
                 self._engine.observer.sweep()
                 self._engine.snapshot_collector.round()
+                if self._watched.is_checked():
+                    self._engine.health.round()
         except Transient:
             return
 

@@ -24,7 +24,8 @@ from tests.simulation.watching import Watcher
 
 NEXT = """
     SELECT (SELECT min(max(wake_at, lease_until)) FROM shard WHERE wake_at IS NOT NULL),
-    (SELECT min(observe_at) FROM shard), (SELECT min(look_at) FROM forsaken), (SELECT min(due_at) FROM snapshot)
+    (SELECT min(observe_at) FROM shard), (SELECT min(health_at) FROM shard),
+    (SELECT min(look_at) FROM forsaken), (SELECT min(due_at) FROM snapshot)
     """
 MOVING = f"""
     SELECT EXISTS (SELECT 1 FROM stack WHERE status = '{Status.IN_PROGRESS}')
@@ -48,13 +49,16 @@ class Story:
 
 
 class SimulatedWorld:
-    """Everything of one seed, but for what happens to it (see `trouble`). plugin_types — plug-ins, by type.
+    """Everything of one seed, but for what happens to it (see `trouble`).
+
+    plugin_types — plug-ins, by type; cloud_type — what its clouds are.
 
     Takes: projects — each has a cloud of its own; workers, apis — processes; members_per_shard — of groups; few —
     things that may be absent without a doubt.
     """
 
     plugin_types: ClassVar[Mapping[str, type[Resource]]] = {}
+    cloud_type: ClassVar[type[WatchedCloud]] = WatchedCloud
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class SimulatedWorld:
         self.few = few
         self.db = WatchedDatabase(self.clock.now)
         self.clouds = {
-            project: WatchedCloud(self.clock.now, replace(weather or Weather()), seed + place, 1000 * place + 1)
+            project: self.cloud_type(self.clock.now, replace(weather or Weather()), seed + place, 1000 * place + 1)
             for place, project in enumerate(projects)
         }
         self.watcher = Watcher(self.db, list(self.clouds.values()))

@@ -1,0 +1,252 @@
+"""What befalls the servers of groups with health policies: they stop, break, vanish, flap; hosts fail; URLs lie."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import greenlet
+
+from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated.objects import HOSTS
+from homeostat.convergence.health_checks.probes import Answer
+from tests.simulation.actors import Worker, pause
+from tests.simulation.disturbances import DisturbedWorld
+from tests.simulation.health_evidence import CheckedCloud
+from tests.simulation.health_laws import HealthLaws
+from tests.simulation.health_policies import CANARY
+from tests.simulation.health_rows import Member
+
+LIES = (Answer(500, "ill"), Answer(0, "refused"), Answer(200, "hello"), Answer(0, "timed out"))
+WELL, SILENT = Answer(200, "ok"), Answer(0, "no route to host")
+
+
+class CheckingWorker(Worker):
+    """One whose rounds and passes the laws know of."""
+
+    world: "AilingWorld"
+
+    def _count_superseded(self) -> None:
+        super()._count_superseded()
+        run = self.reconciler.run
+
+        def judged(lease: Any) -> None:
+            self.world.laws.pass_begins()
+            run(lease)
+            self.world.laws.pass_ends()
+
+        self.reconciler.run = judged  # type: ignore[method-assign]
+
+    def _look(self) -> None:
+        self.world.begin_round()
+        super()._look()
+
+
+def weather_of(rng: random.Random) -> Weather:
+    faults = Faults(
+        unreachable=rng.choice((0.0, 0.0, 0.05)),
+        refused=rng.choice((0.0, 0.05)),
+        lost=rng.choice((0.0, 0.1)),
+        error=rng.choice((0.0, 0.0, 0.05)),
+        fence=rng.choice((0.0, 0.5)),
+        retry_after_s=rng.choice((None, 1.0)),
+    )
+    return Weather(
+        build_s=rng.choice((0.0, 3.0)),
+        delete_s=rng.choice((0.0, 2.0)),
+        listing_lag_s=rng.choice((0.0, 0.0, 2.0)),
+        idempotent=rng.random() < 0.5,
+        faults=faults,
+    )
+
+
+class AilingWorld(DisturbedWorld):
+    """laws — of health policies; cloud — the only one; cut_off — observers reach no URL."""
+
+    cloud_type = CheckedCloud
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(f"health {seed}")
+        self.cut_off = False
+        super().__init__(seed, weather_of(rng), workers=rng.randint(1, 3), members_per_shard=rng.choice((2, 1000)))
+        (cloud,) = self.clouds.values()
+        assert isinstance(cloud, CheckedCloud)
+        self.cloud = cloud
+        self._usual = cloud.weather.faults
+        self._ends: list[tuple[float, Callable[[], None]]] = []
+        self._hidden = Counter[str]()
+        self._leapt = 0.0
+        self._lies: dict[str, Answer] = {}
+        self._cut_off_in: dict[greenlet.greenlet, bool] = {}
+        self.laws = HealthLaws(self.db, cloud, self.clock.now, lambda: self.clock.time - self._leapt, self.changes)
+        self.db.on_commit = self._committed
+
+    def _worker(self) -> Worker:
+        self._born += 1
+        name, types = f"w{self._born}", self.plugin_types
+        worker = CheckingWorker(name, self.db, self.clouds, self.clock, self.entropy, self.rng, types, self._get)
+        worker.world = self
+        return worker
+
+    def _committed(self) -> None:
+        self.watcher.committed()
+        self.laws.committed()
+
+    def check(self) -> None:
+        super().check()
+        assert not self.laws.wrong, "; ".join(self.laws.wrong)
+
+    def changes(self, row: Member) -> bool:
+        """Does the newest revision of its stack change this member?"""
+        raise NotImplementedError
+
+    # -- URLs --------------------------------------------------------------------------------------------------------
+
+    def begin_round(self) -> None:
+        """In one round an observer reaches all URLs or none."""
+        self.laws.evidence.begin_round()
+        self._cut_off_in[greenlet.getcurrent()] = self.cut_off
+
+    def _get(self, url: str, _verify: bool, _patience_s: float) -> Answer:
+        pause()
+        cut_off = self._cut_off_in[greenlet.getcurrent()]
+        if url == CANARY:
+            return SILENT if cut_off else WELL
+        handle = url.split("/")[2]
+        answer = SILENT if cut_off else self._answer(handle)
+        self.laws.evidence.said(handle, answer, cut_off=cut_off, askable=self.laws.askable())
+        pause()
+        return answer
+
+    def _answer(self, handle: str) -> Answer:
+        server = self.cloud.things("server").get(handle)
+        if server is None or server["status"] != "active" or "NETWORK" in self.laws.evidence.cut[handle]:
+            return SILENT
+        return self._lies.get(handle, WELL)
+
+    def _lie(self) -> None:
+        """The URL of a server answers as if it were ill, or not at all, for a while."""
+        handle = self._one()
+        if handle is not None:
+            self._lies[handle] = self.rng.choice(LIES)
+            self._until((10.0, 40.0, 90.0), lambda: self._lies.pop(handle, None), f"{handle} says {self._lies[handle]}")
+            self.laws.note("a URL lies")
+
+    def _cut_observers_off(self) -> None:
+        """Observers reach no URL for a while."""
+        self.cut_off = True
+        self._until((20.0, 60.0, 200.0), self._join_observers, "no URL can be reached")
+        self.laws.happened["no URL can be reached"] += 1
+
+    def _join_observers(self) -> None:
+        self.cut_off = False
+
+    # -- servers and hosts -------------------------------------------------------------------------------------------
+
+    def _one(self) -> str | None:
+        handles = sorted(self.cloud.things("server"))
+        return self.rng.choice(handles) if handles else None
+
+    def _ail(self) -> None:
+        """A server breaks, stops or pauses by itself, and perhaps comes back; or it vanishes."""
+        handle = self._one()
+        if handle is None:
+            return
+        status = self.rng.choice(("stopped", "stopped", "error", "error", "paused", "soft_deleted", "gone"))
+        if status == "gone":
+            self.cloud.vanish(handle)
+            self.note(f"{handle} vanishes")
+        else:
+            self._set(handle, status)
+            if self.rng.random() < 0.3:
+                self._until((1.0, 8.0, 30.0), lambda: self._come_back(handle, status), f"{handle} may come back")
+        self.sight(handle)
+
+    def _set(self, handle: str, status: str) -> None:
+        self.cloud.change(handle, status=status, fault="by hand")
+        self.note(f"{handle} is {status}")
+
+    def _come_back(self, handle: str, status: str) -> None:
+        """Unless something else has become of it."""
+        if self.cloud.things("server").get(handle, {}).get("status") == status:
+            self._set(handle, "active")
+
+    def _flap(self) -> None:
+        """A server stops and comes back, several times."""
+        handle = self._one()
+        if handle is None:
+            return
+        for turn in range(self.rng.choice((2, 4))):
+            at = self.clock.time + 15.0 * turn
+            self._ends.append((at, lambda: self._stop_again(handle)))
+            self._ends.append((at + 7.0, lambda: self._come_back(handle, "stopped")))
+        self.note(f"{handle} flaps")
+
+    def _stop_again(self, handle: str) -> None:
+        if self.cloud.things("server").get(handle, {}).get("status") == "active":
+            self._set(handle, "stopped")
+
+    def _ail_many(self) -> None:
+        """Several servers at once."""
+        handles = sorted(self.cloud.things("server"))
+        for handle in self.rng.sample(handles, min(len(handles), self.rng.choice((2, 3, 5)))):
+            self._set(handle, self.rng.choice(("stopped", "error")))
+
+    def _fail_host(self) -> None:
+        up = sorted(set(HOSTS) - self.cloud.hosts.down)
+        if len(up) < 2:
+            return
+        host = self.rng.choice(up)
+        self.cloud.fail_host(host)
+        self._until((15.0, 60.0, 200.0), lambda: self.cloud.fail_host(host, back=True), f"{host} fails")
+        for handle, each in self.cloud.things("server").items():
+            if each["host"] == host:
+                self.sight(handle)
+
+    def _hide_hosts(self) -> None:
+        """Policy keeps hosts from the service for a while."""
+        self.cloud.hosts.hidden = True
+        self._until((20.0, 60.0), self._show_hosts, "hosts are hidden")
+
+    def _show_hosts(self) -> None:
+        self.cloud.hosts.hidden = False
+
+    def _doubt_fences(self) -> None:
+        """For a while the cloud confirms nothing that is cut off."""
+        self._for_a_while(self.cloud, Faults(fence=1.0), "confirms no fence")
+
+    def _until(self, lengths_s: tuple[float, ...], end: Callable[[], object], story: str) -> None:
+        until = self.clock.time + self.rng.choice(lengths_s)
+        self._ends.append((until, lambda: _call(end)))
+        self.note(f"{story} until {until - 1_000_000:.2f}")
+
+    def _jump_ahead(self) -> None:
+        """A long time passes at once."""
+        before = self.clock.time
+        super()._jump_ahead()
+        self._leapt += self.clock.time - before
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _end_outages(self) -> None:
+        over = [end for at, end in self._ends if at <= self.clock.time]
+        self._ends = [each for each in self._ends if each[0] > self.clock.time]
+        for end in over:
+            end()
+
+    def end_trouble(self) -> None:
+        """All that was for a while is over."""
+        for _, end in self._ends:
+            end()
+        self._ends.clear()
+        self._lies.clear()
+        for host in sorted(self.cloud.hosts.down):
+            self.cloud.fail_host(host, back=True)
+        self.cloud.hosts.hidden = self.cut_off = False
+
+    def host_down(self, server: Mapping[str, Any]) -> bool:
+        return self.cloud.hosts.is_down(server["host"])
+
+
+def _call(act: Callable[[], object]) -> None:
+    act()

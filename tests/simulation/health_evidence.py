@@ -1,0 +1,174 @@
+"""What clouds and URLs have truly said of servers: the evidence by which the laws judge what a health policy found.
+
+It is taken where the answer is given, so that it does not depend on what the service makes of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import greenlet
+
+from homeostat.clouds.port import Answer as CloudAnswer
+from homeostat.clouds.port import Creation, Operation
+from homeostat.clouds.simulated.hosts import KIND as HOST
+from homeostat.convergence.health_checks.probes import Answer
+from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
+from homeostat.model.observed import Observation, Presence
+from tests.simulation.health_policies import SICK, is_bad
+from tests.simulation.watched import WatchedCloud
+
+FEW = 3
+"""So many members, or more, have to be silent at once before silence is doubted."""
+STARTS = frozenset({"start", "reboot", "rebuild", "evacuate", "resume", "unpause", "restore", "unrescue"})
+"""Operations after which a server may run, though it was cut off before."""
+
+
+class Said(NamedTuple):
+    """An answer of a URL: round — in which round of which thread; cut_off — the observer reached nothing."""
+
+    at: float
+    answer: Answer
+    round: int
+    cut_off: bool
+
+
+class CheckedCloud(WatchedCloud):
+    """A cloud that tells what it answers. on_create, on_operate — called before a server is made, and after an
+    operation on one."""
+
+    on_answer: Callable[[str, Observation], None] = lambda kind, seen: None
+    on_create: Callable[[str], None] = lambda token: None
+    on_operate: Callable[[Operation, CloudAnswer], None] = lambda operation, answer: None
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        looks = super().observe(kind, handles)
+        for each in looks:
+            self.on_answer(kind, each)
+        return looks
+
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[CloudAnswer]:
+        if kind == "server" and self.weather.faults.unreachable < 1.0:
+            for each in intents:
+                self.on_create(each.token)
+        return self._told(kind, super().create(kind, intents))
+
+    def delete(self, kind: str, handles: Sequence[str]) -> list[CloudAnswer]:
+        return self._told(kind, super().delete(kind, handles))
+
+    def operate(self, kind: str, operations: Sequence[Operation]) -> list[CloudAnswer]:
+        answers = super().operate(kind, operations)
+        if kind == "server":
+            for operation, answer in zip(operations, answers, strict=True):
+                self.on_operate(operation, answer)
+        return self._told(kind, answers)
+
+    def _told(self, kind: str, answers: list[CloudAnswer]) -> list[CloudAnswer]:
+        for each in answers:
+            if isinstance(each, Observation):
+                self.on_answer(kind, each)
+        return answers
+
+
+class Evidence:
+    """Takes: now, lived — the time of the world, and the same without the time that was leapt over.
+
+    rounds — thread -> the number of its round of looks; missing — handles of which the newest answer was that there is
+    none; born — handle -> when it was first seen; cut — handle -> what is cut off of it; confirmed — what the cloud has
+    said to be cut off since it was last started.
+    """
+
+    def __init__(self, now: Callable[[], float], lived: Callable[[], float]) -> None:
+        self._now, self._lived = now, lived
+        self._words: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        self._hosts: dict[str, list[float]] = defaultdict(list)
+        self._on: dict[str, set[str]] = defaultdict(set)
+        self._said: dict[str, list[Said]] = defaultdict(list)
+        self._asked: dict[int, set[str]] = defaultdict(set)
+        self._askable: dict[int, frozenset[str]] = {}
+        self.rounds: dict[greenlet.greenlet, int] = {}
+        self._next_round = 0
+        self.missing: set[str] = set()
+        self.born: dict[str, float] = {}
+        self.cut: dict[str, set[str]] = defaultdict(set)
+        self.confirmed: dict[str, set[str]] = defaultdict(set)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def saw(self, kind: str, seen: Observation) -> None:
+        if kind == HOST:
+            if seen.presence is Presence.ABSENT or seen.properties.get("state") == "down":
+                self._hosts[seen.handle].append(self._lived())
+        elif kind == "server" and seen.presence is Presence.ABSENT:
+            self.missing.add(seen.handle)
+            self._words[seen.handle].append((self._lived(), ""))
+        elif kind == "server" and seen.present:
+            self.missing.discard(seen.handle)
+            self.born.setdefault(seen.handle, self._now())
+            self._on[seen.handle].add(str(seen.properties.get("host", "")))
+            status = str(seen.properties.get("status", ""))
+            if status in (*SICK, "paused"):
+                self._words[seen.handle].append((self._lived(), status))
+
+    def begin_round(self) -> None:
+        """This thread begins a round of looks."""
+        self._next_round += 1
+        self.rounds[greenlet.getcurrent()] = self._next_round
+
+    @property
+    def round(self) -> int:
+        return self.rounds.get(greenlet.getcurrent(), 0)
+
+    def said(self, handle: str, answer: Answer, *, cut_off: bool, askable: frozenset[str]) -> None:
+        """A URL has answered. askable — handles of all servers that could be asked now."""
+        self._asked[self.round].add(handle)
+        self._askable.setdefault(self.round, askable)
+        self._said[handle].append(Said(self._lived(), answer, self.round, cut_off))
+
+    def operated(self, operation: Operation, answer: CloudAnswer, *, sent: bool) -> None:
+        handle, what = operation.handle, set(operation.arguments.get("what", ()))
+        if operation.verb == "fence" and sent:
+            self.cut[handle] |= what
+            if isinstance(answer, Observation):
+                self.confirmed[handle] |= set(answer.properties.get("fenced", ()))
+        elif operation.verb == "unfence" and sent:
+            self.cut[handle] -= what
+            self.confirmed[handle] -= what
+        elif operation.verb in STARTS and sent:
+            self.confirmed[handle].discard("COMPUTE")
+
+    # -- judging -----------------------------------------------------------------------------------------------------
+
+    def accuses(self, policy: HealthPolicy, handle: str, mates: frozenset[str], since: float) -> str:
+        """Which detections of a policy had reason to find a server unhealthy: "events", "polling", or "" for too few.
+
+        mates — handles of the members of its group; since — what was said before does not count.
+        """
+        if policy.takes_events and any(at >= since for at, _ in self._words[handle]):
+            return "events"
+        failed = sum(self._failed(policy, each, handle, mates, since) for each in policy.polled)
+        return "polling" if policy.is_unhealthy(failed) else ""
+
+    def _failed(
+        self, policy: HealthPolicy, detection: Detection, handle: str, mates: frozenset[str], since: float
+    ) -> bool:
+        if detection.type is DetectionType.STATUS:
+            bad = sum(at >= since and word != "paused" for at, word in self._words[handle])
+        elif detection.type is DetectionType.HYPERVISOR:
+            gone = sum(at >= since and word == "" for at, word in self._words[handle])
+            bad = gone + sum(at >= since for host in self._on[handle] for at in self._hosts[host])
+        else:
+            counted = (each for each in self._said[handle] if each.at >= since and is_bad(each.answer, detection))
+            bad = sum(not each.cut_off or self._is_believed(policy, each, mates) for each in counted)
+            return bad >= policy.failures * detection.attempts
+        return bad >= policy.failures
+
+    def _is_believed(self, policy: HealthPolicy, said: Said, mates: frozenset[str]) -> bool:
+        """May silence count although the observer is cut off? So it may where too few are asked to doubt it."""
+        asked = self._asked[said.round] & mates
+        return not policy.canary_url and (len(asked) < FEW or asked != self._askable[said.round] & mates)
+
+
+def may_run(server: Mapping[str, Any] | None, *, forced: bool) -> bool:
+    """May a server run? Not where there is none, it is stopped, or its host was declared down."""
+    return server is not None and not forced and server["status"] not in ("stopped", "soft_deleted")

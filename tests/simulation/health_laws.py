@@ -1,0 +1,362 @@
+"""What must hold of health policies, judged by what clouds and URLs have truly said, and by the rows of each commit.
+
+What is wrong is noted, as by the watcher; and which stories have happened.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import greenlet
+
+from homeostat.clouds.port import Answer, Operation
+from homeostat.model.errors import Terminal
+from homeostat.model.health_policy import AFTER_FENCING, Built, HealthPolicy, Mode
+from homeostat.model.observed import Observation
+from homeostat.model.status import Status
+from tests.simulation.health_evidence import CheckedCloud, Evidence, may_run
+from tests.simulation.health_rows import Known, Member, Reader, Recovery, read
+from tests.simulation.watched import WatchedDatabase
+
+HOUR_S = 3600.0
+SLACK_S = 60.0
+"""So much longer than its looks a finding may take: rounds and passes are frozen, cut off, or taken over."""
+LATE_S = 10.0
+"""So much later than its interval a look may be."""
+FENCE = "fence"
+HINTS = ("START", "REBOOT", "RESTORE", "UNPAUSE")
+BY_HINT = -1
+UNCOUNTED = frozenset({FENCE, "unfence"})
+"""Operations that may be repeated."""
+
+
+@dataclass
+class Ladder:
+    """The actions of a policy for one finding: place — of the newest one, None before the first; fences — how often it
+    was begun to be cut off since."""
+
+    spec: str
+    place: int | None = None
+    fences: int = 0
+    disturbed: bool = False
+
+
+class Origin(NamedTuple):
+    """What a row was made in the place of: fences — what had to be cut off of it before."""
+
+    key: str
+    handle: str
+    fences: frozenset[str]
+
+
+@dataclass
+class Pass:
+    """A pass of a thread: since — the commit at which it began; ended — it has come to its end, and stored all."""
+
+    since: int
+    ended: bool = False
+
+
+@dataclass
+class Sent:
+    """Operations on the cloud for one action of a recovery: in which passes they had an answer that says that they were
+    carried out."""
+
+    passes: list[Pass | None] = field(default_factory=list)
+
+
+class HealthLaws:
+    """Takes: db, cloud, now — what is watched, and the time of the world; lived — the same without the time that was
+    leapt over; changes — whether a member has to be changed by the newest revision of its stack.
+
+    wrong — what was seen that must not be; happened — how often each story happened.
+    """
+
+    def __init__(
+        self,
+        db: WatchedDatabase,
+        cloud: CheckedCloud,
+        now: Callable[[], float],
+        lived: Callable[[], float],
+        changes: Callable[[Member], bool],
+    ) -> None:
+        self.wrong: list[str] = []
+        self.happened: Counter[str] = Counter()
+        self.evidence = Evidence(now, lived)
+        self._reader = Reader(db.raw)
+        self._cloud, self._now, self._lived, self._changes = cloud, now, lived, changes
+        self._rows: dict[str, Member] = {}
+        self._known: list[tuple[int, dict[str, Known]]] = [(0, {})]
+        self._since: dict[str, float] = {}
+        self._commits = 0
+        self._passes: dict[greenlet.greenlet, Pass] = {}
+        self._begun: dict[str, list[float]] = defaultdict(list)
+        self._ladders: dict[str, Ladder] = {}
+        self._origins: dict[str, Origin] = {}
+        self._sent: dict[tuple[str, int], Sent] = defaultdict(Sent)
+        self._actions: Counter[str] = Counter()
+        self._well_at: dict[str, float] = {}
+        cloud.on_answer = self.evidence.saw
+        cloud.on_create = self._creating
+        cloud.on_operate = self._operated
+
+    # -- passes ------------------------------------------------------------------------------------------------------
+
+    def pass_begins(self) -> None:
+        self._passes[greenlet.getcurrent()] = Pass(self._commits)
+
+    def pass_ends(self) -> None:
+        self._passes.pop(greenlet.getcurrent()).ended = True
+
+    def _in_pass(self, stack_id: str) -> list[Known | None]:
+        """What this thread may know of a group: all that was true since its pass began."""
+        mine = self._passes.get(greenlet.getcurrent())
+        since = mine.since if mine is not None else self._commits
+        found: list[Known | None] = []
+        for commit, groups in reversed(self._known):
+            found.append(groups.get(stack_id))
+            if commit <= since:
+                break
+        return found
+
+    # -- commits -----------------------------------------------------------------------------------------------------
+
+    def committed(self) -> None:
+        """Compare what is stored now with what was stored before."""
+        before, after = self._rows, self._reader.members()
+        self._rows = after
+        for key, row in after.items():
+            if before.get(key) != row:
+                self._changed(before.get(key), row, before)
+        for each in self._reader.recoveries():
+            self._recovers(each, before, after)
+        self._commits += 1
+        self._learn()
+
+    def _learn(self) -> None:
+        groups = self._reader.groups()
+        if groups == self._known[-1][1]:
+            return
+        for id in groups:
+            if self._known[-1][1].get(id) is None or groups[id].spec != self._known[-1][1][id].spec:
+                self._since[id] = self._lived()
+        for id in self._known[-1][1].keys() - groups.keys():
+            self.happened["taken away"] += 1
+            self._since.pop(id, None)
+        self._known.append((self._commits, groups))
+        self._disturb(groups)
+
+    def _disturb(self, groups: dict[str, Known]) -> None:
+        """An action of its stack, or another policy, may have ended a recovery in its middle."""
+        for key, ladder in self._ladders.items():
+            row = self._rows.get(key)
+            known = groups.get(row.stack_id) if row is not None else None
+            if known is None or known.status == Status.IN_PROGRESS or known.spec != ladder.spec:
+                ladder.disturbed = True
+
+    def _changed(self, before: Member | None, after: Member, rows: dict[str, Member]) -> None:
+        sick = before is not None and before.is_sick
+        if after.is_sick and not sick:
+            self._marked(after)
+        if sick and not after.is_sick:
+            self._ladders.pop(after.key, None)
+            self._actions[after.key] += 1000  # what follows is another finding
+            if after.stands and before is not None and before.recovery is not None:
+                self._well_at[after.key] = self._now()
+                self.happened["recovered in place"] += 1
+        if before is None and after.replaces is not None:
+            self._succeeds(after, rows.get(after.replaces))
+
+    # -- findings ----------------------------------------------------------------------------------------------------
+
+    def _marked(self, row: Member) -> None:
+        """Nothing is called unhealthy of which no detection of its policy had reason to say so (2)."""
+        if not row.handle:
+            self._demand(row.status == Status.FAILED, f"{row.name} is being made, and is called unhealthy: {row}")
+            self.happened["unmade"] += 1
+            return
+        mates = frozenset(each.handle for each in self._rows.values() if each.stack_id == row.stack_id and each.handle)
+        seen = [self._accused(row, each, mates) for each in self._in_pass(row.stack_id) if each is not None]
+        self._demand(any(seen), f"{row.name} is called unhealthy without reason: {row}")
+        self.happened[f"marked by {next(filter(None, seen), 'nothing')}"] += 1
+
+    def _accused(self, row: Member, known: Known, mates: frozenset[str]) -> str:
+        policy, turns = known.policy, self._reader.turns(row.key)
+        since = max(self._since.get(row.stack_id, 0.0), self._lived() - _memory_s(policy, turns))
+        found = self.evidence.accuses(policy, row.handle, mates, since)
+        well_since = max(self.evidence.born.get(row.handle, 0.0), self._well_at.get(row.key, 0.0))
+        if found == "polling" and self._now() < well_since + policy.grace_s:
+            return ""
+        return found
+
+    # -- recoveries --------------------------------------------------------------------------------------------------
+
+    def _recovers(self, begun: Recovery, before: dict[str, Member], after: dict[str, Member]) -> None:
+        row = _recovered(begun, before, after)
+        if row is None:
+            self._demand(False, f"nothing is there to be recovered: {begun}")
+            return
+        known = [each for each in self._in_pass(begun.stack_id) if each is not None]
+        self.happened[begun.what] += 1
+        if not known:
+            self._demand(False, f"{begun.name} is recovered, and no policy holds for it: {begun}")
+            return
+        what = f"{begun} of {row}, as known: {known}"
+        earlier = row.recovery
+        begins = earlier is None or (earlier["rounds"] > 0 and earlier["step"] == 0 and earlier["acted_at"] is None)
+        modes = {each.policy.mode for each in known}
+        asked = row.asked_at is not None
+        self._demand(asked or modes != {Mode.OBSERVE}, f"a policy that observes recovers: {what}")
+        in_action = all(each.status == Status.IN_PROGRESS for each in known)
+        self._demand(not in_action or self._changes(row), f"recovered in the middle of an action: {what}")
+        if in_action:
+            self.happened["made anew by an update"] += 1
+        elif begins:
+            self._begins(begun, row, known, what)
+        self._climb(begun, row, known[0], what, begins=begins, free=in_action)
+
+    def _begins(self, begun: Recovery, row: Member, known: list[Known], what: str) -> None:
+        """A recovery begins: its policy lets it (3), and not too many have begun (4)."""
+        lately = [at for at in self._begun[begun.stack_id] if at > self._now() - HOUR_S]
+        self._begun[begun.stack_id].append(self._now())
+        if row.asked_at is not None:
+            self.happened["approved"] += 1
+            return
+        self._demand({each.policy.mode for each in known} != {Mode.PROPOSE}, f"recovered without approval: {what}")
+        most = any(each.unhealthy <= each.most for each in known)
+        self._demand(most, f"recovered although too many are unhealthy: {what}")
+        limits = [each.policy.per_hour for each in known]
+        enough = all(limits) and len(lately) >= max(limits)
+        self._demand(not enough, f"{len(lately)} have begun in the last hour before this one: {what}")
+
+    def _climb(self, begun: Recovery, row: Member, known: Known, what: str, *, begins: bool, free: bool) -> None:
+        """The actions follow one another in the order of the policy, each once (5)."""
+        ladder = self._ladders.get(row.key)
+        if ladder is None or ladder.spec != known.spec:
+            ladder = self._ladders[row.key] = Ladder(known.spec, disturbed=not begins)
+        names = [each.name for each in known.policy.actions]
+        place = 0 if ladder.place is None else (ladder.place + 1) % len(names)
+        lost = not row.handle or row.handle in self.evidence.missing
+        if begun.what == FENCE:
+            ladder.fences += 1
+            lasts = ladder.disturbed or free
+            apart = names[place] in AFTER_FENCING
+            self._demand(lasts or apart, f"{names[place]} comes next, for which nothing is cut off: {what}")
+            self._demand(lasts or ladder.fences == 1, f"cut off for the second time: {what}")
+            return
+        self._actions[row.key] += 1
+        if begun.what in HINTS and known.policy.by_hint and ladder.place is None and begun.what not in names[:1]:
+            ladder.place = BY_HINT
+            self.happened["by hint"] += 1
+            return
+        if ladder.disturbed or free or (begun.what == Built.RECREATE and lost):
+            place = names.index(begun.what) if begun.what in names else place
+        else:
+            self._demand(begun.what == names[place], f"{names[place]} comes next, not {begun.what}: {what}")
+        self.happened["next action"] += ladder.place is not None
+        ladder.place, ladder.fences, ladder.disturbed = place, 0, False
+
+    # -- successors --------------------------------------------------------------------------------------------------
+
+    def _succeeds(self, new: Member, old: Member | None) -> None:
+        """Something is to be made in the place of something else: remember what has to be cut off before."""
+        if old is None:
+            return
+        now = self._rows.get(old.key)
+        sick = old.is_sick or (now is not None and now.is_sick)
+        known = self._in_pass(new.stack_id)
+        wanted = [frozenset(map(str, each.policy.fencing)) if each is not None else frozenset() for each in known]
+        fences = frozenset.intersection(*wanted) if sick else frozenset()
+        self._origins[new.key] = Origin(old.key, old.handle, fences)
+        self.happened["succeeded after a fence"] += bool(fences)
+
+    def _creating(self, token: str) -> None:
+        """No other one is made while what it replaces may run, and is not confirmed cut off (1)."""
+        row = next((each for each in self._rows.values() if each.token == token), None)
+        origin = self._origins.get(row.key) if row is not None else None
+        while origin is not None:
+            missing = origin.fences - self.evidence.confirmed[origin.handle]
+            there = self._cloud.things("server").get(origin.handle)
+            if there is not None and missing and origin.handle not in self.evidence.missing:
+                self._demand(False, f"another {row} is made, and {origin} is not cut off: {missing}, {there}")
+            elif there is not None and origin.fences:
+                self.happened["cut off, and another one is made"] += 1
+                forced = there["host"] in self._cloud.hosts.forced
+                runs = "COMPUTE" in origin.fences and may_run(there, forced=forced)
+                self._demand(not runs, f"another {row} is made, and {origin} runs: {there}")
+            origin = self._origins.get(origin.key)
+
+    def _operated(self, operation: Operation, answer: Answer) -> None:
+        """Of each action of a recovery one request is carried out, unless no worker could store its answer (5)."""
+        self.evidence.operated(operation, answer, sent=isinstance(answer, Observation | Terminal))
+        row = next((each for each in self._rows.values() if each.handle == operation.handle and each.busy), None)
+        if row is None or operation.verb in UNCOUNTED or row.recovery is None:
+            return
+        if read(row.intent).get("operation") != operation.verb or not isinstance(answer, Observation | Terminal):
+            return
+        sent, mine = self._sent[row.key, self._actions[row.key]], self._passes.get(greenlet.getcurrent())
+        again = [each for each in sent.passes if each is None or each is mine or each.ended]
+        self._demand(not again, f"{operation} was carried out before, and its answer stored: {row}")
+        sent.passes.append(mine)
+
+    # -- rest --------------------------------------------------------------------------------------------------------
+
+    def sick(self) -> list[Member]:
+        """Members on which a policy has left a mark."""
+        return [each for each in self._rows.values() if each.stands and (each.is_sick or each.recovery is not None)]
+
+    def askable(self) -> frozenset[str]:
+        """Handles of the members that could be asked now."""
+        return frozenset(each.handle for each in self._rows.values() if each.stands and each.handle and not each.busy)
+
+    def unsettled(self) -> list[str]:
+        """What policies have yet to bring to its end: marks on members, and members that were not found healthy."""
+        marked = [f"{each.name} is marked: {each.marks}" for each in self.sick()]
+        groups = self._known[-1][1]
+        standing = [each for each in self._rows.values() if each.stack_id in groups and each.stands]
+        findings = self._reader.findings()
+        unwell = [each for each in standing if findings.get(each.key) != "healthy"]
+        return marked + [f"{each.name} is found {findings.get(each.key)}: {each}" for each in unwell]
+
+    def check_rest(self, cloud: CheckedCloud) -> None:
+        """Every member is healthy, no mark is left, all that is checked was looked at in time, and nothing else is
+        due (7)."""
+        assert not self.unsettled(), "; ".join(self.unsettled())
+        groups, now = self._known[-1][1], self._now()
+        for stack_id, number, health_at, looked_at in self._reader.shards():
+            place, known = f"{stack_id}/{number}", groups.get(stack_id)
+            if known is None:
+                assert health_at is None, f"{place} has no policy, and is looked at: {health_at}"
+                continue
+            late_s = now - (looked_at or 0.0)
+            assert late_s <= known.policy.interval_s + LATE_S, f"{place} was not looked at for {late_s} s: {known}"
+        left = [key for key in self._reader.findings() if self._rows[key].stack_id not in groups]
+        assert not left, f"findings are left of {left}"
+        servers = cloud.things("server")
+        for each in self._rows.values():
+            cut = self.evidence.cut[each.handle] if each.handle in servers and each.stands else set()
+            assert "NETWORK" not in cut, f"{each} is well, and cut off"
+
+    def note(self, story: str) -> None:
+        """Count what happens while a recovery is under way."""
+        if self.sick():
+            self.happened[story] += 1
+
+    def _demand(self, condition: object, otherwise: str) -> None:
+        if not condition:
+            self.wrong.append(otherwise)
+
+
+def _memory_s(policy: HealthPolicy, turns: int) -> float:
+    """For how long what was said may count: for the looks that a member needs which was unhealthy so often lately."""
+    looks = (1 << turns) * (policy.failures + policy.successes)
+    asks_s = sum(each.attempts * each.pause_s for each in policy.detections)
+    return looks * (policy.interval_s + asks_s) + SLACK_S
+
+
+def _recovered(begun: Recovery, before: dict[str, Member], after: dict[str, Member]) -> Member | None:
+    """The row as it was before its recovery went on."""
+    mine = [each for each in before.values() if (each.stack_id, each.name) == (begun.stack_id, begun.name)]
+    standing: Iterable[Any] = (each for each in mine if each.stands)
+    return next(iter(standing), None)
