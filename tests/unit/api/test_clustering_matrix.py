@@ -61,6 +61,7 @@ TABLE: dict[str, tuple[str, Any]] = {
     "DELETE /receivers/{receiver_id}": (MEMBERS, None),
     "GET /actions": (READERS, None),
     "GET /actions/{action_id}": (READERS, None),
+    "PATCH /actions/{action_id}": (MEMBERS, {"action": {"status": "CANCELLED"}}),
     "GET /events": (READERS, None),
     "GET /events/{event}": (READERS, None),
     "GET /build-info": (READERS, None),

@@ -151,7 +151,11 @@ CLUSTERING = (
         readers={"index": "List receivers.", "get": "Show a receiver."},
         members={"create": "Make a receiver.", "update": "Change a receiver.", "delete": "Delete a receiver."},
     ),
-    RuleFamily("actions", readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."}),
+    RuleFamily(
+        "actions",
+        readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."},
+        members={"update": "Cancel an action of a cluster."},
+    ),
 )
 """Rules of the Clustering API, by Senlin's names.
 

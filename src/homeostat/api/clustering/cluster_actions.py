@@ -19,6 +19,7 @@ from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 ROUTER = router("clusters")
 POLICY = {"policy_id": Field(bodies.reference, required=True), "enabled": Field(bodies.boolean)}
 DETACHED = {"policy_id": Field(bodies.reference, required=True)}
+COMPLETED = {"lifecycle_action_token": Field(bodies.reference, required=True)}
 Begin = Callable[[ClusteringContext, str, Mapping[str, Any]], Begun]
 COUNT = {"count": Field(bodies.integer(0))}
 RESIZE = {
@@ -96,6 +97,12 @@ def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) 
     return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], enabled=enabled)
 
 
+def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    context.needs((1, 9))
+    given = bodies.read(data, COMPLETED)
+    return context.clusters.hook_waits.complete(context.asking, identity, given["lifecycle_action_token"])
+
+
 def _changed(context: ClusteringContext, identity: str, planner: Callable[[Connection, Row[Any]], Plan]) -> Begun:
     return context.clusters.clusters.change(context.asking, identity, planner, context.check_types)
 
@@ -111,6 +118,7 @@ ACTIONS: Mapping[str, Begin] = {
     "policy_attach": _attach,
     "policy_detach": _detach,
     "policy_update": _switch,
+    "complete_lifecycle": _complete,
 }
 
 
@@ -125,6 +133,7 @@ FIELDS: Mapping[str, Collection[str]] = {
     "policy_attach": POLICY,
     "policy_detach": DETACHED,
     "policy_update": POLICY,
+    "complete_lifecycle": COMPLETED,
 }
 """What each of them takes."""
 
@@ -140,7 +149,7 @@ def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     """Begin what the only key of the body names.
 
     There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `policy_attach`,
-    `policy_detach` and `policy_update`.
+    `policy_detach`, `policy_update` and `complete_lifecycle`.
     """
     if len(body) != 1:
         raise wrong("Multiple actions specified" if body else "No action specified")

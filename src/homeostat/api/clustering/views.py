@@ -12,7 +12,7 @@ from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ActionStatus, ClusterStatus, NodeStatus
 from homeostat.model.status import Action, Status
-from homeostat.store.clusters import actions, living
+from homeostat.store.clusters import actions, living, waiting_actions
 from homeostat.store.clusters.node_views import Wire, owner_of, shown_time
 
 
@@ -124,8 +124,8 @@ def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
         "status_reason": end.reason if end is not None else row.status_reason,
         "inputs": row.inputs,
         "outputs": row.outputs,
-        "depends_on": [],
-        "depended_by": [],
+        "depends_on": [each.id for each in waiting_actions.awaited(tx, row)],
+        "depended_by": [row.data[waiting_actions.PARENT]] if end is None and waiting_actions.PARENT in row.data else [],
         "data": row.data,
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),

@@ -7,7 +7,9 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.adopting import Adopter
+from homeostat.api.services.clusters.cancelling import ActionService
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
+from homeostat.api.services.clusters.hook_waits import HookWaits
 from homeostat.api.services.clusters.nodes import NodeService
 from homeostat.api.services.clusters.receivers import ReceiverService
 from homeostat.api.services.clusters.requester import Asking, referring
@@ -34,6 +36,8 @@ class Clustering:
         sizing: Plans for their sizes and updates.
         nodes: Makes, changes and deletes nodes.
         adopter: Makes nodes of servers that exist.
+        hook_waits: Goes on with actions that wait before nodes go.
+        actions: Cancels actions.
         receivers: Keeps receivers.
         bindings: Attaches policies to clusters.
     """
@@ -47,6 +51,8 @@ class Clustering:
         self.sizing = Sizing(db)
         self.nodes = NodeService(db, stack_service, self.clusters)
         self.adopter = Adopter(db, stack_service, self.profiles)
+        self.hook_waits = HookWaits(db, self.clusters, self.sizing)
+        self.actions = ActionService(db)
         self.receivers = ReceiverService(db, self.clusters)
         self.bindings = Bindings(db, self.clusters, self.policies)
 
