@@ -41,6 +41,12 @@ TABLE: dict[str, tuple[str, Any]] = {
     "PATCH /clusters/{cluster_id}": (MEMBERS, {"cluster": {"name": "renamed"}}),
     "DELETE /clusters/{cluster_id}": (MEMBERS, None),
     "POST /clusters/{cluster_id}/actions": (MEMBERS, {"scale_out": {}}),
+    "GET /clusters/{cluster_id}/metadata": (READERS, None),
+    "POST /clusters/{cluster_id}/metadata": (MEMBERS, {"metadata": {"a": "b"}}),
+    "PUT /clusters/{cluster_id}/metadata": (MEMBERS, {"metadata": {"a": "b"}}),
+    "GET /clusters/{cluster_id}/metadata/{key}": (READERS, None),
+    "PUT /clusters/{cluster_id}/metadata/{key}": (MEMBERS, {"meta": {"a": "b"}}),
+    "DELETE /clusters/{cluster_id}/metadata/{key}": (MEMBERS, None),
     "GET /clusters/{cluster_id}/policies": (READERS, None),
     "GET /clusters/{cluster_id}/policies/{policy_id}": (READERS, None),
     "GET /clusters/{cluster_id}/attrs/{path:path}": (READERS, None),
@@ -114,7 +120,7 @@ class Clusters(World):
         """The code of the answer to a caller of the own project that names things of this one."""
         self.fresh()
         method, _, path = request.partition(" ")
-        ids = {**self.ids[things], "type_name": "os.nova.server-1.0"}
+        ids = {**self.ids[things], "type_name": "os.nova.server-1.0", "key": "a"}
         kind = "senlin.policy.deletion-1.1" if "policy-types" in path else ids["type_name"]
         path = path.replace("{path:path}", "$.status").format_map({**ids, "type_name": kind})
         return int(self.asked(method, path, role, OWN, filled(TABLE[request][1], ids)).status_code)

@@ -1,6 +1,6 @@
 """Clusters: each change of one is a revision of its stack, and an action that shows how that goes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import MappingProxyType
@@ -353,6 +353,22 @@ class ClusterService:
             now = self._db.now_of(tx)
             action_begin.check(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
             return Begun(cluster.id, _begin(tx, asking, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs))
+
+    def set_metadata(
+        self, asking: Asking, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
+        """Change the metadata of a cluster, whatever goes on with it, and return them.
+
+        Raises:
+            Rejected: ResourceNotFound; what `change` raises.
+        """
+        with self._db.write() as tx:
+            cluster = self.get(tx, asking, identity)
+            before = tx.execute(row_lock(select(_cluster.c.metadata).where(_cluster.c.id == cluster.id))).scalar_one()
+            metadata = dict(change(before))
+            values = {"metadata": metadata, "updated_at": self._db.now_of(tx)}
+            tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**values))
+        return metadata
 
     # -- what plans are made of --------------------------------------------------------------------------------------
 
