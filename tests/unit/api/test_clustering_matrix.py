@@ -62,6 +62,7 @@ TABLE: dict[str, tuple[str, Any]] = {
         MEMBERS,
         {"receiver": {"name": "new", "type": "webhook", "cluster_id": "CLUSTER", "action": "CLUSTER_SCALE_OUT"}},
     ),
+    "POST /receivers/{receiver_id}/notify": (MEMBERS, {}),
     "GET /receivers/{receiver_id}": (READERS, None),
     "PATCH /receivers/{receiver_id}": (MEMBERS, {"receiver": {"name": "renamed"}}),
     "DELETE /receivers/{receiver_id}": (MEMBERS, None),
@@ -206,6 +207,8 @@ NEED_A_PLACE = {
     "POST /nodes/adopt-preview",
     "PATCH /nodes/{node_id}",
     "DELETE /nodes/{node_id}",
+    "POST /receivers",
+    "POST /receivers/{receiver_id}/notify",
 }
 
 

@@ -93,7 +93,6 @@ LATER = {
     "POST /clusters/{}/ops": "operations of nodes",
     "POST /nodes/{}/actions": "check and recover single nodes",
     "POST /nodes/{}/ops": "operations of nodes",
-    "POST /receivers/{}/notify": "receivers of type `message`",
     "POST /actions": "`POST /actions`",
     "recover": "`recover`",
 }

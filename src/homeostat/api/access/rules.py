@@ -149,7 +149,12 @@ CLUSTERING = (
     RuleFamily(
         "receivers",
         readers={"index": "List receivers.", "get": "Show a receiver."},
-        members={"create": "Make a receiver.", "update": "Change a receiver.", "delete": "Delete a receiver."},
+        members={
+            "create": "Make a receiver.",
+            "update": "Change a receiver.",
+            "delete": "Delete a receiver.",
+            "notify": "Begin what a message to a receiver asks for.",
+        },
     ),
     RuleFamily(
         "actions",

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from sqlalchemy import Connection, Row
 
+from homeostat.api.services.clusters.message_receivers import QUEUE
 from homeostat.clustering import states
 from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
@@ -154,6 +155,9 @@ def binding(row: Row[Any], cluster_name: str) -> Wire:
 def receiver(row: Row[Any], base: str) -> Wire:
     """Return a receiver as users see it; `base` is the URL of the API."""
     params = [("V", "2"), *sorted((name, str(value)) for name, value in row.params.items())]
+    channel = {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"}
+    if row.type == "message":
+        channel = {QUEUE: row.channel[QUEUE]}
     return {
         "id": row.id,
         "name": row.name,
@@ -162,7 +166,7 @@ def receiver(row: Row[Any], base: str) -> Wire:
         "action": row.action,
         "actor": row.actor,
         "params": row.params,
-        "channel": {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"},
+        "channel": channel,
         **owner_of(row),
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),

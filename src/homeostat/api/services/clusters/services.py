@@ -10,6 +10,7 @@ from homeostat.api.services.clusters.adopting import Adopter
 from homeostat.api.services.clusters.cancelling import ActionService
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
 from homeostat.api.services.clusters.hook_waits import HookWaits
+from homeostat.api.services.clusters.message_receivers import MessageReceivers
 from homeostat.api.services.clusters.nodes import NodeService
 from homeostat.api.services.clusters.receivers import ReceiverService
 from homeostat.api.services.clusters.requester import Asking, referring
@@ -53,7 +54,7 @@ class Clustering:
         self.adopter = Adopter(db, stack_service, self.profiles)
         self.hook_waits = HookWaits(db, self.clusters, self.sizing)
         self.actions = ActionService(db)
-        self.receivers = ReceiverService(db, self.clusters)
+        self.receivers = ReceiverService(db, self.clusters, MessageReceivers(db, stack_service))
         self.bindings = Bindings(db, self.clusters, self.policies)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
