@@ -4,7 +4,16 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
-from homeostat.cli import cluster_import, health, history, operator_commands, plan, rollouts, stack_actions, stack_commands
+from homeostat.cli import (
+    cluster_import,
+    health,
+    history,
+    operator_commands,
+    plan,
+    rollouts,
+    stack_actions,
+    stack_commands,
+)
 from homeostat.cli.running import run
 from homeostat.composition import doctor, policy, service
 from homeostat.composition.garbage import collect_rarely
