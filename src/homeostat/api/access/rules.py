@@ -129,6 +129,7 @@ CLUSTERING = (
             "update": "Change a cluster.",
             "delete": "Delete a cluster.",
             "action": "Have a cluster do something, such as change its size.",
+            "operation": "Have an operation carried out on the nodes of a cluster.",
         },
     ),
     RuleFamily(
@@ -138,7 +139,13 @@ CLUSTERING = (
     RuleFamily(
         "nodes",
         readers={"index": "List nodes.", "get": "Show a node."},
-        members={"create": "Make a node.", "update": "Change a node.", "delete": "Delete a node."},
+        members={
+            "create": "Make a node.",
+            "update": "Change a node.",
+            "delete": "Delete a node.",
+            "action": "Check or recover a node.",
+            "operation": "Have an operation carried out on a node.",
+        },
     ),
     RuleFamily(
         "receivers",

@@ -10,9 +10,11 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
+from homeostat.api.clustering.operations import statuses_of
 from homeostat.api.clustering.routes import accepted, router
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters.clusters import Begun, Plan
+from homeostat.clustering.requests import CAPACITY, INPUTS
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 
 ROUTER = router("clusters")
@@ -63,6 +65,10 @@ def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -
     return context.clusters.clusters.check(context.asking, identity, data)
 
 
+def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    return context.clusters.operations.recover_cluster(context.asking, identity, data, statuses_of)
+
+
 def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, POLICY)
     enabled = given.get("enabled", True)
@@ -90,6 +96,7 @@ ACTIONS: Mapping[str, Begin] = {
     "scale_in": _scale_in,
     "del_nodes": _del_nodes,
     "check": _check,
+    "recover": _recover,
     "policy_attach": _attach,
     "policy_detach": _detach,
     "policy_update": _switch,
@@ -102,6 +109,7 @@ FIELDS: Mapping[str, Collection[str]] = {
     "scale_in": COUNT,
     "del_nodes": DEL_NODES,
     "check": (),
+    "recover": (*sorted(INPUTS), CAPACITY),
     "policy_attach": POLICY,
     "policy_detach": DETACHED,
     "policy_update": POLICY,
@@ -119,7 +127,7 @@ FIELDS: Mapping[str, Collection[str]] = {
 def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     """Begin what the only key of the body names.
 
-    There is `resize`, `scale_out`, `scale_in`, `del_nodes`, `check`, `policy_attach`, `policy_detach` and
+    There is `resize`, `scale_out`, `scale_in`, `del_nodes`, `check`, `recover`, `policy_attach`, `policy_detach` and
     `policy_update`.
     """
     if len(body) != 1:

@@ -33,6 +33,7 @@ BEGUN = {
     ClusterAction.SCALE_IN: "scale_in",
     ClusterAction.DEL_NODES: "del_nodes",
     ClusterAction.CHECK: "check",
+    ClusterAction.RECOVER: "recover",
     ClusterAction.ATTACH_POLICY: "policy_attach",
     ClusterAction.DETACH_POLICY: "policy_detach",
     ClusterAction.UPDATE_POLICY: "policy_update",

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, select
 from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
 from homeostat.api.services.clusters.nodes import NodeService
+from homeostat.api.services.clusters.operations import OperationService
 from homeostat.api.services.clusters.receivers import ReceiverService
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.rules import Bindings
@@ -34,6 +35,7 @@ class Clustering:
         nodes: Makes, changes and deletes nodes.
         receivers: Keeps receivers.
         bindings: Attaches policies to clusters.
+        operations: Has nodes operated, checked and recovered.
     """
 
     def __init__(self, db: Database, stack_service: StackService) -> None:
@@ -46,6 +48,7 @@ class Clustering:
         self.nodes = NodeService(db, stack_service, self.clusters)
         self.receivers = ReceiverService(db, self.clusters)
         self.bindings = Bindings(db, self.clusters, self.policies)
+        self.operations = OperationService(db, stack_service, self.clusters, self.nodes)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
         """Check the spec of a profile, also against the clouds of the project.
