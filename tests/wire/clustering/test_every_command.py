@@ -302,16 +302,6 @@ def test_it_works(name: str, world: World) -> None:
     PROOFS[name](world)
 
 
-LATER = {
-    "node check",
-    "node op",
-    "node recover",
-    "op",
-    "recover",
-}
-"""Commands whose requests the service does not serve yet."""
-
-
 def test_every_command_is_in_the_table() -> None:
     known = senlin_command.commands(senlin_command.find_environment())
-    assert known == {f"cluster {name}" for name in PROOFS.keys() | LATER}
+    assert known == {f"cluster {name}" for name in PROOFS}

@@ -129,6 +129,7 @@ CLUSTERING = (
             "update": "Change a cluster.",
             "delete": "Delete a cluster.",
             "action": "Have a cluster do something, such as change its size.",
+            "operation": "Have an operation carried out on the nodes of a cluster.",
         },
     ),
     RuleFamily(
@@ -144,6 +145,8 @@ CLUSTERING = (
             "delete": "Delete a node.",
             "adopt": "Let a server be a node.",
             "adopt_preview": "Preview the profile of a server that would be a node.",
+            "action": "Check or recover a node.",
+            "operation": "Have an operation carried out on a node.",
         },
     ),
     RuleFamily(

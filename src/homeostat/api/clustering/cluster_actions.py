@@ -10,10 +10,12 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
+from homeostat.api.clustering.operations import statuses_of
 from homeostat.api.clustering.routes import accepted, router
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.plans import Begun, Plan
+from homeostat.clustering.requests import CAPACITY, INPUTS
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 
 ROUTER = router("clusters")
@@ -80,6 +82,10 @@ def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -
     return context.clusters.clusters.check(context.asking, identity, data)
 
 
+def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    return context.clusters.operations.recover_cluster(context.asking, identity, data, statuses_of)
+
+
 def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, POLICY)
     enabled = given.get("enabled", True)
@@ -115,6 +121,7 @@ ACTIONS: Mapping[str, Begin] = {
     "del_nodes": _del_nodes,
     "replace_nodes": _replace_nodes,
     "check": _check,
+    "recover": _recover,
     "policy_attach": _attach,
     "policy_detach": _detach,
     "policy_update": _switch,
@@ -130,6 +137,7 @@ FIELDS: Mapping[str, Collection[str]] = {
     "del_nodes": DEL_NODES,
     "replace_nodes": REPLACE_NODES,
     "check": (),
+    "recover": (*sorted(INPUTS), CAPACITY),
     "policy_attach": POLICY,
     "policy_detach": DETACHED,
     "policy_update": POLICY,
@@ -148,8 +156,8 @@ FIELDS: Mapping[str, Collection[str]] = {
 def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     """Begin what the only key of the body names.
 
-    There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `policy_attach`,
-    `policy_detach`, `policy_update` and `complete_lifecycle`.
+    There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `recover`,
+    `policy_attach`, `policy_detach`, `policy_update` and `complete_lifecycle`.
     """
     if len(body) != 1:
         raise wrong("Multiple actions specified" if body else "No action specified")

@@ -12,6 +12,7 @@ from homeostat.clustering.states import DONE, PROCESSED, ActionStatus, ClusterAc
 from homeostat.clustering.states import WAITING as WAITS
 from homeostat.model.status import Status
 from homeostat.store import events, schema
+from homeostat.store.clusters import requests
 
 _action = schema.action
 _event = schema.event
@@ -130,11 +131,15 @@ class End:
 def end_of(tx: Connection, row: Row[Any]) -> End | None:
     """Return how an action has ended that is stored as open; None where it goes on.
 
+    How requests for single nodes end, their own events say.
     The first event of its stack's own after its begin says it. The same action that begins once more is this one, which
     was asked for again; another one has overtaken it.
     """
     if row.status != ActionStatus.RUNNING:
         return None
+    if row.action in requests.REQUESTS and "nodes" in row.data:
+        end = requests.end_of(tx, row)
+        return None if end is None else End(end.status, end.reason, end.at)
     mine = (_event.c.stack_id == row.stack_id, _event.c.type == STACK, _event.c.handle == row.stack_id)
     chosen = select(_event.c.action, _event.c.status, _event.c.reason, _event.c.at).where(*mine)
     begun_as = tx.execute(chosen.where(_event.c.seq == row.begun_after)).first()

@@ -10,7 +10,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.stack_actions import CANCELLABLE
 from homeostat.model.status import Status
 from homeostat.store import schema
-from homeostat.store.clusters import actions, listing, waiting_actions
+from homeostat.store.clusters import actions, listing, requests, waiting_actions
 from homeostat.store.database import Database
 from homeostat.store.stacks import cancellation, locks
 
@@ -51,6 +51,9 @@ class ActionService:
             self._stop(tx, row, stack, now, force=force)
 
     def _stop(self, tx: Connection, row: Row[Any], stack: Row[Any], now: float, *, force: bool) -> None:
+        if row.action in requests.REQUESTS and "nodes" in row.data:
+            message = f"The action {row.action} cannot be cancelled: what was asked of its nodes goes on."
+            raise Rejected("FeatureNotSupported", message)
         if stack.action not in CANCELLABLE:
             message = f"The action {row.action} cannot be cancelled: its stack goes through {stack.action}."
             raise Rejected("FeatureNotSupported", message)

@@ -12,6 +12,7 @@ from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
 from homeostat.api.services.clusters.hook_waits import HookWaits
 from homeostat.api.services.clusters.message_receivers import MessageReceivers
 from homeostat.api.services.clusters.nodes import NodeService
+from homeostat.api.services.clusters.operations import OperationService
 from homeostat.api.services.clusters.receivers import ReceiverService
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.rules import Bindings
@@ -41,6 +42,7 @@ class Clustering:
         actions: Cancels actions.
         receivers: Keeps receivers.
         bindings: Attaches policies to clusters.
+        operations: Has nodes operated, checked and recovered.
     """
 
     def __init__(self, db: Database, stack_service: StackService) -> None:
@@ -56,6 +58,7 @@ class Clustering:
         self.actions = ActionService(db)
         self.receivers = ReceiverService(db, self.clusters, MessageReceivers(db, stack_service))
         self.bindings = Bindings(db, self.clusters, self.policies)
+        self.operations = OperationService(db, stack_service, self.clusters, self.nodes)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
         """Check the spec of a profile, also against the clouds of the project.
