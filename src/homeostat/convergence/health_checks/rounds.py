@@ -38,6 +38,8 @@ from homeostat.store.sql import lock_order
 LOG = logging.getLogger(__name__)
 SHARDS_MAX = 20
 """Shards of one round: at most about 20,000 members."""
+SOON_S, SOON_PART = 1.0, 0.1
+"""Time until the next look while members are being made, at least, and as a part of the interval."""
 FEW = 3
 """Members that may be out of reach at once before the observer doubts itself."""
 OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
@@ -267,7 +269,12 @@ class HealthRounds:
 
     def _next(self, current: _Round, shard: Shard) -> float:
         """Return when the next whole look at a shard is due."""
-        return current.now + min(each.interval_s for each in current.policies[shard[0]].values())
+        interval_s = min(each.interval_s for each in current.policies[shard[0]].values())
+        made = [row.handle != "" for row in current.members.values() if (row.stack_id, row.shard) == shard]
+        # What is being made is looked at soon, so that a new member need not wait for a whole interval.
+        return current.now + (
+            interval_s if made and all(made) else min(interval_s, max(SOON_S, interval_s * SOON_PART))
+        )
 
 
 def _found(current: _Round, row: Row[Any]) -> NodeHealth | None:
