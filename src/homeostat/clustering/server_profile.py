@@ -93,7 +93,7 @@ SERVER_TYPE = SpecType(
         "reboot": Operation("Reboot the server.", {"type": _REBOOT}),
         "rebuild": Operation("Make the server's disk from its image again."),
         "change_password": Operation(
-            "Change the password of the administrator.", {"admin_pass": text("The new password.")}
+            "Change the password of the administrator.", {"admin_pass": text("The new password.", required=True)}
         ),
         "pause": Operation("Pause the server."),
         "unpause": Operation("End the pause of the server."),

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.counting import one_each
-from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
+from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation
 from homeostat.convergence.model_servers import names_model, with_model
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.ownership import ShardOwnership
+from homeostat.convergence.sealed_operations import Keys, no_keys, operate
 from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
@@ -39,6 +40,7 @@ class StepExecutor:
         clock: Clock,
         entropy: Entropy,
         pool: Executor | None = None,
+        keys: Keys = no_keys,
     ) -> None:
         """Remember what steps are executed with.
 
@@ -48,12 +50,14 @@ class StepExecutor:
             clock: Clock of the observations that are made here.
             entropy: Randomness for generated values.
             pool: Runs the batches side by side; None runs them one after the other.
+            keys: Returns the keys that open what is sealed in the arguments of operations.
         """
         self._clouds = clouds
         self._nested_stacks = nested_stacks
         self._clock = clock
         self._entropy = entropy
         self._pool = pool
+        self._keys = keys
 
     def execute(
         self, world: World, steps: Sequence[Step], ownership: ShardOwnership, redact: Redact = str
@@ -236,7 +240,7 @@ class StepExecutor:
         if verb is Verb.UPDATE:
             return cloud.update(kind, [Change(step.row.handle, step.spec, step.changed) for step in steps])
         if verb is Verb.OPERATE:
-            return cloud.operate(kind, [Operation(step.row.handle, step.operation, step.arguments) for step in steps])
+            return operate(cloud, kind, steps, self._keys())
         return cloud.delete(kind, [step.row.handle for step in steps])
 
 

@@ -129,6 +129,7 @@ CLUSTERING = (
             "update": "Change a cluster.",
             "delete": "Delete a cluster.",
             "action": "Have a cluster do something, such as change its size.",
+            "operation": "Have an operation carried out on the nodes of a cluster.",
         },
     ),
     RuleFamily(
@@ -142,8 +143,13 @@ CLUSTERING = (
             "create": "Make a node.",
             "update": "Change a node.",
             "delete": "Delete a node.",
+<<<<<<< HEAD
             "adopt": "Let a server be a node.",
             "adopt_preview": "Preview the profile of a server that would be a node.",
+=======
+            "action": "Check or recover a node.",
+            "operation": "Have an operation carried out on a node.",
+>>>>>>> 6f4ff179348f6c93d0be9cdc8ea8b95d9e9a6a2b
         },
     ),
     RuleFamily(

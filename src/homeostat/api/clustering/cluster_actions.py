@@ -10,10 +10,16 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
+from homeostat.api.clustering.operations import statuses_of
 from homeostat.api.clustering.routes import accepted, router
 from homeostat.api.http.inputs import Body
+<<<<<<< HEAD
 from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.plans import Begun, Plan
+=======
+from homeostat.api.services.clusters.clusters import Begun, Plan
+from homeostat.clustering.requests import CAPACITY, INPUTS
+>>>>>>> 6f4ff179348f6c93d0be9cdc8ea8b95d9e9a6a2b
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 
 ROUTER = router("clusters")
@@ -79,6 +85,10 @@ def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -
     return context.clusters.clusters.check(context.asking, identity, data)
 
 
+def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    return context.clusters.operations.recover_cluster(context.asking, identity, data, statuses_of)
+
+
 def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, POLICY)
     enabled = given.get("enabled", True)
@@ -108,6 +118,7 @@ ACTIONS: Mapping[str, Begin] = {
     "del_nodes": _del_nodes,
     "replace_nodes": _replace_nodes,
     "check": _check,
+    "recover": _recover,
     "policy_attach": _attach,
     "policy_detach": _detach,
     "policy_update": _switch,
@@ -122,6 +133,7 @@ FIELDS: Mapping[str, Collection[str]] = {
     "del_nodes": DEL_NODES,
     "replace_nodes": REPLACE_NODES,
     "check": (),
+    "recover": (*sorted(INPUTS), CAPACITY),
     "policy_attach": POLICY,
     "policy_detach": DETACHED,
     "policy_update": POLICY,
@@ -139,8 +151,13 @@ FIELDS: Mapping[str, Collection[str]] = {
 def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     """Begin what the only key of the body names.
 
+<<<<<<< HEAD
     There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `policy_attach`,
     `policy_detach` and `policy_update`.
+=======
+    There is `resize`, `scale_out`, `scale_in`, `del_nodes`, `check`, `recover`, `policy_attach`, `policy_detach` and
+    `policy_update`.
+>>>>>>> 6f4ff179348f6c93d0be9cdc8ea8b95d9e9a6a2b
     """
     if len(body) != 1:
         raise wrong("Multiple actions specified" if body else "No action specified")

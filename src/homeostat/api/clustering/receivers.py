@@ -35,6 +35,7 @@ BEGUN = {
     ClusterAction.DEL_NODES: "del_nodes",
     ClusterAction.REPLACE_NODES: "replace_nodes",
     ClusterAction.CHECK: "check",
+    ClusterAction.RECOVER: "recover",
     ClusterAction.ATTACH_POLICY: "policy_attach",
     ClusterAction.DETACH_POLICY: "policy_detach",
     ClusterAction.UPDATE_POLICY: "policy_update",

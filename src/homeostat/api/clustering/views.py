@@ -91,7 +91,7 @@ def clusters(
 
 
 def _cluster_status(row: Row[Any], of: living.StackOf | None, going_on: Row[Any] | None, active: int) -> Wire:
-    start = states.cluster_at_start(going_on.action) if going_on is not None else None
+    start = states.cluster_at_start(going_on.action, _operation(going_on)) if going_on is not None else None
     if start is not None:
         return {"status": start[0], "status_reason": start[1]}
     stack = of.stack if of is not None else None
@@ -104,6 +104,10 @@ def _cluster_status(row: Row[Any], of: living.StackOf | None, going_on: Row[Any]
         # It has as many nodes as it should, and something of what was asked for was not reached.
         status, reason = ClusterStatus.WARNING, stack.reason
     return {"status": status, "status_reason": reason}
+
+
+def _operation(action: Row[Any]) -> str:
+    return str(action.inputs.get("operation", "")) if action.action.endswith("_OPERATION") else ""
 
 
 def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:

@@ -5,7 +5,7 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, request_outcome
 from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import heal, metadata_updates, update
@@ -38,6 +38,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
             return judged
     if unjudged:
         row.judged = context.world.seen[row.key].number
+        _forget_kept(context, row)
         # Something was seen that differs from before, so whatever reads the attributes has to read them again.
         row.changed = context.world.next_stamp()
     resumed = maintenance_state.resumed_otherwise(context.world, row)
@@ -50,6 +51,14 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         decision = update.compare(context, definition, row, now)
     noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until)
     return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
+
+
+def _forget_kept(context: Context, row: Resource) -> None:
+    """Forget the status in which a user has left a thing that is ready again: others have brought it back."""
+    if row.marks is not None and row.marks.kept:
+        status = context.world.seen[row.key].observation.properties.get("status")
+        if status in type_of(row.type).statuses.ready:
+            request_outcome.keep(row, "")
 
 
 def _judge(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:

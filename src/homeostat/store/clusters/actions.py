@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from homeostat.clustering.states import DONE, PROCESSED, ActionStatus, ClusterAction
 from homeostat.model.status import Status
 from homeostat.store import events, schema
+from homeostat.store.clusters import requests
 
 _action = schema.action
 _event = schema.event
@@ -32,6 +33,8 @@ class NewAction:
         stack_id: The stack of which it has begun a revision; None where it is done already.
         cause: Who has begun it.
         failure: Why it has failed already; "" if it has not.
+        id: Its id; "" for a new one.
+        data: What it remembers, see `store.clusters.requests`.
     """
 
     action: str
@@ -43,11 +46,13 @@ class NewAction:
     stack_id: str | None = None
     cause: str = "RPC Request"
     failure: str = ""
+    id: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
 
 
 def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) -> str:
     """Store an action in the transaction that begins, or carries out, what was asked for; return its id."""
-    identity = str(uuid.uuid4())
+    identity = new.id or str(uuid.uuid4())
     running = new.stack_id is not None
     values = {
         "id": identity,
@@ -64,7 +69,7 @@ def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) ->
         "status_reason": new.failure or (PROCESSED if running else DONE),
         "inputs": dict(new.inputs),
         "outputs": {},
-        "data": {},
+        "data": dict(new.data),
         "start_time": now,
         "end_time": None if running else now,
         "created_at": now,
@@ -106,9 +111,13 @@ class End:
 def end_of(tx: Connection, row: Row[Any]) -> End | None:
     """Return how an action has ended that is stored as open; None where it goes on.
 
+    How requests for single nodes end, their own events say.
     The first event of its stack's own after its begin says it. The same action that begins once more is this one, which
     was asked for again; another one has overtaken it.
     """
+    if row.action in requests.REQUESTS and "nodes" in row.data:
+        end = requests.end_of(tx, row)
+        return None if end is None else End(end.status, end.reason, end.at)
     mine = (_event.c.stack_id == row.stack_id, _event.c.type == STACK, _event.c.handle == row.stack_id)
     chosen = select(_event.c.action, _event.c.status, _event.c.reason, _event.c.at).where(*mine)
     begun_as = tx.execute(chosen.where(_event.c.seq == row.begun_after)).first()

@@ -9,6 +9,7 @@ from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.adopting import Adopter
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
 from homeostat.api.services.clusters.nodes import NodeService
+from homeostat.api.services.clusters.operations import OperationService
 from homeostat.api.services.clusters.receivers import ReceiverService
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.rules import Bindings
@@ -36,6 +37,7 @@ class Clustering:
         adopter: Makes nodes of servers that exist.
         receivers: Keeps receivers.
         bindings: Attaches policies to clusters.
+        operations: Has nodes operated, checked and recovered.
     """
 
     def __init__(self, db: Database, stack_service: StackService) -> None:
@@ -49,6 +51,7 @@ class Clustering:
         self.adopter = Adopter(db, stack_service, self.profiles)
         self.receivers = ReceiverService(db, self.clusters)
         self.bindings = Bindings(db, self.clusters, self.policies)
+        self.operations = OperationService(db, stack_service, self.clusters, self.nodes)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
         """Check the spec of a profile, also against the clouds of the project.
