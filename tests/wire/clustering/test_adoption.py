@@ -87,3 +87,14 @@ def test_what_cannot_be_adopted(senlin: httpx.Client, server: str, body: Any, co
         assert message in answer.json()["error"]["message"]
     old = senlin.post("/nodes/adopt", json=body, headers={"OpenStack-API-Version": "clustering 1.6"})
     assert old.json()["error"]["type"] == "MethodVersionNotFound"
+
+
+def test_a_server_becomes_a_node_with_a_profile_that_is_named(api: Any, profile: Any, senlin: httpx.Client) -> None:
+    """An extension: the server is taken to be as the profile says, and is not made again."""
+    node = api.wait_for_status(api.create_node(name="n", profile_id=profile.id), "ACTIVE", wait=60)
+    body = {"identity": node.physical_id, "type": TYPE, "profile_id": profile.id}
+    refused = senlin.post("/nodes/adopt", json=body)
+    assert (refused.status_code, "cannot be adopted" in refused.json()["error"]["message"]) == (400, True)
+    refused = senlin.post("/nodes/adopt", json={**body, "overrides": {"flavor": "m1.large"}})
+    assert (refused.status_code, "goes without overrides" in refused.json()["error"]["message"]) == (400, True)
+    assert len(list(api.profiles())) == 1

@@ -143,21 +143,27 @@ CLUSTERING = (
             "create": "Make a node.",
             "update": "Change a node.",
             "delete": "Delete a node.",
-<<<<<<< HEAD
             "adopt": "Let a server be a node.",
             "adopt_preview": "Preview the profile of a server that would be a node.",
-=======
             "action": "Check or recover a node.",
             "operation": "Have an operation carried out on a node.",
->>>>>>> 6f4ff179348f6c93d0be9cdc8ea8b95d9e9a6a2b
         },
     ),
     RuleFamily(
         "receivers",
         readers={"index": "List receivers.", "get": "Show a receiver."},
-        members={"create": "Make a receiver.", "update": "Change a receiver.", "delete": "Delete a receiver."},
+        members={
+            "create": "Make a receiver.",
+            "update": "Change a receiver.",
+            "delete": "Delete a receiver.",
+            "notify": "Begin what a message to a receiver asks for.",
+        },
     ),
-    RuleFamily("actions", readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."}),
+    RuleFamily(
+        "actions",
+        readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."},
+        members={"update": "Cancel an action of a cluster."},
+    ),
 )
 """Rules of the Clustering API, by Senlin's names.
 

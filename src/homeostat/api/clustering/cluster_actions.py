@@ -13,18 +13,15 @@ from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
 from homeostat.api.clustering.operations import statuses_of
 from homeostat.api.clustering.routes import accepted, router
 from homeostat.api.http.inputs import Body
-<<<<<<< HEAD
 from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.plans import Begun, Plan
-=======
-from homeostat.api.services.clusters.clusters import Begun, Plan
 from homeostat.clustering.requests import CAPACITY, INPUTS
->>>>>>> 6f4ff179348f6c93d0be9cdc8ea8b95d9e9a6a2b
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 
 ROUTER = router("clusters")
 POLICY = {"policy_id": Field(bodies.reference, required=True), "enabled": Field(bodies.boolean)}
 DETACHED = {"policy_id": Field(bodies.reference, required=True)}
+COMPLETED = {"lifecycle_action_token": Field(bodies.reference, required=True)}
 Begin = Callable[[ClusteringContext, str, Mapping[str, Any]], Begun]
 COUNT = {"count": Field(bodies.integer(0))}
 RESIZE = {
@@ -106,6 +103,12 @@ def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) 
     return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], enabled=enabled)
 
 
+def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    context.needs((1, 9))
+    given = bodies.read(data, COMPLETED)
+    return context.clusters.hook_waits.complete(context.asking, identity, given["lifecycle_action_token"])
+
+
 def _changed(context: ClusteringContext, identity: str, planner: Callable[[Connection, Row[Any]], Plan]) -> Begun:
     return context.clusters.clusters.change(context.asking, identity, planner, context.check_types)
 
@@ -122,6 +125,7 @@ ACTIONS: Mapping[str, Begin] = {
     "policy_attach": _attach,
     "policy_detach": _detach,
     "policy_update": _switch,
+    "complete_lifecycle": _complete,
 }
 
 
@@ -137,6 +141,7 @@ FIELDS: Mapping[str, Collection[str]] = {
     "policy_attach": POLICY,
     "policy_detach": DETACHED,
     "policy_update": POLICY,
+    "complete_lifecycle": COMPLETED,
 }
 """What each of them takes."""
 
@@ -151,13 +156,8 @@ FIELDS: Mapping[str, Collection[str]] = {
 def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     """Begin what the only key of the body names.
 
-<<<<<<< HEAD
-    There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `policy_attach`,
-    `policy_detach` and `policy_update`.
-=======
-    There is `resize`, `scale_out`, `scale_in`, `del_nodes`, `check`, `recover`, `policy_attach`, `policy_detach` and
-    `policy_update`.
->>>>>>> 6f4ff179348f6c93d0be9cdc8ea8b95d9e9a6a2b
+    There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `recover`,
+    `policy_attach`, `policy_detach`, `policy_update` and `complete_lifecycle`.
     """
     if len(body) != 1:
         raise wrong("Multiple actions specified" if body else "No action specified")

@@ -7,12 +7,13 @@ from urllib.parse import urlencode
 
 from sqlalchemy import Connection, Row
 
+from homeostat.api.services.clusters.message_receivers import QUEUE
 from homeostat.clustering import states
 from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ActionStatus, ClusterStatus, NodeStatus
 from homeostat.model.status import Action, Status
-from homeostat.store.clusters import actions, living
+from homeostat.store.clusters import actions, living, waiting_actions
 from homeostat.store.clusters.node_views import Wire, owner_of, shown_time
 
 
@@ -128,8 +129,8 @@ def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
         "status_reason": end.reason if end is not None else row.status_reason,
         "inputs": row.inputs,
         "outputs": row.outputs,
-        "depends_on": [],
-        "depended_by": [],
+        "depends_on": [each.id for each in waiting_actions.awaited(tx, row)],
+        "depended_by": [row.data[waiting_actions.PARENT]] if end is None and waiting_actions.PARENT in row.data else [],
         "data": row.data,
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),
@@ -158,6 +159,9 @@ def binding(row: Row[Any], cluster_name: str) -> Wire:
 def receiver(row: Row[Any], base: str) -> Wire:
     """Return a receiver as users see it; `base` is the URL of the API."""
     params = [("V", "2"), *sorted((name, str(value)) for name, value in row.params.items())]
+    channel = {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"}
+    if row.type == "message":
+        channel = {QUEUE: row.channel[QUEUE]}
     return {
         "id": row.id,
         "name": row.name,
@@ -166,7 +170,7 @@ def receiver(row: Row[Any], base: str) -> Wire:
         "action": row.action,
         "actor": row.actor,
         "params": row.params,
-        "channel": {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"},
+        "channel": channel,
         **owner_of(row),
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),

@@ -43,9 +43,10 @@ def is_living_node() -> ColumnElement[bool]:
 
 
 def is_living_receiver() -> ColumnElement[bool]:
-    """Return the condition that the cluster of a receiver is not deleted."""
+    """Return the condition that the cluster of a receiver is not deleted, if it has one."""
     receiver = schema.receiver
-    return exists().where(_stack.c.id == receiver.c.cluster_id, _stack.c.deleted_at.is_(None))
+    there = exists().where(_stack.c.id == receiver.c.cluster_id, _stack.c.deleted_at.is_(None))
+    return or_(receiver.c.cluster_id.is_(None), there)
 
 
 def forget_gone(tx: Connection, project: str) -> None:

@@ -6,7 +6,7 @@ The cloud does not hear of it. The caller holds the locks of both stacks and of 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
@@ -97,6 +97,8 @@ def move(tx: Connection, key: str, before: Place, after: Place, now: float) -> N
     shown = {"stack_id": after.stack_id, "resource_name": after.name}
     tx.execute(update(seen).where(seen.c.key == key).values(**shown))
     tx.execute(update(properties).where(properties.c.id == key).values(**shown))
+    # What was found of it there, by the health policy of that group, says nothing here.
+    tx.execute(delete(schema.node_health).where(schema.node_health.c.key == key))
     _move_nested(tx, key, after)
     leases.supersede(tx, [(before.stack_id, before.shard), (after.stack_id, after.shard)])
 

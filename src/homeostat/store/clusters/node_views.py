@@ -7,11 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.clustering import states
-<<<<<<< HEAD
-=======
 from homeostat.clustering.states import ClusterAction, NodeAction
 from homeostat.model import requested
->>>>>>> 6f4ff179348f6c93d0be9cdc8ea8b95d9e9a6a2b
 from homeostat.model.intent import left_alone_for
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.node_health import NodeHealth
@@ -145,17 +142,13 @@ def _node_status(
     alone = left_alone_for(resource.intent)
     if alone:
         return "ERROR", alone
-<<<<<<< HEAD
+    if resource.reason.startswith(requested.ENDS):
+        return "ACTIVE", requested.plain(resource.reason)
     done = {
         Action.ADOPT: states.ADOPTED,
         Action.UPDATE: "Update succeeded",
         Action.CHECK: "Check: Node is ACTIVE.",
     }
-=======
-    if resource.reason.startswith(requested.ENDS):
-        return "ACTIVE", requested.plain(resource.reason)
-    done = {Action.UPDATE: "Update succeeded", Action.CHECK: "Check: Node is ACTIVE."}
->>>>>>> 6f4ff179348f6c93d0be9cdc8ea8b95d9e9a6a2b
     return "ACTIVE", done.get(resource.action, "Creation succeeded")
 
 

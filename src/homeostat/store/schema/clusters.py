@@ -4,7 +4,7 @@ A cluster is a stack, and has its id; a node is a member of the group in that st
 stack: here is only what the stack does not know.
 """
 
-from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text
+from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text, text
 
 from homeostat.store.schema.base import metadata
 from homeostat.store.schema.cells import EncryptedJson, Json, SafeText
@@ -172,9 +172,17 @@ action = Table(
     Column("end_time", Double),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),
+    Column("due_at", Double),
     Index("ix_action_listing", "project", "created_at", "id"),
     Index("ix_action_target", "target", "status"),
     Index("ix_action_cluster", "cluster_id", "created_at"),
+    Index("ix_action_stack", "stack_id"),
+    Index(
+        "ix_action_due_at",
+        "due_at",
+        sqlite_where=text("due_at IS NOT NULL"),
+        postgresql_where=text("due_at IS NOT NULL"),
+    ),
 )
 """What was asked of clusters and nodes.
 
@@ -183,4 +191,7 @@ Columns:
     begun_after: The number of the event of that stack with which it began: the next one of the stack's own says how
         it ended (`store.clusters.actions`).
     status: As long as it is RUNNING, the events say how it is.
+    data: Of one that waits for others, `{"waits_for": [their ids]}`; of one that waits before a node goes,
+        `{"parent": id, "hook": {...}}` (`clustering.hooks`); `{"cancelled": true}` once it is to be cancelled.
+    due_at: When a worker has to do something for it; NULL for never.
 """

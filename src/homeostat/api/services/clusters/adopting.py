@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, Row, insert
 
 from homeostat.api.services.clusters.moving import add_home
 from homeostat.api.services.clusters.nodes import request_of_node
@@ -46,7 +46,7 @@ class Adopter:
         self._stacks = stack_service
         self._profiles = profiles
 
-    def preview(self, asking: Asking, given: Mapping[str, Any]) -> dict[str, Any]:
+    def preview(self, asking: Asking, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the spec of the profile that the node would have: `{type, version, properties}`.
 
         Args:
@@ -59,7 +59,13 @@ class Adopter:
         """
         return self._looked(asking, given)[0]
 
-    def adopt(self, asking: Asking, given: Mapping[str, Any], check_types: CheckTypes | None) -> str:
+    def adopt(
+        self,
+        asking: Asking,
+        given: Mapping[str, Any],
+        check_types: CheckTypes | None,
+        profile: Row[Any] | None = None,
+    ) -> str:
         """Let a server be a node, and return the id of the node.
 
         Nothing in the cloud changes but the name and the metadata of the server, once a worker comes by.
@@ -68,12 +74,13 @@ class Adopter:
             asking: Who asks.
             given: identity, type, overrides, snapshot; name, role, metadata.
             check_types: See `StackRequest`.
+            profile: Row of the profile from which the server was made; None to make one from the server.
 
         Raises:
             Rejected: As `preview`; also where a stack has the server already; OverQuota.
             Transient: A cloud does not answer.
         """
-        spec, seen = self._looked(asking, given)
+        spec, seen = self._looked(asking, given, profile)
         stack_id = self._stacks.entropy.stack_id()
         name = given.get("name") or node_name("", stack_id, 1)
         profile_name = f"prof-{name}"[:255]
@@ -99,15 +106,18 @@ class Adopter:
         new = NewStack(stack_id, asking.project, stack_name, asking.caller.user, exceptions=LEFT_ALONE)
         home = self._stacks.prepare(new, request)
         with self._stacks.entrusted(stack_id, asking.project, asking.caller) as accept, self._db.write() as tx:
-            profile_id = self._profiles.add(tx, asking, profile_name, checked, metadata={})
+            new_profile = profile is None and self._profiles.add(tx, asking, profile_name, checked, metadata={})
+            profile_id = new_profile or (profile.id if profile is not None else "")
             self._store(tx, asking, home, given["identity"], seen)
             living.forget_gone(tx, asking.project)
             tx.execute(insert(schema.node).values(**row, profile_id=profile_id))
             accept(tx)
         return identity
 
-    def _looked(self, asking: Asking, given: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        """Return the spec made from a server, and what was seen of it."""
+    def _looked(
+        self, asking: Asking, given: Mapping[str, Any], profile: Row[Any] | None = None
+    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the spec of a server, that of the profile or one made from the server, and what was seen of it."""
         PROFILE_TYPES.find(given["type"])
         if given["type"] != SERVER_PROFILE:
             message = f"Nodes of type {given['type']} cannot be adopted; there is {SERVER_PROFILE}."
@@ -118,6 +128,8 @@ class Adopter:
         (seen,) = self._stacks.prerequisites.cloud(asking.project).observe(kind_of(SERVER), [given["identity"]])
         if seen.presence is not Presence.PRESENT:
             raise Rejected("ResourceNotFound", f"The server '{given['identity']}' could not be found.")
+        if profile is not None:
+            return profile.spec, seen.properties
         spec = server_spec(seen.properties, given.get("overrides") or {})
         self._profiles.checked(asking, "prof", spec)
         return spec, seen.properties

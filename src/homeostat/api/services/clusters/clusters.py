@@ -1,6 +1,6 @@
 """Clusters: each change of one is a revision of its stack, and an action that shows how that goes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
 
+from homeostat.api.services.clusters.hook_waits import add_waiting
 from homeostat.api.services.clusters.moving import Mover, Moving, moved, own_node
 from homeostat.api.services.clusters.plans import Begun, Outdated, Plan, Planner
 from homeostat.api.services.clusters.quotas import check_room
@@ -23,7 +24,7 @@ from homeostat.clustering.profiles import check_profile, check_same_type
 from homeostat.clustering.states import ClusterAction
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
-from homeostat.store.clusters import actions, bindings, listing, living
+from homeostat.store.clusters import actions, bindings, listing, living, waiting_actions
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.database import Database, row_lock
 from homeostat.store.stacks import action_begin, locks
@@ -204,7 +205,7 @@ class ClusterService:
         with self._db.read() as tx:
             cluster = self.get(tx, asking, identity)
             plan = planner(tx, cluster)
-            check_free(actions.going_on_in(tx, cluster.id), cluster.id, plan.action)
+            check_free(beside(actions.going_on_in(tx, cluster.id), plan), cluster.id, plan.action)
             facts = self._facts(tx, cluster, plan)
         begun: list[str] = []
         target, moving = plan.target or cluster.id, None
@@ -274,7 +275,7 @@ class ClusterService:
         cluster = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == seen.id))).first()
         if cluster is None or cluster != seen:
             raise Outdated
-        check_free(actions.settled_in(tx, cluster.id), cluster.id, plan.action)
+        check_free(beside(actions.settled_in(tx, cluster.id), plan), cluster.id, plan.action)
         now = self._db.now_of(tx)
         living.forget_gone(tx, cluster.project)
         columns = {**plan.columns, "updated_at": now}
@@ -296,6 +297,10 @@ class ClusterService:
             self._mover.move(tx, asking, moving)
         tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**columns))
         bindings.note_operations(tx, plan.cooled, now)
+        if plan.awaited:
+            if not waiting_actions.go_on(tx, plan.awaited, cluster.id, now):
+                raise Outdated
+            return plan.awaited[0]
         new = NewAction(
             plan.action,
             asking.action_name or plan.name,
@@ -305,7 +310,7 @@ class ClusterService:
             columns.get("timeout", cluster.timeout),
             None if plan.at_once else cluster.id,
         )
-        return actions.add(tx, new, asking.owner, now)
+        return add_waiting(tx, new, plan, asking.owner, now) if plan.hooked else actions.add(tx, new, asking.owner, now)
 
     def delete(self, asking: Asking, identity: str, *, force: bool, also: With = nothing_with) -> Begun:
         """Delete a cluster with its nodes, and store `also` with that, where its deletion does not go on already.
@@ -323,6 +328,7 @@ class ClusterService:
             now = self._db.now_of(tx)
             mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
             tx.execute(update(_node).where(*mine).values(leaving=True, updated_at=now))
+            waiting_actions.cancel(tx, waiting_actions.in_cluster(tx, cluster.id), now)
             begun.append(_begin(tx, asking, ClusterAction.DELETE, cluster.id, cluster.timeout, now))
             also(tx, cluster.id)
 
@@ -347,6 +353,22 @@ class ClusterService:
             now = self._db.now_of(tx)
             action_begin.check(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
             return Begun(cluster.id, _begin(tx, asking, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs))
+
+    def set_metadata(
+        self, asking: Asking, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
+        """Change the metadata of a cluster, whatever goes on with it, and return them.
+
+        Raises:
+            Rejected: ResourceNotFound; what `change` raises.
+        """
+        with self._db.write() as tx:
+            cluster = self.get(tx, asking, identity)
+            before = tx.execute(row_lock(select(_cluster.c.metadata).where(_cluster.c.id == cluster.id))).scalar_one()
+            metadata = dict(change(before))
+            values = {"metadata": metadata, "updated_at": self._db.now_of(tx)}
+            tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**values))
+        return metadata
 
     # -- what plans are made of --------------------------------------------------------------------------------------
 
@@ -397,6 +419,11 @@ def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
         listed = ", ".join(each.id for each in going_on)
         message = f"The {action} action for target {target} conflicts with the following action(s): {listed}"
         raise Rejected("ActionConflict", message)
+
+
+def beside(going_on: Sequence[Row[Any]], plan: Plan) -> list[Row[Any]]:
+    """Return what goes on in a cluster besides that which a plan goes on with."""
+    return [row for row in going_on if not plan.awaited or not waiting_actions.is_one(row)]
 
 
 def _check_idle(tx: Connection, cluster: Row[Any]) -> None:

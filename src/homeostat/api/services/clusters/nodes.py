@@ -218,8 +218,7 @@ class NodeService:
             seen = tx.execute(row_lock(select(_node).where(_node.c.id == row.id))).first()
             if seen is None or seen != row:
                 raise Outdated
-            going_on = actions.going_on(tx, [row.id])
-            check_free(going_on, row.id, NodeAction.UPDATE)
+            check_free(actions.settled(tx, row.id), row.id, NodeAction.UPDATE)
             tx.execute(update(_node).where(_node.c.id == row.id).values(**changes, updated_at=now))
             inputs = {name: value for name, value in changes.items() if name != "own"}
             stack_id = None if _is_at_once(changes) else row.stack_id
@@ -269,6 +268,7 @@ class NodeService:
         def store(tx: Connection) -> None:
             now = self._db.now_of(tx)
             tx.execute(update(_node).where(_node.c.id == row.id).values(leaving=True, updated_at=now))
+            actions.settled(tx, row.id)
             begun.append(_add(tx, asking, NodeAction.DELETE, row._asdict(), now, {}, row.stack_id))
             also(tx, row.id)
 

@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters.clusters import Begun, ClusterService, check_free
-from homeostat.api.services.clusters.nodes import TIMEOUT_S, NodeService
+from homeostat.api.services.clusters.nodes import NodeService
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.clusters.requests import RequestService
+from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering import states
 from homeostat.clustering.profiles import check_profile

@@ -41,6 +41,9 @@ class Plan:
         grace_s: Seconds for which the nodes that leave stay.
         joining: Rows of the nodes without a cluster that become its nodes.
         released: Rows of the nodes that leave it and stay, each in a stack of its own.
+        hook: Who is notified before the nodes `hooked` go, see `clustering.hooks`; None where none are.
+        hooked: Ids of nodes that go later -> whether others are notified before.
+        awaited: Ids of actions that have waited, and go on with this.
         target: The node that it is about; "" for the cluster as a whole.
         one: Columns of the node that it is about, or that is added.
     """
@@ -60,6 +63,9 @@ class Plan:
     grace_s: int = 0
     joining: Sequence[Row[Any]] = ()
     released: Sequence[Row[Any]] = ()
+    hook: Mapping[str, Any] | None = None
+    hooked: Mapping[str, bool] = field(default_factory=dict)
+    awaited: Sequence[str] = ()
     target: str = ""
     one: Mapping[str, Any] = field(default_factory=dict)
 

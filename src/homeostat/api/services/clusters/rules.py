@@ -12,7 +12,7 @@ from homeostat.api.services.clusters.specs import SpecService
 from homeostat.clustering import health_policy, states
 from homeostat.clustering.health_policy import HEALTH
 from homeostat.clustering.policies import attach_problem, binding_data, policy_kind, stored_policy
-from homeostat.clustering.policy_types import BATCH, DELETION, SCALING, ZONE_PLACEMENT, has_hooks
+from homeostat.clustering.policy_types import BATCH, DELETION, SCALING, ZONE_PLACEMENT
 from homeostat.clustering.states import ClusterAction
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
@@ -155,6 +155,4 @@ def _not_carried_out(spec: Any) -> str:
         return f"Policies of type {name} are not carried out by this version of the service; there is {listed}."
     if name == HEALTH.name:
         return health_policy.not_carried_out(health_policy.health_policy(spec))
-    if name == DELETION.name and has_hooks(spec.properties):
-        return "Hooks of deletion policies are not carried out by this version of the service: leave them out."
     return ""

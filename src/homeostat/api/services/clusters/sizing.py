@@ -94,8 +94,11 @@ class Sizing:
         plan = Plan(ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns)
         if not destroy:
             return replace(plan, released=leaving)
+        if rule is not None and rule.hooks is not None:
+            facts = [each for each in facts_of(tx, cluster) if each.id in ids]
+            return _waiting(plan, rule.hooks, facts)
         numbers = tuple(row.number for row in leaving)
-        return replace(plan, leaving=numbers, grace_s=self._grace_s(tx, cluster))
+        return replace(plan, leaving=numbers, grace_s=self.grace_s(tx, cluster))
 
     def batches(self, tx: Connection, cluster: Row[Any], plan: Plan) -> Plan:
         """Return the plan of an update, in batches where a policy says so."""
@@ -129,8 +132,10 @@ class Sizing:
         if gone and rule is not None and not rule.destroy:
             rows = membership.rows_of(tx, [each.id for each in gone])
             return Plan(action, name, inputs, columns, released=rows)
+        if gone and rule is not None and rule.hooks is not None:
+            return _waiting(Plan(action, name, inputs, columns), rule.hooks, gone)
         zones = self._zones(tx, cluster, nodes, more) if more > 0 else ()
-        grace_s = self._grace_s(tx, cluster) if gone else 0
+        grace_s = self.grace_s(tx, cluster) if gone else 0
         return Plan(action, name, inputs, columns, added=max(more, 0), leaving=numbers, zones=zones, grace_s=grace_s)
 
     def _victims(self, tx: Connection, cluster: Row[Any], nodes: Sequence[NodeFacts], count: int) -> list[NodeFacts]:
@@ -151,7 +156,8 @@ class Sizing:
         placed = choices.placed(Counter(each.zone for each in nodes), choices.places(zoned), count)
         return tuple(zone for zone, number in placed.items() for _ in range(number))
 
-    def _grace_s(self, tx: Connection, cluster: Row[Any]) -> int:
+    def grace_s(self, tx: Connection, cluster: Row[Any]) -> int:
+        """Return for how many seconds nodes of a cluster stay that leave it."""
         rule = self._deletion(tx, cluster)
         return min(rule.grace_s, DRAIN_MAX_S) if rule is not None else 0
 
@@ -185,6 +191,12 @@ class Sizing:
                 raise Rejected("ActionCooldown", f"The {direction} action for cluster {cluster.id} {message}")
             found = found or rule
         return found, ids
+
+
+def _waiting(plan: Plan, hook: Mapping[str, Any], gone: Sequence[NodeFacts]) -> Plan:
+    """Return a plan after which nodes go once others have been notified; those that are not active go at once."""
+    active = {each.id: each.status == NodeStatus.ACTIVE and each.created_at is not None for each in gone}
+    return replace(plan, hook=hook, hooked=active, at_once=True)
 
 
 def sizes_of(cluster: Row[Any]) -> Sizes:
