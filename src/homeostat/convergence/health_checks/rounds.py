@@ -44,6 +44,8 @@ FEW = 3
 """Members that may be out of reach at once before the observer doubts itself."""
 OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
 CANARY = "the canary_url of its policy does not answer, so the observer may be cut off"
+CHANGES = frozenset({Action.CREATE, Action.UPDATE, Action.CHECK, Action.RESUME})
+"""Actions from whose end the grace of a member counts. The check of one that was recovered is complete then."""
 DOUBTED_S = 600.0
 """Time after which it is believed that no member answers."""
 
@@ -310,13 +312,14 @@ def _member(row: Row[Any]) -> Member:
         judged = kind.judge(Thing(row.key, row.name, row.name, {}, seen, row.handle), seen.seen_at)
         known = judged.condition not in (Condition.UNKNOWN, Condition.PENDING)
         condition = judged.condition in (Condition.READY, Condition.DRIFTED) if known else None
-    return Member(kind.kind, seen, max(row.created_at, _recovered_at(row)), condition)
+    return Member(kind.kind, seen, _well_since(row), condition)
 
 
-def _recovered_at(row: Row[Any]) -> float:
-    """Return when a recovery of this thing has ended; 0 where none has."""
-    recovered = row.marks is None and row.action == Action.CHECK and row.status == Status.COMPLETE
-    return float(row.updated_at) if recovered else 0.0
+def _well_since(row: Row[Any]) -> float:
+    """Return when a member was made, changed, resumed or recovered last; one in recovery has no grace."""
+    unwell = row.marks is not None and (row.marks.unhealthy is not None or row.marks.recovery is not None)
+    changed = row.status == Status.COMPLETE and row.action in CHANGES and not unwell
+    return float(row.updated_at if changed else row.created_at)
 
 
 def _made(row: Row[Any]) -> Look | None:
