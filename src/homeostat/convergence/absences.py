@@ -9,7 +9,7 @@ from homeostat.model.budget import Absence
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.policies.budget import absence_of
-from homeostat.resources.groups import Group
+from homeostat.resources.groups import Group, member_of_name
 from homeostat.store.shards import away
 from homeostat.store.shards.away import NO_SHARD, Unrest
 from homeostat.store.stacks import member_reports
@@ -46,7 +46,8 @@ def beside(
     # What nobody brings back shows nowhere else: a shard in which a lost thing is left alone is at rest.
     left_alone = not stack.converge or bool(stack.exceptions) or leaves_alone(group)
     if unrest.own or (left_alone and (number == NO_SHARD or stack.shards > 1)):
-        states = ((each.row.name, absence_of(each.row, each.seen)) for each in away.unwell(tx, stack.id, number))
+        unwell = away.unwell(tx, stack.id, number)
+        states = ((member_of_name(each.row.name), absence_of(each.row, each.seen)) for each in unwell)
         found |= {name: why for name, why in states if why is not None}
     if unrest.inside:
         found = dict.fromkeys(away.restless_inside(tx, stack.id), Absence.HEALED) | found

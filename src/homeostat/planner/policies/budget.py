@@ -20,6 +20,7 @@ from homeostat.model.status import Action
 from homeostat.model.world import Resource, Seen
 from homeostat.planner import outcome
 from homeostat.planner.policies.unhealthy import merely_marked
+from homeostat.resources.groups import member_of_name
 
 NAMED_MAX = 5
 """Members that an explanation names; the others it counts."""
@@ -70,8 +71,11 @@ def _is_changed(row: Resource) -> bool:
 
 
 def away_of(rows: Iterable[Resource], seen: Mapping[str, Seen]) -> dict[str, Absence]:
-    """Return the members that are away, by name, among those for which these rows stand."""
-    found = ((row.name, absence_of(row, seen.get(row.key))) for row in rows)
+    """Return the members that are away, by name, among those for which these rows stand.
+
+    A member is away, too, if what stands beside it is.
+    """
+    found = ((member_of_name(row.name), absence_of(row, seen.get(row.key))) for row in rows)
     return {name: why for name, why in found if why is not None}
 
 
