@@ -25,14 +25,15 @@ class Terms:
         name: Name of the node.
         metadata: What is added to the metadata of its server, see `node_metadata`.
         zone: Availability zone that a policy has chosen; "" for that of the profile.
-        server_group: Server group that a policy has chosen; "" for none.
+        server_group: Reference of the server group that a policy has chosen: an id, or a function of templates that
+            gives it; None for none.
         region: Region that a policy has chosen; "" for that of the profile.
     """
 
     name: str
     metadata: Mapping[str, str] = field(default_factory=dict)
     zone: str = ""
-    server_group: str = ""
+    server_group: Any = None
     region: str = ""
 
 

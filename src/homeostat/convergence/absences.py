@@ -6,10 +6,11 @@ from sqlalchemy import Connection
 
 from homeostat.desired.members import batch_shards, leaves_alone, shards_between
 from homeostat.model.budget import Absence
+from homeostat.model.member_names import member_of_name
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.policies.budget import absence_of
-from homeostat.resources.groups import Group, member_of_name
+from homeostat.resources.groups import Group
 from homeostat.store.shards import away
 from homeostat.store.shards.away import NO_SHARD, Unrest
 from homeostat.store.stacks import member_reports

@@ -8,6 +8,7 @@ from homeostat.clustering.names import replacements
 from homeostat.desired.compiling import Definitions, parsed_template
 from homeostat.desired.implied import needs_facade, with_facade, with_policy
 from homeostat.model.desired import Definition
+from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.resources.families.balanced import SCALED, SERVER, BalancedServer
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
@@ -27,7 +28,7 @@ MEMBERS_PER_SHARD = 1000
 
 def shard_of(name: str, shards: int) -> int:
     """Return the number of the shard in which a resource of this name is, for a stack of `shards` shards."""
-    member = groups.member_of_name(name)
+    member = member_of_name(name)
     return int(member) // MEMBERS_PER_SHARD if shards > 1 and member.isdecimal() else 0
 
 

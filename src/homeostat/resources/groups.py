@@ -24,6 +24,8 @@ from itertools import count as counting
 from itertools import islice, pairwise
 from typing import Any
 
+from homeostat.model.member_names import beside_name, member_of_name
+
 Group = Mapping[str, Any]
 Run = tuple[int, int, Mapping[str, Any]]
 """Numbers from the first up to, not including, the second, and the definition of the members with these numbers."""
@@ -31,8 +33,6 @@ Run = tuple[int, int, Mapping[str, Any]]
 
 FURTHER_SECTIONS = ("metadata", "deletion_policy", "update_policy", "description")
 """Sections of the definition of members that they have as they stand."""
-BESIDE = "-"
-"""Between the name of a member and that of what stands beside it."""
 BELOW = "<"
 """Begins an entry of a skip list that stands for all numbers below one."""
 
@@ -98,17 +98,6 @@ def is_member(name: str, group: Mapping[str, Any]) -> bool:
     """Return whether this is the name of a member of the group."""
     count, skip = group.get("count", 0), group.get("skip", ())
     return name.isdigit() and not is_skipped(name, skip) and int(name) < names_end(count, skip)
-
-
-def beside_name(member: str, name: str) -> str:
-    """Return the name of the resource called `name` that stands beside a member."""
-    return f"{member}{BESIDE}{name}"
-
-
-def member_of_name(name: str) -> str:
-    """Return the member that a resource of this name stands beside; the name itself where it is no such name."""
-    member, dash, _ = name.partition(BESIDE)
-    return member if dash and member.isdecimal() else name
 
 
 def beside_of(group: Group, member: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from homeostat.desired.members import group_desired, touched_shards
+from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.resources.groups import (
     is_member,
@@ -172,4 +173,4 @@ def test_what_stands_beside_a_member_is_named_after_it() -> None:
     ("name", "member"), [("3-lb", "3"), ("12-a-b", "12"), ("3", "3"), ("a-b", "a-b"), ("-1", "-1"), ("", "")]
 )
 def test_the_member_that_something_stands_beside(name: str, member: str) -> None:
-    assert groups.member_of_name(name) == member
+    assert member_of_name(name) == member

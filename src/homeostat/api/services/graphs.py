@@ -12,6 +12,7 @@ from homeostat.desired.graphs import compile_graph
 from homeostat.desired.implied import graph_of
 from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.desired import Definition, Identity
+from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.store.stacks import revisions, views
 from homeostat.store.stacks.revisions import Desired
@@ -43,7 +44,7 @@ class Graph:
 
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
         """Return the shards that resources of these names can be in; None for any."""
-        members = [groups.member_of_name(name) for name in names]
+        members = [member_of_name(name) for name in names]
         if self.desired.kind != "group" or not all(name.isdecimal() for name in members):
             return None
         return frozenset(int(name) // MEMBERS_PER_SHARD for name in members)
@@ -114,7 +115,7 @@ class Members(Mapping[str, Definition]):
         beside = groups.beside_named(self._group, name)
         if beside is None:
             raise KeyError(name)
-        return Definition(name, beside["resource_def"]["type"], requires=(groups.member_of_name(name),))
+        return Definition(name, beside["resource_def"]["type"], requires=(member_of_name(name),))
 
     def __contains__(self, name: object) -> bool:
         return self._is_member(name) or (isinstance(name, str) and groups.beside_named(self._group, name) is not None)

@@ -15,12 +15,12 @@ New metadata take nobody away.
 from collections.abc import Iterable, Mapping
 
 from homeostat.model.budget import Absence, Limit
+from homeostat.model.member_names import member_of_name
 from homeostat.model.observed import Presence
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, Seen
 from homeostat.planner import outcome
 from homeostat.planner.policies.unhealthy import merely_marked
-from homeostat.resources.groups import member_of_name
 
 NAMED_MAX = 5
 """Members that an explanation names; the others it counts."""

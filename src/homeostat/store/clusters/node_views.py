@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.clustering import states
+from homeostat.clustering.states import NodeStatus
 from homeostat.model.intent import left_alone_for
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.node_health import NodeHealth
@@ -15,6 +16,7 @@ from homeostat.planner.report.health import described
 from homeostat.resources.registry import shown_id
 from homeostat.store import schema
 from homeostat.store.clusters import actions, living
+from homeostat.store.clusters.node_parts import NodeParts
 from homeostat.store.shards import health
 from homeostat.store.stacks.views import resources as load
 
@@ -57,11 +59,14 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
     found = living.resources_of(tx, groups, {row.number for row in rows})
     resources = {(groups[each.stack_id], each.name): each for each in found}
     going_on = {row.target: row for row in actions.going_on(tx, [row.id for row in rows])}
+    beside = NodeParts.of(tx, rows, groups)
     healths = health.of_rows(tx, [each.key for each in resources.values()])
     shown = []
     for row in rows:
         resource = resources.get((row.stack_id, str(row.number)))
         status, reason = _node_status(row, stacks.get(row.stack_id), resource, going_on.get(row.id))
+        if status == NodeStatus.ACTIVE:
+            status, reason = beside.status(row) or (status, reason)
         done = resource is not None and resource.handle and resource.status != Status.IN_PROGRESS
         created = resource.created_at if resource is not None and (done or resource.action != Action.CREATE) else None
         shown.append(
@@ -77,7 +82,7 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
                 "status": status,
                 "status_reason": reason,
                 "metadata": row.metadata,
-                "data": {**row.data, **_health(resource, healths)},
+                "data": {**beside.data(row), **_health(resource, healths)},
                 "dependents": {},
                 **owner_of(row),
                 "init_at": shown_time(row.init_at),

@@ -45,10 +45,10 @@ class Clustering:
         self.policies = specs.policies(db, self.check_policy)
         self.clusters = ClusterService(db, stack_service)
         self.sizing = Sizing(db)
-        self.nodes = NodeService(db, stack_service, self.clusters)
+        self.nodes = NodeService(db, stack_service, self.clusters, self.sizing)
         self.adopter = Adopter(db, stack_service, self.profiles)
         self.receivers = ReceiverService(db, self.clusters)
-        self.bindings = Bindings(db, self.clusters, self.policies)
+        self.bindings = Bindings(db, self.clusters, self.policies, stack_service.prerequisites)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
         """Check the spec of a profile, also against the clouds of the project.
