@@ -7,6 +7,7 @@ from sqlalchemy import select, update
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.clustering import views
+from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.clusters import Begun
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.clusters.services import Clustering
@@ -66,6 +67,9 @@ class Cluster(Service):
     def remove(self, *names: str, **given: Any) -> None:
         sizing = self.clustering.sizing
         self._change(lambda tx, row: sizing.del_nodes(tx, row, self.asking, names, given))
+
+    def join(self, *names: str) -> None:
+        self._change(lambda tx, row: membership.add_nodes(tx, row, self.asking, names))
 
     def take(self, spec: Mapping[str, Any], **given: Any) -> None:
         """Give all nodes another profile."""

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import SimulatedCloud, Weather
 from homeostat.clustering.load_balancing import DRAIN_S
 from homeostat.clustering.sizes import Direction
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.store import schema
 from tests.component.node_clusters import Cluster, server_spec
 
 VIP = {"subnet": "front", "protocol_port": 8080, "connection_limit": 100}
@@ -261,3 +263,15 @@ def test_a_node_in_another_region_is_refused() -> None:
     balanced(service)
     with pytest.raises(Rejected, match="leads to nodes of its own region only"):
         service.add_node(FAR)
+
+
+def test_nodes_that_join_enter_the_pool_and_those_that_leave_alive_leave_it() -> None:
+    service = world(2)
+    balanced(service)
+    before = service.servers()
+    service.remove(service.nodes()[1]["id"], destroy_after_deletion=False)
+    assert (service.servers(), service.balanced()) == (before, [2])
+    with service.db.read() as tx:
+        (orphan,) = tx.execute(select(schema.node).where(schema.node.c.cluster_id.is_(None))).all()
+    service.join(orphan.id)
+    assert (service.servers(), service.balanced()) == (before, [2, 3])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from homeostat.clustering import choices
 from homeostat.clustering.attached import Attached, of_type
 from homeostat.clustering.choices import DeletionRule, NodeFacts, Place
+from homeostat.clustering.definitions import HOME
 from homeostat.clustering.policy_types import AFFINITY, DELETION, REGION_PLACEMENT, ZONE_PLACEMENT
 
 ZONE, REGION, GROUP = "zone", "region", "servergroup"
@@ -38,7 +39,7 @@ class Rules:
 
     def region_of(self, name: str) -> str:
         """Return what stands for a region: "" for the own one where no policy names it."""
-        if name in self.home or not name:
+        if name in self.home or name in ("", HOME):
             return self.home[0] if self.home else ""
         return name
 
@@ -75,25 +76,21 @@ def placements(nodes: Sequence[NodeFacts], wanted: Rules, count: int) -> list[Pl
     found: list[Placement] = []
     for region, number in regions.items():
         if wanted.is_home(region):
-            found += [_without_empty({**each, REGION: region}) for each in _at_home(nodes, wanted, number)]
+            chosen = {REGION: HOME} if wanted.regions is not None else {}
+            found += [{**each, **chosen} for each in _at_home(nodes, wanted, number)]
         else:
             found += [{REGION: region}] * number
     return found
 
 
 def _at_home(nodes: Sequence[NodeFacts], wanted: Rules, count: int) -> list[Placement]:
-    """Return the zones and the server group of new nodes in the own region."""
+    """Return the zones and the server group of new nodes in the own region; which group that is follows later."""
     group = {GROUP: ""} if wanted.grouped else {}
     if wanted.zones is None:
-        return [{**group, ZONE: wanted.zone}] * count
+        return [{**group, **({ZONE: wanted.zone} if wanted.zone else {})}] * count
     current = Counter(each.zone for each in nodes if wanted.is_home(each.region))
     chosen = choices.placed(current, wanted.zones, count)
     return [{**group, ZONE: zone} for zone, number in chosen.items() for _ in range(number)]
-
-
-def _without_empty(placement: Placement) -> Placement:
-    """Return a placement without what it leaves open; that of a group has no value yet."""
-    return {name: value for name, value in placement.items() if value or name == GROUP}
 
 
 def _by_region(nodes: Iterable[NodeFacts], wanted: Rules) -> dict[str, list[NodeFacts]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.clustering import server_profile, stack_profile
+from homeostat.clustering import definitions, server_profile, stack_profile
 from homeostat.clustering.definitions import Definition, Terms, invalid_spec, node_metadata
 from homeostat.clustering.server_profile import SERVER_TYPE
 from homeostat.clustering.specs import Catalogue, Spec, SpecType
@@ -79,7 +79,7 @@ def _check_context(context: Mapping[str, Any]) -> None:
 
 def region_of(profile: Spec) -> str:
     """Return the region that a checked profile names; "" where its nodes are in the service's own."""
-    return str((profile.properties["context"] or {}).get("region_name") or "")
+    return definitions.region_of(profile.properties)
 
 
 def region_problem(profile: Spec) -> str:

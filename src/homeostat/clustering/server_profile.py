@@ -18,6 +18,7 @@ from homeostat.clustering.definitions import (
     given,
     invalid_spec,
     refuse_functions,
+    region_of,
     template_text,
 )
 from homeostat.clustering.specs import Operation, SpecType
@@ -155,7 +156,7 @@ def define(properties: Mapping[str, Any], terms: Terms) -> Definition:
         properties: Checked properties of the profile.
     """
     server, beside = _parts(properties, terms)
-    region = terms.region or (properties["context"] or {}).get("region_name") or ""
+    region = region_of(properties, terms.region)
     if region:
         server.pop(SERVER_GROUP, None)  # it is in the region of the cluster
     if not beside and not region:
