@@ -84,6 +84,7 @@ OURS: Mapping[str, dict[str, Row]] = {
     "OS::Heat::InstanceGroup": _pattern("MetadataUpdatePattern"),
     "OS::Heat::ResourceChain": _pattern("metadata_update_pattern"),
     "OS::Heat::ResourceGroup": _pattern("metadata_update_pattern"),
+    "OS::Nova::Server": {"server_group": ("server_group", "str", frozenset({"H", "U"}), None, "")},
     "OS::Senlin::Cluster": {"config": ("config", "map", frozenset("U"), None, "")},
     "OS::Senlin::Receiver": {"actor": ("actor", "map", frozenset(), None, "")},
 }

@@ -22,7 +22,7 @@ from homeostat.convergence.health_facts import policies
 from homeostat.convergence.observer import Observer
 from homeostat.model.errors import HomeostatError
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
-from homeostat.model.node_health import Finding, Look, NodeHealth
+from homeostat.model.node_health import Finding, Look, NodeHealth, policy_for
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
@@ -72,8 +72,7 @@ class _Round:
     looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
 
     def policy(self, row: Row[Any]) -> HealthPolicy | None:
-        found = self.policies.get(row.stack_id, {})
-        return found.get(row.name) or found.get("")
+        return policy_for(self.policies.get(row.stack_id, {}), row.name)
 
     def project(self, row: Row[Any]) -> str:
         return self.taken[row.stack_id, row.shard].project

@@ -198,6 +198,16 @@ def _open_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
     return list(tx.execute(chosen.order_by(_action.c.created_at)))
 
 
+def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | None:
+    """Return when the newest of the actions of these names on a cluster ended; None where there is none that has."""
+    chosen = select(_action).where(_action.c.target == cluster_id, _action.c.action.in_(names))
+    row = tx.execute(chosen.order_by(_action.c.created_at.desc()).limit(1)).first()
+    if row is None or row.end_time is not None:
+        return None if row is None else float(row.end_time)
+    end = end_of(tx, row)
+    return None if end is None else end.at
+
+
 def created_at(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, float]:
     """Return when each of these clusters had all its nodes for the first time."""
     chosen = select(_action).where(_action.c.target.in_(cluster_ids), _action.c.action == ClusterAction.CREATE)
