@@ -89,13 +89,7 @@ CLUSTER_ACTIONS = {
     "policy_update": 0,
     "complete_lifecycle": 9,
 }
-LATER = {
-    "POST /clusters/{}/ops": "operations of nodes",
-    "POST /nodes/{}/actions": "check and recover single nodes",
-    "POST /nodes/{}/ops": "operations of nodes",
-    "POST /actions": "`POST /actions`",
-    "recover": "`recover`",
-}
+LATER = {"POST /actions": "`POST /actions`"}
 """What is not served -> what the page says of it."""
 
 
