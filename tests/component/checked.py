@@ -56,10 +56,16 @@ class Checked(Service):
         self.actions.switch(self.id, ConvergenceSettings(exceptions={"nodes": {"converge": False}}))
         self.attach(spec)
 
-    def _wanted(self, count: int) -> dict[str, Any]:
-        one = server(name="%node_name%", metadata={"id": "%node_id%"})
+    def _wanted(self, count: int, **more: Any) -> dict[str, Any]:
+        one = server(name="%node_name%", metadata={"id": "%node_id%"}, **more)
         wanted = {"count": count, "resource_def": one, "nodes": {"seed": SEED, "format": "n-$3I"}}
         return {"nodes": {"type": NodeGroup.name, "properties": wanted}}
+
+    def change(self, count: int | None = None, **properties: Any) -> None:
+        """Nodes with these properties, until that is done."""
+        wanted = self._wanted(count or self.count, **properties)
+        self.update(self.id, wanted, internal_types={NodeGroup.name})
+        self.rest()
 
     def _get(self, address: str, _verify: bool, _patience_s: float) -> Answer:
         self.asked.append(address)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from homeostat.api.services.clusters import membership
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Rejected
 from tests.component.clusters import (
@@ -325,14 +326,49 @@ def test_a_node_joins_the_cluster_that_it_names() -> None:
     assert len(service.servers()) == 1
 
 
-def test_another_cluster_needs_another_node() -> None:
+def test_a_node_moves_alive_from_cluster_to_cluster_and_out_of_them() -> None:
     both = {"profile": profile(), "cluster": cluster(0), "second": cluster(0)}
-    service, stack_id = made({**both, "node": node(cluster={"get_resource": "cluster"})})
-    before = service.handle(stack_id, "node")
-    changed(service, stack_id, {**both, "node": node(cluster={"get_resource": "second"})})
-    assert service.handle(stack_id, "node") != before
-    assert service.seen(stack_id, "node")["cluster_id"] == service.handle(stack_id, "second")
-    assert len(service.servers()) == 1
+    alone = {**both, "node": node(name="mine")}
+    service, stack_id = made(alone)
+    before, servers = service.handle(stack_id, "node"), service.servers()
+    for named in ("cluster", "second"):
+        changed(service, stack_id, {**both, "node": node(name="mine", cluster={"get_resource": named})})
+        assert service.seen(stack_id, "node")["cluster_id"] == service.handle(stack_id, named)
+        assert (service.handle(stack_id, "node"), service.servers()) == (before, servers)
+    changed(service, stack_id, {**both, "node": node(name="own", metadata={"a": 1})})
+    row = service.the("node")
+    assert (row.id, row.cluster_id, row.name, row.metadata) == (before, None, "own", {"a": 1})
+    assert service.servers() == servers
+    service.delete(stack_id)
+    service.rest()
+    service.check_nothing_left()
+
+
+def test_a_node_that_others_take_out_of_its_cluster_comes_back() -> None:
+    inside = node(cluster={"get_resource": "cluster"})
+    service, stack_id = made({"profile": profile(), "cluster": cluster(0), "node": inside})
+    one, id, servers = service.handle(stack_id), service.handle(stack_id, "node"), service.servers()
+    sizing, out = service.clustering.sizing, {"destroy_after_deletion": False}
+    service.clustering.clusters.change(
+        service.asking, one, lambda tx, row: sizing.del_nodes(tx, row, service.asking, [id], out)
+    )
+    assert service.the("node").cluster_id is None
+    service.live(200)
+    assert (service.the("node").cluster_id, service.servers()) == (one, servers)
+    assert service.handle(stack_id, "node") == id
+
+
+def test_a_node_that_others_put_into_a_cluster_stays_there() -> None:
+    resources = {"profile": profile(), "cluster": cluster(0), "node": node(name="mine")}
+    service, stack_id = made(resources)
+    one, id = service.handle(stack_id), service.handle(stack_id, "node")
+    service.clustering.clusters.change(
+        service.asking, one, lambda tx, row: membership.add_nodes(tx, row, service.asking, [id])
+    )
+    service.rest()
+    changed(service, stack_id, {**resources, "node": node(name="other")})
+    row = service.the("node")
+    assert (row.name, row.cluster_id) == ("other", one)
 
 
 # -- policies that name clusters ---------------------------------------------------------------------------------------

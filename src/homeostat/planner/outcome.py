@@ -195,9 +195,9 @@ def judged(world: World, row: Resource, now: float) -> StepOutcome:
     return StepOutcome(row)
 
 
-def complete(world: World, row: Resource, now: float) -> StepOutcome:
+def complete(world: World, row: Resource, now: float, reason: str = CHANGED) -> StepOutcome:
     """Complete a row: it is as desired, and its dependants may read it now."""
-    row.enter(row.action, Status.COMPLETE, CHANGED)
+    row.enter(row.action, Status.COMPLETE, reason)
     row.due_at = None
     row.updated_at = now
     # Whatever has read an earlier state of it is stale by this stamp, see `Context.is_stale`.

@@ -88,19 +88,19 @@ def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any])
 
 def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, POLICY)
-    enabled = given.get("enabled", True)
-    return context.clusters.bindings.attach(context.asking, identity, given["policy_id"], enabled=enabled)
+    enabled, check = given.get("enabled", True), context.check_types
+    return context.clusters.bindings.attach(context.asking, identity, given["policy_id"], check, enabled=enabled)
 
 
 def _detach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, DETACHED)
-    return context.clusters.bindings.detach(context.asking, identity, given["policy_id"])
+    return context.clusters.bindings.detach(context.asking, identity, given["policy_id"], context.check_types)
 
 
 def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, POLICY)
-    enabled = given.get("enabled")
-    return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], enabled=enabled)
+    enabled, check = given.get("enabled"), context.check_types
+    return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], check, enabled=enabled)
 
 
 def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:

@@ -13,7 +13,7 @@ from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ActionStatus, ClusterStatus, NodeStatus
 from homeostat.model.status import Action, Status
-from homeostat.store.clusters import actions, living, waiting_actions
+from homeostat.store.clusters import actions, living, parts, waiting_actions
 from homeostat.store.clusters.node_views import Wire, owner_of, shown_time
 
 
@@ -65,6 +65,8 @@ def clusters(
     active = living.active_nodes(tx, stacks)
     going_on = {row.target: row for row in actions.going_on(tx, ids)}
     created = actions.created_at(tx, ids)
+    attached = parts.policies(tx, ids)
+    made = parts.of_clusters(tx, attached)
     return [
         {
             "id": row.id,
@@ -77,7 +79,7 @@ def clusters(
             "max_size": row.max_size,
             "timeout": row.timeout,
             "metadata": row.metadata,
-            "data": {},
+            "data": parts.cluster_data(attached.get(row.id, ()), made.get(row.id, parts.NONE)),
             "config": row.config,
             "dependents": {},
             "nodes": nodes.get(row.id, []),
@@ -140,8 +142,14 @@ def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
     }
 
 
-def binding(row: Row[Any], cluster_name: str) -> Wire:
-    """Return a policy as it is attached to a cluster; the row is from `bindings.of_cluster`."""
+def binding(row: Row[Any], cluster_name: str, made: parts.Parts) -> Wire:
+    """Return a policy as it is attached to a cluster.
+
+    Args:
+        row: From `bindings.of_cluster`.
+        cluster_name: The name of the cluster.
+        made: What the policies of the cluster have made.
+    """
     return {
         "id": row.id,
         "cluster_id": row.cluster_id,
@@ -152,7 +160,7 @@ def binding(row: Row[Any], cluster_name: str) -> Wire:
         "enabled": row.enabled,
         "priority": row.priority,
         "last_op": None if row.last_op is None else datetime.fromtimestamp(row.last_op, UTC).isoformat(),
-        "data": row.data,
+        "data": parts.binding(row, made),
     }
 
 

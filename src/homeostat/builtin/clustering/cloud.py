@@ -150,7 +150,7 @@ class ClusteringCloud:
             mine = records.for_update(self._db, tx, handle)
             now = self._db.now_of(tx)
             if mine is not None and mine.kind == kind:
-                mine.object = dict(kept.asked)
+                mine.object, mine.link = dict(kept.asked), kept.stack_id
                 records.save(tx, mine, now)
             if kept.stack_id:
                 share_trust(tx, owner, kept.stack_id, self._entropy, now)

@@ -22,7 +22,7 @@ from homeostat.convergence.health_facts import policies
 from homeostat.convergence.observer import Observer
 from homeostat.model.errors import HomeostatError
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
-from homeostat.model.node_health import Finding, Look, NodeHealth
+from homeostat.model.node_health import Finding, Look, NodeHealth, policy_for
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
@@ -38,10 +38,14 @@ from homeostat.store.sql import lock_order
 LOG = logging.getLogger(__name__)
 SHARDS_MAX = 20
 """Shards of one round: at most about 20,000 members."""
+SOON_S, SOON_PART = 1.0, 0.1
+"""Time until the next look while members are being made, at least, and as a part of the interval."""
 FEW = 3
 """Members that may be out of reach at once before the observer doubts itself."""
 OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
 CANARY = "the canary_url of its policy does not answer, so the observer may be cut off"
+CHANGES = frozenset({Action.CREATE, Action.UPDATE, Action.CHECK, Action.RESUME})
+"""Actions from whose end the grace of a member counts. The check of one that was recovered is complete then."""
 DOUBTED_S = 600.0
 """Time after which it is believed that no member answers."""
 
@@ -68,8 +72,7 @@ class _Round:
     looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
 
     def policy(self, row: Row[Any]) -> HealthPolicy | None:
-        found = self.policies.get(row.stack_id, {})
-        return found.get(row.name) or found.get("")
+        return policy_for(self.policies.get(row.stack_id, {}), row.name)
 
     def project(self, row: Row[Any]) -> str:
         return self.taken[row.stack_id, row.shard].project
@@ -267,7 +270,12 @@ class HealthRounds:
 
     def _next(self, current: _Round, shard: Shard) -> float:
         """Return when the next whole look at a shard is due."""
-        return current.now + min(each.interval_s for each in current.policies[shard[0]].values())
+        interval_s = min(each.interval_s for each in current.policies[shard[0]].values())
+        made = [row.handle != "" for row in current.members.values() if (row.stack_id, row.shard) == shard]
+        # What is being made is looked at soon, so that a new member need not wait for a whole interval.
+        return current.now + (
+            interval_s if made and all(made) else min(interval_s, max(SOON_S, interval_s * SOON_PART))
+        )
 
 
 def _found(current: _Round, row: Row[Any]) -> NodeHealth | None:
@@ -303,13 +311,14 @@ def _member(row: Row[Any]) -> Member:
         judged = kind.judge(Thing(row.key, row.name, row.name, {}, seen, row.handle), seen.seen_at)
         known = judged.condition not in (Condition.UNKNOWN, Condition.PENDING)
         condition = judged.condition in (Condition.READY, Condition.DRIFTED) if known else None
-    return Member(kind.kind, seen, max(row.created_at, _recovered_at(row)), condition)
+    return Member(kind.kind, seen, _well_since(row), condition)
 
 
-def _recovered_at(row: Row[Any]) -> float:
-    """Return when a recovery of this thing has ended; 0 where none has."""
-    recovered = row.marks is None and row.action == Action.CHECK and row.status == Status.COMPLETE
-    return float(row.updated_at) if recovered else 0.0
+def _well_since(row: Row[Any]) -> float:
+    """Return when a member was made, changed, resumed or recovered last; one in recovery has no grace."""
+    unwell = row.marks is not None and (row.marks.unhealthy is not None or row.marks.recovery is not None)
+    changed = row.status == Status.COMPLETE and row.action in CHANGES and not unwell
+    return float(row.updated_at if changed else row.created_at)
 
 
 def _made(row: Row[Any]) -> Look | None:

@@ -1,8 +1,8 @@
 """Detection: what the looks of a health policy say about a member of a group. Pure (ADR 0072).
 
 Each detection has a finding of its own; together they are healthy, unhealthy or unknown. What cannot be seen is
-unknown, never unhealthy. After a member was made or recovered, polling has no say for the grace of the policy. One that
-becomes unhealthy again and again has to fail, and to be well, for more looks in a row each time.
+unknown, never unhealthy. After a member was made, changed or recovered, polling has no say for the grace of the policy.
+One that becomes unhealthy again and again has to fail, and to be well, for more looks in a row each time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ class Member:
     Attributes:
         kind: Its kind in the cloud port.
         observation: What was last seen of it; None if nothing was.
-        well_since: When it was made or last recovered, in seconds since the epoch.
+        well_since: When it was made, or last changed or recovered, in seconds since the epoch.
         condition: For other kinds than servers: whether the judgement of its type is that it works; None where that is
             not known.
     """

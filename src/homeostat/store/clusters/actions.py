@@ -42,7 +42,7 @@ class NewAction:
         cause: Who has begun it.
         failure: Why it has failed already; "" if it has not.
         status: That of one that waits (`WAITING`); "" for any other.
-        data: See `schema.action`.
+        data: What it remembers, see `store.clusters.requests` and `schema.action`.
         due_at: When a worker has to do something for it; None for never.
         id: Its id; "" for a new one.
     """
@@ -196,6 +196,16 @@ def settled(tx: Connection, target: str) -> list[Row[Any]]:
 def _open_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
     chosen = select(_action).where(_action.c.cluster_id == cluster_id, _action.c.status.in_(OPEN))
     return list(tx.execute(chosen.order_by(_action.c.created_at)))
+
+
+def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | None:
+    """Return when the newest of the actions of these names on a cluster ended; None where there is none that has."""
+    chosen = select(_action).where(_action.c.target == cluster_id, _action.c.action.in_(names))
+    row = tx.execute(chosen.order_by(_action.c.created_at.desc()).limit(1)).first()
+    if row is None or row.end_time is not None:
+        return None if row is None else float(row.end_time)
+    end = end_of(tx, row)
+    return None if end is None else end.at
 
 
 def created_at(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.clustering import states
-from homeostat.clustering.states import ClusterAction, NodeAction
+from homeostat.clustering.states import ClusterAction, NodeAction, NodeStatus
 from homeostat.model import requested
 from homeostat.model.intent import left_alone_for
 from homeostat.model.marks import NO_MARKS
@@ -17,6 +17,7 @@ from homeostat.planner.report.health import described
 from homeostat.resources.registry import shown_id
 from homeostat.store import schema
 from homeostat.store.clusters import actions, living
+from homeostat.store.clusters.node_parts import NodeParts
 from homeostat.store.shards import health
 from homeostat.store.stacks.views import resources as load
 
@@ -60,12 +61,15 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
     resources = {(groups[each.stack_id], each.name): each for each in found}
     targets = {row.id for row in rows} | {row.cluster_id for row in rows if row.cluster_id}
     going_on = {row.target: row for row in actions.going_on(tx, sorted(targets))}
+    beside = NodeParts.of(tx, rows, groups)
     healths = health.of_rows(tx, [each.key for each in resources.values()])
     shown = []
     for row in rows:
         resource = resources.get((row.stack_id, str(row.number)))
         asked = going_on.get(row.id) or _of_cluster(row, going_on.get(row.cluster_id))
         status, reason = _node_status(row, stacks.get(row.stack_id), resource, asked)
+        if status == NodeStatus.ACTIVE:
+            status, reason = beside.status(row) or (status, reason)
         done = resource is not None and resource.handle and resource.status != Status.IN_PROGRESS
         created = resource.created_at if resource is not None and (done or resource.action != Action.CREATE) else None
         shown.append(
@@ -81,7 +85,7 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
                 "status": status,
                 "status_reason": reason,
                 "metadata": row.metadata,
-                "data": {**row.data, **_health(resource, healths)},
+                "data": {**beside.data(row), **_health(resource, healths)},
                 "dependents": {},
                 **owner_of(row),
                 "init_at": shown_time(row.init_at),

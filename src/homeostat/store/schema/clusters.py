@@ -107,7 +107,8 @@ Columns:
     cluster_id: NULL for a node that belongs to no cluster: it has a stack of its own.
     stack_id: The root stack whose group the node is in.
     number: Its number in that group; its index is one more.
-    data: What was decided for it alone: `{"placement": {"zone"}}`.
+    data: What was decided for it alone: `{"placement": {"zone", "region", "servergroup"}}`; of the group it says only
+        that the node is in that of its cluster.
     own: It differs from the other nodes of the cluster by more than its number.
     leaving: It is to be deleted; its row goes once its resource has gone.
 """
@@ -122,10 +123,18 @@ cluster_policy = Table(
     Column("priority", Integer, nullable=False),
     Column("data", EncryptedJson("cluster_policy.data")),
     Column("last_op", Double),
+    Column("state", Json),
+    Column("attached_at", Double),
     Index("uq_cluster_policy", "cluster_id", "policy_id", unique=True),
     Index("ix_cluster_policy_policy", "policy_id"),
 )
-"""Policies that are attached to clusters. last_op: when a scaling policy last had its say, for its cooldown."""
+"""Policies that are attached to clusters.
+
+Columns:
+    last_op: When a scaling policy last had its say, for its cooldown.
+    state: What has to be remembered of it, see `clustering.attached`; NULL for nothing.
+    attached_at: When it was attached; NULL where that is not known.
+"""
 
 receiver = Table(
     "receiver",

@@ -16,11 +16,12 @@ from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.sizing import sizes_of
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
 from homeostat.clustering import sizes, states
+from homeostat.clustering.profiles import check_profile
 from homeostat.clustering.sizes import Adjustment, Sizes
 from homeostat.clustering.states import ClusterAction, ClusterStatus
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
-from homeostat.store.clusters import actions, bindings, living
+from homeostat.store.clusters import actions, bindings, living, parts
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.stacks import action_begin, locks
 
@@ -78,7 +79,9 @@ class Clusters:
         """
         left_out = ("data", "dependents", "domain")
         found = {name: value for name, value in shown.items() if name not in left_out}
-        found["policies"] = [views.binding(row, shown["name"]) for row in bindings.of_cluster(tx, shown["id"])]
+        made = parts.of_clusters(tx, [shown["id"]]).get(shown["id"], parts.NONE)
+        bound = bindings.of_cluster(tx, shown["id"])
+        found["policies"] = [views.binding(row, shown["name"], made) for row in bound]
         if shown["status"] not in ILL:
             return {**found, "status": str(shown["status"]).lower()}
         failed = of is not None and of.stack.status == Status.FAILED
@@ -98,12 +101,13 @@ class Clusters:
         size = wanted.sizes
         columns = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
 
+        given, profile = wanted.given, check_profile(wanted.profile.spec)
+        policies = self._all.bindings.first(asking, given["name"], profile, wanted.policies, size.desired)
+
         def also(tx: Connection, id: str) -> None:
-            for policy, enabled in wanted.policies.items():
-                self._all.bindings.attach_first(tx, asking, id, policy, enabled=enabled)
+            self._all.bindings.attach_first(tx, asking, id, policies)
             keep(tx, Kept(id, id, wanted.asked))
 
-        given = wanted.given
         self._service.create(
             asking,
             given["name"],
@@ -114,6 +118,7 @@ class Clusters:
             given.get("config", {}),
             self._desk.check_types(asking),
             also,
+            policies,
         )
 
     def _wanted(self, asking: Asking, spec: Fields) -> Wanted:
@@ -164,14 +169,15 @@ class Clusters:
         with self._desk.db.read() as tx:
             cluster = self._service.get(tx, asking, id)
             bound = {row.policy_id: row.enabled for row in bindings.of_cluster(tx, cluster.id)}
+        check_types = self._desk.check_types(asking)
         for policy in before.get("policies") or ():
             if policy in bound and policy not in wanted.policies:
-                self._all.bindings.detach(asking, id, policy)
+                self._all.bindings.detach(asking, id, policy, check_types)
         for policy, enabled in wanted.policies.items():
             if policy not in bound:
-                check_done(self._desk, self._all.bindings.attach(asking, id, policy, enabled=enabled))
+                check_done(self._desk, self._all.bindings.attach(asking, id, policy, check_types, enabled=enabled))
             elif bound[policy] != enabled:
-                self._all.bindings.switch(asking, id, policy, enabled=enabled)
+                self._all.bindings.switch(asking, id, policy, check_types, enabled=enabled)
 
     def _plan(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> Plan:
         """Return what brings a cluster to what is wanted.
@@ -190,8 +196,8 @@ class Clusters:
                 columns={**resized.columns, **updated.columns},
                 added=resized.added,
                 leaving=resized.leaving,
-                zones=resized.zones,
-                grace_s=resized.grace_s,
+                released=resized.released,
+                placements=resized.placements,
                 at_once=updated.at_once and resized.at_once,
             )
         if plan is None:
@@ -222,7 +228,7 @@ class Clusters:
         exact = {"adjustment_type": Adjustment.EXACT, "number": desired}
         limits = {"min_size": size.min_size, "max_size": size.max_size}
         plan = self._all.sizing.resize(tx, row, {**exact, **limits})
-        return replace(plan, at_once=not (plan.added or plan.leaving))
+        return replace(plan, at_once=not (plan.added or plan.leaving or plan.released))
 
     def _mend(self, asking: Asking, id: str) -> None:
         """Try again what has failed of a cluster, and bring back what is lost, unless something goes on in it."""

@@ -146,19 +146,20 @@ class Policies:
     def _attach(self, asking: Asking, id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
         with self._desk.db.read() as tx:
             bound = self._bound(tx, id)
+        check_types = self._desk.check_types(asking)
         for each in wanted:
             cluster, enabled = each["cluster_id"], each["enabled"]
             if cluster not in bound:
-                check_done(self._desk, self._bindings.attach(asking, cluster, id, enabled=enabled))
+                check_done(self._desk, self._bindings.attach(asking, cluster, id, check_types, enabled=enabled))
             elif bound[cluster] != enabled:
-                self._bindings.switch(asking, cluster, id, enabled=enabled)
+                self._bindings.switch(asking, cluster, id, check_types, enabled=enabled)
 
     def _detach(self, asking: Asking, id: str, gone: Sequence[Mapping[str, Any]]) -> None:
         with self._desk.db.read() as tx:
             bound = self._bound(tx, id)
         for each in gone:
             if each["cluster_id"] in bound:
-                self._bindings.detach(asking, each["cluster_id"], id)
+                self._bindings.detach(asking, each["cluster_id"], id, self._desk.check_types(asking))
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
         asking = self._desk.asking(by)

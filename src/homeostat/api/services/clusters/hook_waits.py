@@ -39,12 +39,6 @@ class Clusters(Protocol):
     def change(self, asking: Asking, identity: str, planner: Planner) -> Begun: ...
 
 
-class Grace(Protocol):
-    """What is needed of the plans for sizes."""
-
-    def grace_s(self, tx: Connection, cluster: Row[Any]) -> int: ...
-
-
 def add_waiting(tx: Connection, new: NewAction, plan: Plan, owner: Mapping[str, Any], now: float) -> str:
     """Store an action that waits for one action for each node that is to go; return its id."""
     parent = actions.new_id()
@@ -76,13 +70,11 @@ class HookWaits:
     Args:
         db: The database.
         clusters: Changes clusters.
-        grace: Says how long nodes stay after that.
     """
 
-    def __init__(self, db: Database, clusters: Clusters, grace: Grace) -> None:
+    def __init__(self, db: Database, clusters: Clusters) -> None:
         self._db = db
         self._clusters = clusters
-        self._grace = grace
 
     def complete(self, asking: Asking, identity: str, token: str) -> Begun:
         """Let a node go, since what has waited for that is done.
@@ -126,8 +118,8 @@ class HookWaits:
         ids = tuple(row.id for row in ready)
         if not ids:
             raise Rejected("ActionConflict", "nothing waits any more")
-        name, grace_s = action_name(NodeAction.DELETE, ids[0]), self._grace.grace_s(tx, cluster)
-        return Plan(NodeAction.DELETE, name, {}, {}, leaving=tuple(sorted(numbers)), awaited=ids, grace_s=grace_s)
+        name = action_name(NodeAction.DELETE, ids[0])
+        return Plan(NodeAction.DELETE, name, {}, {}, leaving=tuple(sorted(numbers)), awaited=ids)
 
 
 def _is_ready(row: Row[Any], now: float) -> bool:

@@ -52,12 +52,12 @@ class Clustering:
         self.policies = specs.policies(db, self.check_policy)
         self.clusters = ClusterService(db, stack_service)
         self.sizing = Sizing(db)
-        self.nodes = NodeService(db, stack_service, self.clusters)
+        self.nodes = NodeService(db, stack_service, self.clusters, self.sizing)
         self.adopter = Adopter(db, stack_service, self.profiles)
-        self.hook_waits = HookWaits(db, self.clusters, self.sizing)
+        self.hook_waits = HookWaits(db, self.clusters)
         self.actions = ActionService(db)
         self.receivers = ReceiverService(db, self.clusters, MessageReceivers(db, stack_service))
-        self.bindings = Bindings(db, self.clusters, self.policies)
+        self.bindings = Bindings(db, self.clusters, self.policies, stack_service.prerequisites)
         self.operations = OperationService(db, stack_service, self.clusters, self.nodes)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:

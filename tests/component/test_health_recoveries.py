@@ -1,0 +1,49 @@
+"""Recoveries in trouble: what the simulation of health policies has found (see `tests/simulation/test_health.py`)."""
+
+from homeostat.clouds.simulated import Weather
+from homeostat.convergence.health_checks.probes import Answer
+from homeostat.model.status import joined
+from tests.component.checked import STATUS, Checked, actions, policy, url
+
+
+def test_a_member_that_an_operation_has_recovered_has_its_check_complete() -> None:
+    service = Checked(2, policy(STATUS, actions=actions("REBOOT")))
+    service.stop_server(0)
+    service.live(30.0)
+    row = service.row(service.group, "0")
+    assert (joined(row.action, row.status), row.marks) == ("CHECK_COMPLETE", None)
+    assert service.is_lawful(service.group, "0")
+
+
+def test_grace_counts_from_the_end_of_a_recovery() -> None:
+    wanted = policy(url(poll_url_retry_limit=1), actions=actions("REBOOT"), detection={"node_update_timeout": 100})
+    service = Checked(2, wanted)
+    service.live(110.0)
+    service.answers["n-001"] = Answer(500, "ill")
+    service.live(10.0)
+    service.answers.clear()
+    service.live(20.0)
+    assert service.recoveries() == ["REBOOT"]
+    service.answers["n-001"] = Answer(500, "ill")
+    service.live(60.0)
+    assert service.recoveries() == ["REBOOT"]
+
+
+def test_grace_counts_from_the_end_of_a_change() -> None:
+    service = Checked(2, policy(STATUS, detection={"node_update_timeout": 100}))
+    before = service.handle(0)
+    service.live(110.0)
+    service.change(flavor="large")
+    service.stop_server(0)
+    service.live(80.0)
+    assert service.handle(0) == before
+    service.live(60.0)
+    assert service.handle(0) != before
+
+
+def test_the_time_in_which_a_member_is_built_is_no_part_of_its_grace() -> None:
+    service = Checked(2, policy(STATUS, detection={"node_update_timeout": 60}), weather=Weather(build_s=50.0))
+    before = service.handle(0)
+    service.stop_server(0)
+    service.live(40.0)
+    assert service.handle(0) == before
