@@ -3,13 +3,13 @@
 import pytest
 
 from homeostat.clouds.simulated import Weather
-from homeostat.convergence.sealed_operations import operate
+from homeostat.convergence.encrypted_operations import operate
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import joined
+from homeostat.store.encryption.encrypted_arguments import encrypt
 from homeostat.store.encryption.encrypted_cells import Keyring
-from homeostat.store.encryption.sealed import seal
 from homeostat.store.stacks import action_begin, locks
 from tests.component.requested import CHECKED, Nodes, operation, reboot, recreation
 from tests.component.test_crashes import Died, die_after_acting
@@ -146,7 +146,7 @@ def test_an_operation_that_its_type_does_not_have_fails() -> None:
     assert state(service) == "CHECK_COMPLETE"
 
 
-def test_an_operation_whose_answer_is_lost_is_repeated_by_whoever_comes_next(
+def test_an_operation_whose_answer_is_lost_is_repeated_by_the_next_owner(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     service = Nodes()
@@ -226,10 +226,10 @@ def test_a_cloud_that_quotes_a_password_is_not_quoted() -> None:
 
 
 def test_a_key_that_is_lost_fails_the_operation_that_needs_it_alone() -> None:
-    service, sealed = Nodes(), seal(Keyring([b"k" * 64]), {"admin_pass": "very s3cret"})
+    service, encrypted = Nodes(), encrypt(Keyring([b"k" * 64]), {"admin_pass": "very s3cret"})
     rows = [service.member(0), service.member(1)]
     steps = [
-        Step(Verb.OPERATE, rows[0], operation="change_password", arguments=sealed),
+        Step(Verb.OPERATE, rows[0], operation="change_password", arguments=encrypted),
         Step(Verb.OPERATE, rows[1], operation="stop"),
     ]
     failed, done = operate(service.cloud, "server", steps, Keyring())

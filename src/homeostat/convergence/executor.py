@@ -10,10 +10,10 @@ from dataclasses import replace
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.counting import one_each
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation
+from homeostat.convergence.encrypted_operations import Keys, no_keys, operate
 from homeostat.convergence.model_servers import names_model, with_model
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.ownership import ShardOwnership
-from homeostat.convergence.sealed_operations import Keys, no_keys, operate
 from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
@@ -50,7 +50,7 @@ class StepExecutor:
             clock: Clock of the observations that are made here.
             entropy: Randomness for generated values.
             pool: Runs the batches side by side; None runs them one after the other.
-            keys: Returns the keys that open what is sealed in the arguments of operations.
+            keys: Returns the keys that open what is encrypted in the arguments of operations.
         """
         self._clouds = clouds
         self._nested_stacks = nested_stacks

@@ -71,8 +71,8 @@ class Request:
         at: When it was made.
         until: When it fails.
         aim: What it is for.
-        arguments: Of the operation; secret ones are sealed (`store.encryption.sealed`). Of `RECREATE`: delete_timeout,
-            force, fence.
+        arguments: Of the operation; secret ones are encrypted (`store.encryption.encrypted_arguments`). Of `RECREATE`:
+            delete_timeout, force, fence.
         by: User who made it, None if not known.
         if_unwell: Whether to look first, and to do nothing where the thing is well.
         begun_at: When it was begun.

@@ -1,7 +1,7 @@
-"""Operations, checks and recoveries that users have asked of single things: when and how they are carried out. Pure.
+"""Operations, checks and recoveries that were requested of single things: when and how they are carried out. Pure.
 
-A request waits until nothing else goes on with its row. An operation is an intent like any other, so that whoever owns
-the shard carries it on; how it ends is in `planner.request_outcome`.
+A request waits until nothing else goes on with its row. An operation is an intent like any other, so that the next
+owner of the shard carries it on; how it ends is in `planner.request_outcome`.
 """
 
 from dataclasses import replace

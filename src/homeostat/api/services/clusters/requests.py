@@ -22,7 +22,7 @@ from homeostat.store import schema
 from homeostat.store.clusters import living
 from homeostat.store.clusters.requests import Asked
 from homeostat.store.database import Database
-from homeostat.store.encryption.sealed import seal
+from homeostat.store.encryption.encrypted_arguments import encrypt
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import locks, stacks
@@ -88,7 +88,7 @@ class RequestService:
             now,
             now + timeout_s,
             ask.aim,
-            seal(self._db.keys, ask.arguments),
+            encrypt(self._db.keys, ask.arguments),
             by,
             ask.if_unwell,
         )

@@ -9,8 +9,8 @@ from homeostat.desired.redaction import redacted
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation
 from homeostat.model.plan import Step, Verb
+from homeostat.store.encryption.encrypted_arguments import opened, secrets_of
 from homeostat.store.encryption.encrypted_cells import NO_KEYS, Keyring, Unreadable
-from homeostat.store.encryption.sealed import opened, secrets_of
 from homeostat.templates import HIDDEN
 
 Keys = Callable[[], Keyring]
