@@ -21,6 +21,15 @@ DELETION = ("senlin.policy.deletion-1.1", {"criteria": "YOUNGEST_FIRST"})
 BATCH = ("senlin.policy.batch-1.0", {"min_in_service": 1, "max_batch_size": 1, "pause_time": 0})
 
 
+HEALTH = (
+    "senlin.policy.health-1.2",
+    {
+        "detection": {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]},
+        "recovery": {"actions": [{"name": "RECREATE"}], "fencing": []},
+    },
+)
+
+
 def profile(**properties: Any) -> dict[str, Any]:
     return {
         "type": "OS::Senlin::Profile",

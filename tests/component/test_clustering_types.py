@@ -10,6 +10,7 @@ from homeostat.model.errors import Rejected
 from tests.component.clusters import (
     BATCH,
     DELETION,
+    HEALTH,
     SCALING,
     Clusters,
     bound,
@@ -195,6 +196,21 @@ def test_a_cluster_that_lacks_nodes_says_so_and_stays_as_it_is() -> None:
     assert service.seen(stack_id, "cluster")["status"] == "warning"
     changed(service, stack_id, {**whole(), "more": double()})
     assert len(service.servers()) == 1
+
+
+def test_a_cluster_with_a_health_policy_gets_its_nodes_back_by_itself() -> None:
+    healing = {**whole(policies=bound("health")), "health": policy(HEALTH)}
+    service, stack_id = made(healing)
+    one, (lost, _) = service.handle(stack_id), service.servers()
+    service.cloud.vanish(lost)
+    service.live(300)
+    assert len(service.servers()) == 2
+    assert (service.states(stack_id)["cluster"], service.handle(stack_id)) == ("CREATE_COMPLETE", one)
+    assert service.seen(stack_id, "cluster")["status"] == "active"
+    changed(service, stack_id, {**whole(policies=[]), "health": policy(HEALTH)})
+    service.cloud.vanish(service.servers()[0])
+    service.live(300)
+    assert len(service.servers()) == 1, "no policy, no recovery"
 
 
 def test_a_cluster_whose_nodes_fail_fails_its_resource_and_is_mended_not_replaced() -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.clustering import clusters, views
 from homeostat.api.clustering.bodies import read
-from homeostat.api.clustering.things.asking import Desk
+from homeostat.api.clustering.things.asking import Context
 from homeostat.api.clustering.things.specs import check_done, unknown
 from homeostat.api.services.clusters.clusters import Plan, check_free
 from homeostat.api.services.clusters.quotas import check_room
@@ -60,10 +60,10 @@ class Wanted:
 class Clusters:
     """Clusters of templates."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._all = desk.services
-        self._service = desk.services.clusters
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._all = context.services
+        self._service = context.services.clusters
 
     def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
@@ -93,9 +93,9 @@ class Clusters:
     # -- making ------------------------------------------------------------------------------------------------------
 
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
-        self._desk.check_depth(by)
-        with self._desk.db.read() as tx:  # an early refusal spares the work of checking
+        asking = self._context.asking(by)
+        self._context.check_depth(by)
+        with self._context.db.read() as tx:  # an early refusal spares the work of checking
             check_room(tx, asking)
         wanted = self._wanted(asking, spec)
         size = wanted.sizes
@@ -116,7 +116,7 @@ class Clusters:
             given.get("timeout") or TIMEOUT_S,
             given.get("metadata", {}),
             given.get("config", {}),
-            self._desk.check_types(asking),
+            self._context.check_types(asking),
             also,
             policies,
         )
@@ -132,7 +132,7 @@ class Clusters:
         size = sizes.new_sizes(given.get("desired_capacity"), given.get("min_size"), given.get("max_size"))
         profile = self._all.profile(asking, given["profile_id"])
         found: dict[str, bool] = {}
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             for each in spec.get("policies") or ():
                 with referring(f"The specified policy '{each['policy_id']}'"):
                     policy = self._all.policies.get(tx, asking, each["policy_id"])
@@ -148,7 +148,7 @@ class Clusters:
 
         What is in error although it is as it should be is converged.
         """
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         wanted = self._wanted(asking, spec)
         self._bind(asking, id, wanted, before)
 
@@ -159,23 +159,23 @@ class Clusters:
             return self._plan(tx, row, wanted, before)
 
         try:
-            self._service.change(asking, id, planner, self._desk.check_types(asking), also)
+            self._service.change(asking, id, planner, self._context.check_types(asking), also)
         except AsItIs:
-            with self._desk.db.write() as tx:
+            with self._context.db.write() as tx:
                 also(tx, id)
         self._mend(asking, id)
 
     def _bind(self, asking: Asking, id: str, wanted: Wanted, before: Fields) -> None:
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             cluster = self._service.get(tx, asking, id)
             bound = {row.policy_id: row.enabled for row in bindings.of_cluster(tx, cluster.id)}
-        check_types = self._desk.check_types(asking)
+        check_types = self._context.check_types(asking)
         for policy in before.get("policies") or ():
             if policy in bound and policy not in wanted.policies:
                 self._all.bindings.detach(asking, id, policy, check_types)
         for policy, enabled in wanted.policies.items():
             if policy not in bound:
-                check_done(self._desk, self._all.bindings.attach(asking, id, policy, check_types, enabled=enabled))
+                check_done(self._context, self._all.bindings.attach(asking, id, policy, check_types, enabled=enabled))
             elif bound[policy] != enabled:
                 self._all.bindings.switch(asking, id, policy, check_types, enabled=enabled)
 
@@ -232,27 +232,27 @@ class Clusters:
 
     def _mend(self, asking: Asking, id: str) -> None:
         """Try again what has failed of a cluster, and bring back what is lost, unless something goes on in it."""
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             row = self._service.get(tx, asking, id)
             busy = actions.going_on_in(tx, row.id)
             ill = not busy and self.look(tx, row.project, [row])[row.id].get("failures")
         if not ill:
             return
         name = states.action_name(ClusterAction.RECOVER, row.id)
-        with self._desk.db.write() as tx:
-            stack = locks.changeable(self._desk.db, tx, row.id)
+        with self._context.db.write() as tx:
+            stack = locks.changeable(self._context.db, tx, row.id)
             check_free(actions.settled_in(tx, row.id), row.id, ClusterAction.RECOVER)
-            now = self._desk.db.now_of(tx)
-            action_begin.converge(self._desk.db, tx, stack, now, self._desk.timeout_s)
+            now = self._context.db.now_of(tx)
+            action_begin.converge(self._context.db, tx, stack, now, self._context.timeout_s)
             new = NewAction(ClusterAction.RECOVER, name, row.id, row.id, {}, row.timeout, row.id)
             actions.add(tx, new, asking.owner, now)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         wanted = self._wanted(asking, spec)
-        with self._desk.db.write() as tx:
+        with self._context.db.write() as tx:
             there = self._service.get(tx, asking, id).id
             bound = {row.policy_id for row in bindings.of_cluster(tx, there)}
             asked = {**wanted.asked, "policies": [each for each in wanted.policies if each in bound]}
@@ -262,4 +262,4 @@ class Clusters:
         raise unknown(verb)
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._desk.asking(by), id, force=True, also=lambda tx, _: forget(tx))
+        self._service.delete(self._context.asking(by), id, force=True, also=lambda tx, _: forget(tx))

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.api.clustering import nodes
 from homeostat.api.clustering.bodies import read
-from homeostat.api.clustering.things.asking import Desk
+from homeostat.api.clustering.things.asking import Context
 from homeostat.api.clustering.things.specs import unknown
 from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.plans import Planner
@@ -26,10 +26,10 @@ PLACEHOLDER = "node"
 class Nodes:
     """Nodes of templates."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._all = desk.services
-        self._service = desk.services.nodes
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._all = context.services
+        self._service = context.services.nodes
 
     def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
@@ -42,20 +42,20 @@ class Nodes:
         return found
 
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         body = {"name": PLACEHOLDER, **{name: spec[name] for name in nodes.NEW.keys() & spec.keys()}}
         given = read(body, nodes.NEW)
         profile = self._all.profile(asking, given["profile_id"])
         cluster = self._cluster(asking, given.get("cluster_id") or "")
         if cluster is None:
-            self._desk.check_depth(by)
+            self._context.check_depth(by)
 
         joins = cluster.id if cluster is not None else ""
 
         def also(tx: Connection, id: str) -> None:
             keep(tx, self._kept(tx, id, joins))
 
-        checked = self._desk.check_types(asking)
+        checked = self._context.check_types(asking)
         named = "name" in spec
         self._service.create(asking, given["name"], profile, cluster, given, checked, also, named=named)
 
@@ -67,7 +67,7 @@ class Nodes:
     def _cluster(self, asking: Asking, named: str) -> Row[Any] | None:
         if not named:
             return None
-        with self._desk.db.read() as tx, referring(f"The specified cluster '{named}'"):
+        with self._context.db.read() as tx, referring(f"The specified cluster '{named}'"):
             return self._all.clusters.get(tx, asking, named)
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
@@ -76,14 +76,14 @@ class Nodes:
         Raises:
             Transient: There is a step more, once this one is done.
         """
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         given = read({name: spec[name] for name in CHANGED & spec.keys()}, nodes.CHANGED)
         profile = self._all.profile(asking, given.pop("profile_id"))
         cluster = self._cluster(asking, spec.get("cluster_id") or "")
         wanted = cluster.id if cluster is not None else ""
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             row = self._service.get(tx, asking, id)
-        checked = self._desk.check_types(asking)
+        checked = self._context.check_types(asking)
         leaves = row.cluster_id is not None and row.cluster_id != (wanted or self._left_alone(row, before))
         if leaves:
             self._step(row)
@@ -95,7 +95,7 @@ class Nodes:
         if joins and not leaves:
             self._step(row)
             self._moved(asking, wanted, lambda tx, one: membership.add_nodes(tx, one, asking, [id]))
-        with self._desk.db.write() as tx:
+        with self._context.db.write() as tx:
             keep(tx, self._kept(tx, id, wanted))
         if joins and leaves:
             raise Transient("it has left its cluster, and joins the other one next", retry_after_s=1.0)
@@ -110,23 +110,23 @@ class Nodes:
         Raises:
             Transient: Something does.
         """
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             (shown,) = node_views.nodes(tx, [row], {}, tainted=False)
         if shown["status"] not in (NodeStatus.ACTIVE, NodeStatus.ERROR, NodeStatus.WARNING):
             raise Transient(f"the node is {shown['status']}: it is moved once that is done")
 
     def _moved(self, asking: Asking, cluster_id: str, planner: Planner) -> None:
-        self._all.clusters.change(asking, cluster_id, planner, self._desk.check_types(asking))
+        self._all.clusters.change(asking, cluster_id, planner, self._context.check_types(asking))
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
-        with self._desk.db.write() as tx:
-            row = self._service.get(tx, self._desk.asking(by), id)
+        with self._context.db.write() as tx:
+            row = self._service.get(tx, self._context.asking(by), id)
             keep(tx, self._kept(tx, row.id, row.cluster_id or ""))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        asking = self._desk.asking(by)
-        checked = self._desk.check_types(asking)
+        asking = self._context.asking(by)
+        checked = self._context.check_types(asking)
         self._service.delete(asking, id, force=True, check_types=checked, also=lambda tx, _: forget(tx))
