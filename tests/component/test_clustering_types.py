@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.clusters import membership
+from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.errors import Rejected
+from homeostat.notifications.sinks import Sinks
 from tests.component.clusters import (
     BATCH,
     DELETION,
@@ -112,6 +114,57 @@ def test_members_are_changed_in_batches_where_a_policy_says_so() -> None:
     story = [each for each in service.story(group) if "UPDATE" in each and each[0].isdigit()]
     assert [each.split("_")[-1] for each in story] == ["PROGRESS", "COMPLETE"] * 3, "one after the other"
     assert {each["image"] for each in service.cloud.things("server").values()} == {"j"}
+
+
+def test_a_policy_that_makes_things_comes_and_goes_with_an_update() -> None:
+    balanced = ("senlin.policy.loadbalance-1.3", {"pool": {"subnet": "s"}, "vip": {"subnet": "s"}})
+    resources = {"profile": profile(networks=[{"network": "n"}]), "lb": policy(balanced), "kills": policy(DELETION)}
+    service, stack_id = made({**resources, "cluster": cluster(2)})
+    one = service.handle(stack_id)
+    assert service.cloud.things("load_balancer") == {}
+    both = cluster(2, policies=bound("lb", "kills"), name="c")
+    changed(service, stack_id, {**resources, "cluster": both})
+    assert (len(service.cloud.things("load_balancer")), len(service.cloud.things("pool_member"))) == (1, 2)
+    assert (len(service.bound(one)), service.the("cluster").name) == (2, "c")
+    changed(service, stack_id, {**resources, "cluster": cluster(2, policies=bound("kills"), name="c")})
+    assert (service.cloud.things("load_balancer"), len(service.servers())) == ({}, 2)
+    changed(service, stack_id, {**resources, "cluster": both})
+    service.delete(stack_id)
+    service.rest()
+    service.check_nothing_left()
+
+
+def test_nodes_go_once_others_were_notified_and_the_rest_is_changed_before_that() -> None:
+    hooks = {"type": "zaqar", "params": {"queue": "q"}, "timeout": 20}
+    hooked = policy((DELETION[0], {**DELETION[1], "hooks": hooks}))
+    service = Clusters()
+    service.cloud.create("queue", [Creation("q-1", {"name": "q"})])
+    resources = {"profile": profile(), "hooked": hooked, "cluster": cluster(3, policies=bound("hooked"))}
+    stack_id = service.create(resources)
+    service.rest()
+    smaller = cluster(1, policies=bound("hooked"), name="small")
+    service.update(stack_id, {**resources, "profile": profile(image="j"), "cluster": smaller})
+    service.live(5)
+    assert service.state(stack_id) == "UPDATE_IN_PROGRESS"
+    assert {each["image"] for each in service.cloud.things("server").values()} == {"j"}
+    assert len(service.servers()) == 3
+    tidier = service.clustering.hook_waits.tidier(Sinks(service.clouds))
+    for _ in range(30):
+        tidier.tidy()
+        service.live(1)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert (len(service.servers()), len(service.cloud.messages["q"])) == (1, 2)
+    assert service.the("cluster").name == "small"
+
+
+def test_a_node_leaves_a_cluster_alive_whatever_its_policy_of_deletion_says() -> None:
+    one = {"profile": profile(), "kills": policy(DELETION), "cluster": cluster(0, policies=bound("kills"))}
+    service, stack_id = made({**one, "node": node(cluster={"get_resource": "cluster"})})
+    before, servers = service.handle(stack_id, "node"), service.servers()
+    changed(service, stack_id, {**one, "node": node()})
+    assert (service.handle(stack_id, "node"), service.servers()) == (before, servers)
+    assert service.the("node").cluster_id is None
 
 
 def test_policies_are_attached_switched_and_detached_in_place() -> None:

@@ -15,7 +15,7 @@ from homeostat.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ThingContext:
     """What the things of templates are made and changed with.
 
     Attributes:

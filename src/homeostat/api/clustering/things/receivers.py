@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.clustering import receivers, views
 from homeostat.api.clustering.bodies import read
-from homeostat.api.clustering.things.asking import Context
+from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import unknown
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
 
@@ -15,7 +15,7 @@ from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
 class Receivers:
     """Receivers of templates."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ThingContext) -> None:
         self._context = context
         self._service = context.services.receivers
 

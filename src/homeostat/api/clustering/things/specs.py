@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from homeostat.api.clustering import policies, profiles, views
 from homeostat.api.clustering.bodies import read
-from homeostat.api.clustering.things.asking import Context
+from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.services.clusters.clusters import Begun
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
@@ -35,7 +35,7 @@ def properties_of(row: Any) -> dict[str, Any]:
 class Profiles:
     """Profiles of templates."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ThingContext) -> None:
         self._context = context
         self._service = context.services.profiles
 
@@ -81,7 +81,7 @@ class Profiles:
 class Policies:
     """Policies of templates, and the clusters that they name."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: ThingContext) -> None:
         self._context = context
         self._service = context.services.policies
         self._bindings = context.services.bindings
@@ -173,7 +173,7 @@ class Policies:
         self._service.delete(asking, id, also=lambda tx, _: forget(tx))
 
 
-def check_done(context: Context, begun: Begun) -> None:
+def check_done(context: ThingContext, begun: Begun) -> None:
     """Check that an action that is carried out at once has not failed.
 
     Raises:
