@@ -125,3 +125,23 @@ class Clusters(Service):
         assert self.alive() == []
         left = {name: self.count(name) for name in ("profile", "policy", "receiver", "record")}
         assert left == dict.fromkeys(left, 0)
+
+
+def whole(count: int = 2, **more: Any) -> dict[str, Any]:
+    """A cluster with a policy and a receiver."""
+    one = cluster(count, **{"max_size": 6, "policies": bound("policy"), **more})
+    return {"profile": profile(), "policy": policy(), "cluster": one, "out": receiver()}
+
+
+def made(resources: dict[str, Any], **options: Any) -> tuple[Clusters, str]:
+    service = Clusters(**options)
+    stack_id = service.create(resources)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.stack(stack_id).reason
+    return service, stack_id
+
+
+def changed(service: Clusters, stack_id: str, resources: dict[str, Any]) -> None:
+    service.update(stack_id, resources)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE", service.stack(stack_id).reason
