@@ -1,7 +1,7 @@
 """Clusters, nodes, profiles, policies and receivers of templates, behind the port of a cloud.
 
 What the API does for users is done here for resources: on behalf of the user of the stack, and with a record of the
-token in the transaction that makes the thing, so that it is found again (ADR 0075).
+token in the transaction that makes the thing, so that it is found again (ADR 0077).
 """
 
 import time

@@ -19,7 +19,7 @@ from homeostat.clustering import sizes, states
 from homeostat.clustering.profiles import check_profile
 from homeostat.clustering.sizes import Adjustment, Sizes
 from homeostat.clustering.states import ClusterAction, ClusterStatus
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, Transient
 from homeostat.model.status import Status
 from homeostat.store.clusters import actions, bindings, living, parts
 from homeostat.store.clusters.actions import NewAction
@@ -146,23 +146,33 @@ class Clusters:
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
         """Bring a cluster to a spec: its policies first, at once, then the rest with one revision of its stack.
 
-        What is in error although it is as it should be is converged.
+        Nodes of which others are notified before they go do so after that. What is in error although it is as it should
+        be is converged.
+
+        Raises:
+            Transient: Nodes go next, once this is done.
         """
         asking = self._context.asking(by)
         wanted = self._wanted(asking, spec)
         self._bind(asking, id, wanted, before)
+        later: list[Plan] = []
 
         def also(tx: Connection, _: str) -> None:
-            keep(tx, Kept(id, id, wanted.asked))
+            capacity = before.get("desired_capacity") if later else wanted.sizes.desired
+            keep(tx, Kept(id, id, {**wanted.asked, "desired_capacity": capacity}))
 
         def planner(tx: Connection, row: Row[Any]) -> Plan:
-            return self._plan(tx, row, wanted, before)
+            plans = self._plans(tx, row, wanted, before)
+            later[:] = plans[1:]
+            return plans[0]
 
         try:
             self._service.change(asking, id, planner, self._context.check_types(asking), also)
         except AsItIs:
             with self._context.db.write() as tx:
                 also(tx, id)
+        if later:
+            raise Transient("its nodes go once the rest is done", retry_after_s=1.0)
         self._mend(asking, id)
 
     def _bind(self, asking: Asking, id: str, wanted: Wanted, before: Fields) -> None:
@@ -179,8 +189,8 @@ class Clusters:
             elif bound[policy] != enabled:
                 self._all.bindings.switch(asking, id, policy, check_types, enabled=enabled)
 
-    def _plan(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> Plan:
-        """Return what brings a cluster to what is wanted.
+    def _plans(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> list[Plan]:
+        """Return what brings a cluster to what is wanted: one plan, or one and another that comes later.
 
         Raises:
             AsItIs: There is nothing to do.
@@ -188,21 +198,21 @@ class Clusters:
         """
         updated = self._updated(tx, row, wanted)
         resized = self._resized(tx, row, wanted, before)
-        plan = updated or resized
-        if updated is not None and resized is not None:
-            plan = replace(
-                updated,
-                inputs={**resized.inputs, **updated.inputs},
-                columns={**resized.columns, **updated.columns},
-                added=resized.added,
-                leaving=resized.leaving,
-                released=resized.released,
-                placements=resized.placements,
-                at_once=updated.at_once and resized.at_once,
-            )
-        if plan is None:
+        if updated is None and resized is None:
             raise AsItIs
-        return plan
+        if updated is None or resized is None or resized.hooked:
+            return [each for each in (updated, resized) if each is not None]
+        both = replace(
+            updated,
+            inputs={**resized.inputs, **updated.inputs},
+            columns={**resized.columns, **updated.columns},
+            added=resized.added,
+            leaving=resized.leaving,
+            released=resized.released,
+            placements=resized.placements,
+            at_once=updated.at_once and resized.at_once,
+        )
+        return [both]
 
     def _updated(self, tx: Connection, row: Row[Any], wanted: Wanted) -> Plan | None:
         """Return the plan for what an update changes; None where it changes nothing."""
@@ -220,7 +230,7 @@ class Clusters:
         """
         size, now = wanted.sizes, sizes_of(row)
         desired = size.desired
-        if before.get("desired_capacity", desired) == desired:
+        if before.get("desired_capacity") in (desired, None):
             high = sizes.NODES_MAX if size.max_size < 0 else size.max_size
             desired = max(size.min_size, min(now.desired, high))
         if Sizes(size.min_size, size.max_size, desired) == now:

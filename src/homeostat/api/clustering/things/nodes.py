@@ -1,6 +1,7 @@
 """Nodes of templates."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -10,7 +11,7 @@ from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import unknown
 from homeostat.api.services.clusters import membership
-from homeostat.api.services.clusters.plans import Planner
+from homeostat.api.services.clusters.plans import Plan, Planner
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
 from homeostat.clustering.states import NodeStatus
@@ -87,8 +88,7 @@ class Nodes:
         leaves = row.cluster_id is not None and row.cluster_id != (wanted or self._left_alone(row, before))
         if leaves:
             self._step(row)
-            out = {"destroy_after_deletion": False}
-            self._moved(asking, row.cluster_id, lambda tx, one: self._all.sizing.del_nodes(tx, one, asking, [id], out))
+            self._moved(asking, row.cluster_id, lambda tx, one: self._leaving(tx, one, asking, id))
         elif row.profile_id != profile.id or any(getattr(row, name) != value for name, value in given.items()):
             self._service.update(asking, id, given, profile, checked)
         joins = wanted and row.cluster_id != wanted
@@ -114,6 +114,14 @@ class Nodes:
             (shown,) = node_views.nodes(tx, [row], {}, tainted=False)
         if shown["status"] not in (NodeStatus.ACTIVE, NodeStatus.ERROR, NodeStatus.WARNING):
             raise Transient(f"the node is {shown['status']}: it is moved once that is done")
+
+    def _leaving(self, tx: Connection, cluster: Row[Any], asking: Asking, id: str) -> Plan:
+        """Return the plan by which a node leaves its cluster alive, whatever its policies say of nodes that go."""
+        given = {"destroy_after_deletion": False}
+        plan = self._all.sizing.del_nodes(tx, cluster, asking, [id], given)
+        released = membership.members_named(tx, cluster, asking, [id])
+        inputs = {**plan.inputs, **given}
+        return replace(plan, inputs=inputs, released=released, leaving=(), hook=None, hooked={}, at_once=False)
 
     def _moved(self, asking: Asking, cluster_id: str, planner: Planner) -> None:
         self._all.clusters.change(asking, cluster_id, planner, self._context.check_types(asking))
