@@ -16,7 +16,7 @@ from homeostat.api.services.clusters.clusters import (
 )
 from homeostat.api.services.clusters.moving import own_node
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with
-from homeostat.api.services.clusters.sizing import Sizing, facts_of, sizes_of
+from homeostat.api.services.clusters.sizing import facts_of, placements, sizes_of
 from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
@@ -38,11 +38,10 @@ _node = schema.node
 class NodeService:
     """Makes, changes and deletes nodes."""
 
-    def __init__(self, db: Database, stack_service: StackService, clusters: ClusterService, sizing: Sizing) -> None:
+    def __init__(self, db: Database, stack_service: StackService, clusters: ClusterService) -> None:
         self._db = db
         self._stacks = stack_service
         self._clusters = clusters
-        self._sizing = sizing
 
     def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
         """Return a node by its id, name or the beginning of its id.
@@ -101,7 +100,8 @@ class NodeService:
     ) -> Plan:
         kind = select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id)
         check_same_type(tx.execute(kind).scalar_one(), profile.type)
-        there = len(facts_of(tx, cluster))
+        nodes = facts_of(tx, cluster)
+        there = len(nodes)
         problem = sizes.size_problem(sizes_of(cluster), there + 1)
         if problem:
             raise Rejected("BadRequest", problem)
@@ -109,8 +109,8 @@ class NodeService:
         one = {"profile_id": profile.id, "role": given.get("role"), "metadata": given.get("metadata", {}), **own}
         columns = {"desired_capacity": there + 1}
         name = states.action_name(NodeAction.CREATE, target)
-        placements = self._sizing.placements(tx, cluster, 1)
-        return Plan(NodeAction.CREATE, name, {}, columns, added=1, placements=placements, target=target, one=one)
+        places = placements(tx, cluster, nodes, 1)
+        return Plan(NodeAction.CREATE, name, {}, columns, added=1, placements=places, target=target, one=one)
 
     def _create_alone(
         self,

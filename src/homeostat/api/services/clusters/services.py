@@ -52,7 +52,7 @@ class Clustering:
         self.policies = specs.policies(db, self.check_policy)
         self.clusters = ClusterService(db, stack_service)
         self.sizing = Sizing(db)
-        self.nodes = NodeService(db, stack_service, self.clusters, self.sizing)
+        self.nodes = NodeService(db, stack_service, self.clusters)
         self.adopter = Adopter(db, stack_service, self.profiles)
         self.hook_waits = HookWaits(db, self.clusters)
         self.actions = ActionService(db)

@@ -12,10 +12,10 @@ from homeostat.api.services.clusters.requester import Asking
 from homeostat.clustering import choices, placement, sizes
 from homeostat.clustering.attached import of_type
 from homeostat.clustering.choices import DeletionRule, NodeFacts
+from homeostat.clustering.definitions import region_of
 from homeostat.clustering.placement import Placement
 from homeostat.clustering.policies import stored_policy
 from homeostat.clustering.policy_types import BATCH, SCALING
-from homeostat.clustering.profiles import check_profile, region_of
 from homeostat.clustering.sizes import Adjustment, Direction, Resize, ScalingRule, Sizes
 from homeostat.clustering.states import ClusterAction, NodeStatus, action_name
 from homeostat.model.errors import Rejected
@@ -111,15 +111,6 @@ class Sizing:
         rolling = {"max_batch_size": size, "min_in_service": in_service, "pause_time": rule.pause_s}
         return replace(plan, batches=rolling)
 
-    def placements(self, tx: Connection, cluster: Row[Any], count: int) -> list[Placement]:
-        """Return where new nodes of a cluster go.
-
-        Raises:
-            Rejected: BadRequest: the policies of the cluster leave no room.
-        """
-        places = placement.rules(attached_policies.of_cluster(tx, cluster.id))
-        return placement.placements(facts_of(tx, cluster), places, count)
-
     def _sized(
         self,
         tx: Connection,
@@ -174,6 +165,15 @@ def _waiting(plan: Plan, hook: Mapping[str, Any], gone: Sequence[NodeFacts]) -> 
     return replace(plan, hook=hook, hooked=active, at_once=True)
 
 
+def placements(tx: Connection, cluster: Row[Any], nodes: Sequence[NodeFacts], count: int) -> list[Placement]:
+    """Return where new nodes of a cluster go, beside those that it has.
+
+    Raises:
+        Rejected: BadRequest: the policies of the cluster leave no room.
+    """
+    return placement.placements(nodes, placement.rules(attached_policies.of_cluster(tx, cluster.id)), count)
+
+
 def sizes_of(cluster: Row[Any]) -> Sizes:
     """Return the sizes in the row of a cluster."""
     return Sizes(cluster.min_size, cluster.max_size, cluster.desired_capacity)
@@ -204,7 +204,7 @@ def _regions(tx: Connection, profile_ids: Collection[str]) -> dict[str, str]:
     """Return the regions that profiles name, by their ids; "" where one names none."""
     table = schema.profile
     found = tx.execute(select(table.c.id, table.c.spec).where(table.c.id.in_(profile_ids)))
-    return {row.id: region_of(check_profile(row.spec)) for row in found}
+    return {row.id: region_of({"context": {}, **(row.spec.get("properties") or {})}) for row in found}
 
 
 def _facts(row: Row[Any], resource: Row[Any] | None, region: str, *, unbalanced: bool) -> NodeFacts:
