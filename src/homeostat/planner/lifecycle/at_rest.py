@@ -9,6 +9,7 @@ from homeostat.planner import outcome, request_outcome
 from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import heal, metadata_updates, update
+from homeostat.planner.policies import healing
 from homeostat.resources.registry import type_of
 
 
@@ -30,7 +31,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
     unjudged = seen is not None and seen.number != row.judged
     # `_judge` may note something in the row without giving a step; the note has to be stored all the same.
-    before = (row.intent, row.asked_at, row.drains_until)
+    before = (row.intent, row.asked_at, row.drains_until, row.marks)
     row.drains_until = None  # it is wanted again
     if unjudged or check.left_alone(row) or row.asked_at is not None or maintenance_state.unresumed(context.world, row):
         judged = _judge(context, definition, row, now)
@@ -49,7 +50,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     changes = newer or definition.type != row.type or context.is_stale(definition, row)
     if changes and not context.world.stack.held:
         decision = update.compare(context, definition, row, now)
-    noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until)
+    noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until, row.marks)
     return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
 
 
@@ -68,6 +69,8 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
     """
     if not (context.judges or check.left_alone(row)):
         return None
+    if row.marks is not None and row.key in context.world.seen and context.world.seen[row.key].observation.present:
+        healing.found_again(row)
     verdict = maintenance_state.at_rest(context.world, row, now)
     if outcome.unfit(verdict):
         newer = context.is_newer(row)
