@@ -35,6 +35,10 @@ help: ## show this list
 demo: .venv/installed ## bring up a web tier on this machine, break it, watch it heal (about a minute)
 	$(BIN)/python -m homeostat.cli.demo
 
+.PHONY: demo-cluster
+demo-cluster: .venv/installed ## shrink, grow and replace a balanced cluster while users ask, and lose no request (30 s)
+	$(BIN)/python -m homeostat.cli.demo_cluster
+
 .PHONY: demo-rollout
 demo-rollout: .venv/installed ## roll out a good, a wrong and a corrected configuration to 30 servers of this machine (20 s)
 	$(BIN)/python -m homeostat.cli.demo_rollout

@@ -4,7 +4,16 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
-from homeostat.cli import health, history, operator_commands, plan, rollouts, stack_actions, stack_commands
+from homeostat.cli import (
+    cluster_import,
+    health,
+    history,
+    operator_commands,
+    plan,
+    rollouts,
+    stack_actions,
+    stack_commands,
+)
 from homeostat.cli.running import run
 from homeostat.composition import doctor, policy, service
 from homeostat.composition.garbage import collect_rarely
@@ -26,7 +35,19 @@ exit codes: 0 done, 1 the operation failed, 2 wrong usage, 3 no service answers;
 --detailed-exit-code also 4, there is something to do.
 Each flag shown with a [HOMEOSTAT_…] name can also be set by that environment variable.
 See `homeostat COMMAND --help` for each command."""
-GROUPS = (stack_commands, plan, stack_actions, rollouts, health, history, service, doctor, operator_commands, policy)
+GROUPS = (
+    stack_commands,
+    plan,
+    stack_actions,
+    rollouts,
+    health,
+    history,
+    service,
+    doctor,
+    operator_commands,
+    cluster_import,
+    policy,
+)
 """Modules with commands, in the order of the help; each declares the flags of its commands beside what they run."""
 
 

@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.demo
-@pytest.mark.parametrize("module", ["homeostat.cli.demo", "homeostat.cli.demo_rollout"])
+@pytest.mark.parametrize("module", ["homeostat.cli.demo", "homeostat.cli.demo_cluster", "homeostat.cli.demo_rollout"])
 def test_the_demo_holds_and_leaves_nothing_behind(module: str) -> None:
     before = set(Path(tempfile.gettempdir()).glob("homeostat-demo-*"))
     run = subprocess.run([sys.executable, "-m", module], capture_output=True, text=True, timeout=280, check=False)

@@ -21,6 +21,15 @@ DELETION = ("senlin.policy.deletion-1.1", {"criteria": "YOUNGEST_FIRST"})
 BATCH = ("senlin.policy.batch-1.0", {"min_in_service": 1, "max_batch_size": 1, "pause_time": 0})
 
 
+HEALTH = (
+    "senlin.policy.health-1.2",
+    {
+        "detection": {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]},
+        "recovery": {"actions": [{"name": "RECREATE"}], "fencing": []},
+    },
+)
+
+
 def profile(**properties: Any) -> dict[str, Any]:
     return {
         "type": "OS::Senlin::Profile",
@@ -116,3 +125,23 @@ class Clusters(Service):
         assert self.alive() == []
         left = {name: self.count(name) for name in ("profile", "policy", "receiver", "record")}
         assert left == dict.fromkeys(left, 0)
+
+
+def whole(count: int = 2, **more: Any) -> dict[str, Any]:
+    """A cluster with a policy and a receiver."""
+    one = cluster(count, **{"max_size": 6, "policies": bound("policy"), **more})
+    return {"profile": profile(), "policy": policy(), "cluster": one, "out": receiver()}
+
+
+def made(resources: dict[str, Any], **options: Any) -> tuple[Clusters, str]:
+    service = Clusters(**options)
+    stack_id = service.create(resources)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_COMPLETE", service.stack(stack_id).reason
+    return service, stack_id
+
+
+def changed(service: Clusters, stack_id: str, resources: dict[str, Any]) -> None:
+    service.update(stack_id, resources)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE", service.stack(stack_id).reason

@@ -1,44 +1,25 @@
 """Clusters, nodes, profiles, policies and receivers of templates: made, changed, kept, and deleted."""
 
-from typing import Any
-
 import pytest
 
+from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import Faults, Weather
-from homeostat.model.errors import Rejected
+from homeostat.notifications.sinks import Sinks
 from tests.component.clusters import (
     BATCH,
     DELETION,
-    SCALING,
+    HEALTH,
     Clusters,
     bound,
+    changed,
     cluster,
+    made,
     node,
     policy,
     profile,
-    receiver,
+    whole,
 )
 from tests.component.running import PROJECT, double
-
-
-def whole(count: int = 2, **more: Any) -> dict[str, Any]:
-    """A cluster with a policy and a receiver."""
-    one = cluster(count, **{"max_size": 6, "policies": bound("policy"), **more})
-    return {"profile": profile(), "policy": policy(), "cluster": one, "out": receiver()}
-
-
-def made(resources: dict[str, Any], **options: Any) -> tuple[Clusters, str]:
-    service = Clusters(**options)
-    stack_id = service.create(resources)
-    service.rest()
-    assert service.state(stack_id) == "CREATE_COMPLETE", service.stack(stack_id).reason
-    return service, stack_id
-
-
-def changed(service: Clusters, stack_id: str, resources: dict[str, Any]) -> None:
-    service.update(stack_id, resources)
-    service.rest()
-    assert service.state(stack_id) == "UPDATE_COMPLETE", service.stack(stack_id).reason
 
 
 def test_a_template_makes_a_cluster_with_all_that_belongs_to_it_and_removes_it_in_order() -> None:
@@ -110,6 +91,57 @@ def test_members_are_changed_in_batches_where_a_policy_says_so() -> None:
     story = [each for each in service.story(group) if "UPDATE" in each and each[0].isdigit()]
     assert [each.split("_")[-1] for each in story] == ["PROGRESS", "COMPLETE"] * 3, "one after the other"
     assert {each["image"] for each in service.cloud.things("server").values()} == {"j"}
+
+
+def test_a_policy_that_makes_things_comes_and_goes_with_an_update() -> None:
+    balanced = ("senlin.policy.loadbalance-1.3", {"pool": {"subnet": "s"}, "vip": {"subnet": "s"}})
+    resources = {"profile": profile(networks=[{"network": "n"}]), "lb": policy(balanced), "kills": policy(DELETION)}
+    service, stack_id = made({**resources, "cluster": cluster(2)})
+    one = service.handle(stack_id)
+    assert service.cloud.things("load_balancer") == {}
+    both = cluster(2, policies=bound("lb", "kills"), name="c")
+    changed(service, stack_id, {**resources, "cluster": both})
+    assert (len(service.cloud.things("load_balancer")), len(service.cloud.things("pool_member"))) == (1, 2)
+    assert (len(service.bound(one)), service.the("cluster").name) == (2, "c")
+    changed(service, stack_id, {**resources, "cluster": cluster(2, policies=bound("kills"), name="c")})
+    assert (service.cloud.things("load_balancer"), len(service.servers())) == ({}, 2)
+    changed(service, stack_id, {**resources, "cluster": both})
+    service.delete(stack_id)
+    service.rest()
+    service.check_nothing_left()
+
+
+def test_nodes_go_once_others_were_notified_and_the_rest_is_changed_before_that() -> None:
+    hooks = {"type": "zaqar", "params": {"queue": "q"}, "timeout": 20}
+    hooked = policy((DELETION[0], {**DELETION[1], "hooks": hooks}))
+    service = Clusters()
+    service.cloud.create("queue", [Creation("q-1", {"name": "q"})])
+    resources = {"profile": profile(), "hooked": hooked, "cluster": cluster(3, policies=bound("hooked"))}
+    stack_id = service.create(resources)
+    service.rest()
+    smaller = cluster(1, policies=bound("hooked"), name="small")
+    service.update(stack_id, {**resources, "profile": profile(image="j"), "cluster": smaller})
+    service.live(5)
+    assert service.state(stack_id) == "UPDATE_IN_PROGRESS"
+    assert {each["image"] for each in service.cloud.things("server").values()} == {"j"}
+    assert len(service.servers()) == 3
+    tidier = service.clustering.hook_waits.tidier(Sinks(service.clouds))
+    for _ in range(30):
+        tidier.tidy()
+        service.live(1)
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert (len(service.servers()), len(service.cloud.messages["q"])) == (1, 2)
+    assert service.the("cluster").name == "small"
+
+
+def test_a_node_leaves_a_cluster_alive_whatever_its_policy_of_deletion_says() -> None:
+    one = {"profile": profile(), "kills": policy(DELETION), "cluster": cluster(0, policies=bound("kills"))}
+    service, stack_id = made({**one, "node": node(cluster={"get_resource": "cluster"})})
+    before, servers = service.handle(stack_id, "node"), service.servers()
+    changed(service, stack_id, {**one, "node": node()})
+    assert (service.handle(stack_id, "node"), service.servers()) == (before, servers)
+    assert service.the("node").cluster_id is None
 
 
 def test_policies_are_attached_switched_and_detached_in_place() -> None:
@@ -194,6 +226,21 @@ def test_a_cluster_that_lacks_nodes_says_so_and_stays_as_it_is() -> None:
     assert service.seen(stack_id, "cluster")["status"] == "warning"
     changed(service, stack_id, {**whole(), "more": double()})
     assert len(service.servers()) == 1
+
+
+def test_a_cluster_with_a_health_policy_gets_its_nodes_back_by_itself() -> None:
+    healing = {**whole(policies=bound("health")), "health": policy(HEALTH)}
+    service, stack_id = made(healing)
+    one, (lost, _) = service.handle(stack_id), service.servers()
+    service.cloud.vanish(lost)
+    service.live(300)
+    assert len(service.servers()) == 2
+    assert (service.states(stack_id)["cluster"], service.handle(stack_id)) == ("CREATE_COMPLETE", one)
+    assert service.seen(stack_id, "cluster")["status"] == "active"
+    changed(service, stack_id, {**whole(policies=[]), "health": policy(HEALTH)})
+    service.cloud.vanish(service.servers()[0])
+    service.live(300)
+    assert len(service.servers()) == 1, "no policy, no recovery"
 
 
 def test_a_cluster_whose_nodes_fail_fails_its_resource_and_is_mended_not_replaced() -> None:
@@ -290,119 +337,6 @@ def test_a_wrong_path_is_an_error_of_the_template(path: tuple[str, ...], says: s
     service.rest()
     assert service.states(stack_id)["value"] == "CREATE_FAILED"
     assert says in service.row(stack_id, "value").reason
-
-
-# -- nodes -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_node_without_a_cluster_lives() -> None:
-    resources = {"profile": profile(), "node": node(metadata={"a": 1})}
-    service, stack_id = made(resources)
-    row = service.the("node")
-    assert (row.id, row.metadata, len(service.servers())) == (service.handle(stack_id, "node"), {"a": 1}, 1)
-    changed(service, stack_id, {"profile": profile(image="j"), "node": node(name="mine", metadata={"a": 2})})
-    row = service.the("node")
-    assert (row.name, row.metadata) == ("mine", {"a": 2})
-    (server,) = service.cloud.things("server").values()
-    assert (server["name"], server["image"]) == ("mine", "j")
-    service.delete(stack_id)
-    service.rest()
-    service.check_nothing_left()
-
-
-def test_a_node_joins_the_cluster_that_it_names() -> None:
-    inside = node(cluster={"get_resource": "cluster"}, name="mine")
-    resources = {"profile": profile(), "cluster": cluster(1), "node": inside}
-    service, stack_id = made(resources)
-    named = {each.name: each.cluster_id for each in service.rows_in("node")}
-    assert (named["mine"], len(named)) == (service.handle(stack_id), 2)
-    assert service.seen(stack_id, "node")["cluster_id"] == service.handle(stack_id)
-    changed(service, stack_id, {**resources, "more": double()})
-    service.live(130)
-    assert len(service.servers()) == 2, "the capacity of the cluster has grown with it"
-    changed(service, stack_id, {"profile": profile(), "cluster": cluster(1)})
-    assert [each for each in service.rows_in("node") if each.name == "mine" and not each.leaving] == []
-    assert len(service.servers()) == 1
-
-
-def test_another_cluster_needs_another_node() -> None:
-    both = {"profile": profile(), "cluster": cluster(0), "second": cluster(0)}
-    service, stack_id = made({**both, "node": node(cluster={"get_resource": "cluster"})})
-    before = service.handle(stack_id, "node")
-    changed(service, stack_id, {**both, "node": node(cluster={"get_resource": "second"})})
-    assert service.handle(stack_id, "node") != before
-    assert service.seen(stack_id, "node")["cluster_id"] == service.handle(stack_id, "second")
-    assert len(service.servers()) == 1
-
-
-# -- policies that name clusters ---------------------------------------------------------------------------------------
-
-
-def binding(of: tuple[str, dict[str, Any]] = SCALING, *names: str, enabled: bool = True) -> dict[str, Any]:
-    bindings = [{"cluster": {"get_resource": name}, "enabled": enabled} for name in names]
-    return policy(of, bindings=bindings)
-
-
-def test_a_policy_is_attached_to_the_clusters_that_it_names() -> None:
-    both = {"profile": profile(), "cluster": cluster(0), "second": cluster(0)}
-    service, stack_id = made({**both, "policy": binding(DELETION, "cluster")})
-    one, two = service.handle(stack_id), service.handle(stack_id, "second")
-    assert (list(service.bound(one).values()), service.bound(two)) == ([True], {})
-    changed(service, stack_id, {**both, "policy": binding(DELETION, "second", enabled=False)})
-    assert (service.bound(one), list(service.bound(two).values())) == ({}, [False])
-    service.clustering.bindings.detach(service.asking, two, service.the("policy").id)
-    service.live(200)
-    assert list(service.bound(two).values()) == [False], "and attached again"
-    service.delete(stack_id)
-    service.rest()
-    service.check_nothing_left()
-
-
-def test_a_policy_waits_for_a_cluster_that_is_busy() -> None:
-    service, stack_id = made({"profile": profile(), "cluster": cluster(1, name="c")}, weather=Weather(build_s=30.0))
-    service.scale_out(service.handle(stack_id), 1)
-    other = service.create({"policy": policy(bindings=[{"cluster": "c"}])}, name="other")
-    service.live(3)
-    assert service.state(other) == "CREATE_IN_PROGRESS"
-    service.rest()
-    assert service.state(other) == "CREATE_COMPLETE"
-    assert list(service.bound(service.handle(stack_id)).values()) == [True]
-
-
-# -- what is refused ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("resource", "says"),
-    [
-        (cluster(1, min_size=2), "desired_capacity must be between min_size and max_size"),
-        (cluster(5, min_size=5, max_size=4), "min_size can not be greater than max_size"),
-        (cluster(1001), "maximum number of nodes"),
-        (cluster(1, name="a b"), "letters, digits and"),
-        (cluster(1, max_size=-2), "out of range"),
-        (cluster(1, profile="nothing"), "The Profile (nothing) could not be found"),
-        (cluster(1, policies=[{"policy": "nothing"}]), "The Policy (nothing) could not be found"),
-        (profile(flavour="small"), "flavour"),
-        (policy(("senlin.policy.sharding-1.0", {})), "available policy types are senlin.policy.affinity-1.0"),
-        (policy(("senlin.policy.scaling-1.0", {"event": "x"})), "event"),
-        (policy(bindings=[{"cluster": "nothing"}]), "The Cluster (nothing) could not be found"),
-        (receiver(action="CLUSTER_CREATE"), "not an allowed value"),
-        (receiver(type="message"), "not an allowed value"),
-        (receiver(cluster="nothing"), "The Cluster (nothing) could not be found"),
-    ],
-)
-def test_what_is_wrong_is_refused_before_anything_is_made(resource: dict[str, Any], says: str) -> None:
-    service = Clusters()
-    with pytest.raises(Rejected) as error:
-        service.create({"profile": profile(), "cluster": cluster(0), "it": resource})
-    assert says in str(error.value)
-    assert service.count("profile") == 0
-
-
-def test_container_profiles_are_refused_with_a_reason() -> None:
-    one = {"type": "OS::Senlin::Profile", "properties": {"type": "container.dockerinc.docker-1.0"}}
-    with pytest.raises(Rejected, match="OS::Zun::Container"):
-        Clusters().create({"it": one})
 
 
 # -- moving ------------------------------------------------------------------------------------------------------------

@@ -287,7 +287,8 @@ def test_all_that_is_encryptable_is_known(service: Service) -> None:
         "resource.requires",  # keys of rows
         "resource.hooks",
         "resource.marks",
-        "node.data",  # the name of a zone
+        "node.data",  # names of a zone and a region
+        "cluster_policy.state",  # names of a cluster, a server group and regions, ids, and a number
         "rollout.settings",  # numbers and words of the template, and ids
         "rollout.first",  # handles
         "rollout.zones",  # names of zones

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.services.clusters.requester import Asking
@@ -20,6 +20,7 @@ from homeostat.store.clusters import actions, listing, living
 from homeostat.store.clusters.events import EventQuery, listed
 from homeostat.store.clusters.listing import Order, Page
 from homeostat.store.database import Database
+from homeostat.store.operation.purge import Rules, purge
 from homeostat.store.stacks import action_end, stacks
 
 SPEC = {"type": "os.nova.server", "version": "1.0", "properties": {"flavor": "f", "image": "i"}}
@@ -174,3 +175,16 @@ def test_the_oldest_actions_are_forgotten(clusters: Clusters, monkeypatch: pytes
     with clusters.db.read() as tx:
         names = [row.name for row in listing.page(tx, schema.action, Page("p")) if row.name.startswith("number")]
     assert names == ["number 3", "number 4", "number 5"]
+
+
+def test_actions_are_purged_with_their_stacks(clusters: Clusters) -> None:
+    """How they ended is in the events of these."""
+    gone, stays = clusters.made("gone", 0), clusters.made("stays", 0)
+    alone = clusters.services.nodes.create(ASKING, "alone", clusters.profile, None, {})
+    with clusters.db.write() as tx:
+        node = tx.execute(select(schema.node.c.stack_id).where(schema.node.c.id == alone.target)).scalar_one()
+        dead = {"deleted_at": 1.0, "action": "DELETE", "status": "COMPLETE"}
+        tx.execute(update(schema.stack).where(schema.stack.c.id.in_([gone, node])).values(dead))
+    purge(clusters.db, Rules(clusters.db.agreed_now(), 1000))
+    with clusters.db.read() as tx:
+        assert tx.execute(select(schema.action.c.target)).scalars().all() == [stays]

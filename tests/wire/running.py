@@ -12,8 +12,13 @@ from typing import Any
 import httpx
 
 from homeostat.api.access.auth import Access
+from homeostat.api.clustering.things.api import ThingsOfTemplates
 from homeostat.api.server import ApiSettings, run, server
+from homeostat.api.services.pipeline.prerequisites import Prerequisites
+from homeostat.api.services.quotas import Quotas
+from homeostat.api.services.stacks import StackService
 from homeostat.builtin.cloud import Records
+from homeostat.builtin.clustering.cloud import Things
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.combined import JoinedCloud
@@ -41,6 +46,18 @@ class Running:
         return f"{self.url}/v1/{project}"
 
 
+def seen(db: Database, of: Clouds, url: str) -> Clouds:
+    """What each project sees: its cloud, and what the service itself has for it. url — where servers reach the API."""
+    own = Records(db, Entropy(), url)
+    stacks = StackService(db, Entropy(), Quotas(), prerequisites=Prerequisites(lambda project: clouds(project)))
+    things = Things(db, Entropy(), ThingsOfTemplates(db, stacks, url, None))
+
+    def clouds(project: str) -> JoinedCloud:
+        return JoinedCloud(of(project), own.of(project), things.of(project))
+
+    return clouds
+
+
 @contextlib.contextmanager
 def serving(
     db: Database,
@@ -52,8 +69,7 @@ def serving(
 ) -> Iterator[str]:
     """The API on this port, or on a free one. Gives its address. cloud — where what templates name is looked for."""
     listening = socket.create_server(("127.0.0.1", port))
-    own = Records(db, Entropy(), f"http://127.0.0.1:{listening.getsockname()[1]}")
-    clouds: Clouds | None = None if cloud is None else lambda project: JoinedCloud(cloud, own.of(project))
+    clouds = seen(db, lambda _: cloud, f"http://127.0.0.1:{listening.getsockname()[1]}") if cloud is not None else None
     one = server(db, SystemClock(), Entropy(), access, settings or ApiSettings(), clouds, trusts)
     thread = threading.Thread(target=run, args=(one, listening), name="api")
     thread.start()
@@ -86,7 +102,7 @@ def working(
     servers reach the API; fetching — where event sinks may post to."""
     limits = Limits(look_busy_s=0.1, look_steady_s=look_steady_s)
     own = Records(db, Entropy(), url)
-    clouds = clouds or (lambda project: JoinedCloud(ServerAgents(cloud, own, db, project), own.of(project)))
+    clouds = clouds or seen(db, lambda project: ServerAgents(cloud, own, db, project), url)
     worker = Worker(
         db,
         cloud,

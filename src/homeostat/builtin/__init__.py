@@ -2,6 +2,7 @@
 
 - `cloud`: the records of a project behind the port of a cloud
 - `kinds`: software configs, deployments, wait conditions and the other kinds of records
+- `clustering`: clusters, nodes, profiles, policies and receivers of templates
 - `sessions`: transactions on records, their ids, keys and signed addresses
 - `addresses`: access keys and ARNs
 - `signals`: signals from servers and users; `reports`: those that rollouts wait for

@@ -14,6 +14,8 @@ HOT = "2021-04-16"
 """Version of the language in which the templates of this package are written."""
 REMOTE_STACK = "OS::Heat::Stack"
 """Type of a resource that is a stack in another region."""
+HOME = "default"
+"""Name of the region that the service itself is."""
 _FUNCTIONS = frozenset(ordinary_functions("heat_template_version", HOT))
 
 
@@ -25,14 +27,15 @@ class Terms:
         name: Name of the node.
         metadata: What is added to the metadata of its server, see `node_metadata`.
         zone: Availability zone that a policy has chosen; "" for that of the profile.
-        server_group: Server group that a policy has chosen; "" for none.
-        region: Region that a policy has chosen; "" for that of the profile.
+        server_group: Reference of the server group that a policy has chosen: an id, or a function of templates that
+            gives it; None for none.
+        region: Region that a policy has chosen, HOME for the service's own; "" for that of the profile.
     """
 
     name: str
     metadata: Mapping[str, str] = field(default_factory=dict)
     zone: str = ""
-    server_group: str = ""
+    server_group: Any = None
     region: str = ""
 
 
@@ -53,6 +56,17 @@ class Definition:
     files: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
     server: str = ""
+
+
+def region_of(properties: Mapping[str, Any], chosen: str = "") -> str:
+    """Return the region that a node is in; "" for the service's own.
+
+    Args:
+        properties: Checked properties of its profile.
+        chosen: Region that a policy has chosen; "" for none.
+    """
+    region = chosen or (properties["context"] or {}).get("region_name") or ""
+    return "" if region == HOME else str(region)
 
 
 def node_metadata(node_id: str, cluster_id: str = "", index: int = -1) -> dict[str, str]:

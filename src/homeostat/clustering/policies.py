@@ -12,6 +12,7 @@ from homeostat.clustering import health_policy, policy_types
 from homeostat.clustering.health_policy import HEALTH, Intervals
 from homeostat.clustering.profiles import SERVER_PROFILE
 from homeostat.clustering.specs import Catalogue, Spec, SpecType
+from homeostat.resources.group_limits import DRAIN_MAX_S
 from homeostat.resources.schema import text
 
 _SIZES = ("CLUSTER_SCALE_OUT", "CLUSTER_SCALE_IN", "CLUSTER_RESIZE", "NODE_CREATE")
@@ -150,12 +151,14 @@ def check_policy(spec: Any, intervals: Intervals | None = None) -> Spec:
     return checked
 
 
-def attach_problem(policy: Spec, profile: str, attached: Iterable[str]) -> str:
+def attach_problem(policy: Spec, profile: str, attached: Iterable[str], region: str = "") -> str:
     """Return why a policy cannot be attached to a cluster; "" if it can.
 
     Args:
+        policy: Checked.
         profile: Type of the cluster's profile, with its version.
         attached: Types, with versions, of the policies that are attached already.
+        region: Region that the profile names; "" for the service's own.
     """
     kind = policy_kind(policy.full_name)
     names = {each: POLICY_TYPES.find(each)[0].name for each in attached}
@@ -168,7 +171,7 @@ def attach_problem(policy: Spec, profile: str, attached: Iterable[str]) -> str:
     if kind.servers_only and profile != SERVER_PROFILE:
         return f"Policy not applicable on profile type: {profile}"
     if kind.type is not HEALTH:
-        return ""
+        return _place_problem(kind.type, {*names.values()}, region) or _grace_problem(policy)
     health = health_policy.health_policy(policy)
     problem = health_policy.problem_on(health, profile, profile == SERVER_PROFILE)
     balanced = policy_types.LOAD_BALANCING.name in names.values()
@@ -177,6 +180,26 @@ def attach_problem(policy: Spec, profile: str, attached: Iterable[str]) -> str:
             "Detection mode LB_STATUS_POLLING needs a policy of type senlin.policy.loadbalance; attach that one first."
         )
     return problem
+
+
+def _place_problem(spec_type: SpecType, beside: set[str], region: str) -> str:
+    """Return why a policy does not go with where the nodes of a cluster are, or are placed."""
+    apart = {policy_types.LOAD_BALANCING.name, policy_types.REGION_PLACEMENT.name}
+    if spec_type.name in apart and beside & apart:
+        return (
+            "Policies for load balancing and for placement by region cannot be attached to one cluster: " + ONE_REGION
+        )
+    if spec_type is policy_types.LOAD_BALANCING and region:
+        return f"Policy not applicable: the nodes are in the region {region}, and {ONE_REGION}"
+    return ""
+
+
+ONE_REGION = "a load balancer leads to nodes of its own region only"
+
+
+def _grace_problem(policy: Spec) -> str:
+    grace_s = policy.properties["grace_period"] if policy.type is policy_types.DELETION else 0
+    return f"A grace_period of at most {DRAIN_MAX_S} seconds is possible." if grace_s > DRAIN_MAX_S else ""
 
 
 def binding_data(policy: Spec, made: Mapping[str, Any] | None = None) -> dict[str, Any] | None:

@@ -306,6 +306,13 @@ def check_load_balancing(properties: Mapping[str, Any]) -> None:
     vip, session = properties["vip"], properties["pool"]["session_persistence"]
     if not properties["loadbalancer"] and not (vip and (vip["subnet"] or vip["network"])):
         raise invalid_spec("At least one of VIP Subnet or Network must be defined.", "properties", "vip")
+    if properties["pool"]["id"] and not properties["loadbalancer"]:
+        raise invalid_spec(
+            "A pool that exists belongs to a load balancer: name that one, too", "properties", "loadbalancer"
+        )
+    if (properties["health_monitor"] or {}).get("id") and not properties["pool"]["id"]:
+        message = "A health monitor that exists belongs to a pool: name that one, too"
+        raise invalid_spec(message, "properties", "pool", "id")
     if (session["type"] == "APP_COOKIE") != bool(session["cookie_name"]):
         message = "cookie_name goes with the type APP_COOKIE, and is needed for it"
         raise invalid_spec(message, "properties", "pool", "session_persistence")

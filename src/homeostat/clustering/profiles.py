@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.clustering import server_profile, stack_profile
+from homeostat.clustering import definitions, server_profile, stack_profile
 from homeostat.clustering.definitions import Definition, Terms, invalid_spec, node_metadata
 from homeostat.clustering.server_profile import SERVER_TYPE
 from homeostat.clustering.specs import Catalogue, Spec, SpecType
@@ -77,6 +77,20 @@ def _check_context(context: Mapping[str, Any]) -> None:
         raise invalid_spec("The name of a region must be a text", *path, "region_name")
 
 
+def region_of(profile: Spec) -> str:
+    """Return the region that a checked profile names; "" where its nodes are in the service's own."""
+    return definitions.region_of(profile.properties)
+
+
+def region_problem(profile: Spec) -> str:
+    """Return why the nodes of a checked profile cannot be in a region that a policy chooses; "" if they can."""
+    try:
+        define(profile, Terms("node", region="elsewhere"))
+    except Rejected as error:
+        return f"Policy not applicable: the profile has no way into another region: {error.detail}"
+    return ""
+
+
 def check_named_profile(name: str, spec: Any) -> Spec:
     """Check the spec of a profile that is to be stored, as Senlin does: wrong values are an `InvalidSpec`.
 
@@ -140,4 +154,6 @@ __all__ = [
     "check_same_type",
     "define",
     "node_metadata",
+    "region_of",
+    "region_problem",
 ]

@@ -18,15 +18,18 @@ from homeostat.clustering.definitions import (
     given,
     invalid_spec,
     refuse_functions,
+    region_of,
     template_text,
 )
 from homeostat.clustering.specs import Operation, SpecType
 from homeostat.model.errors import Rejected
-from homeostat.resources.families.nova import Server
+from homeostat.resources.families.nova import SERVER_GROUP, Server
 from homeostat.resources.schema import UNKNOWN, boolean, integer, listing, mapping, one_of, text
 
 SERVER = "server"
 """Name of the server in a nested stack."""
+_TEXTS = ("name", SERVER_GROUP)
+"""Parameters of a nested stack that are texts."""
 
 _DEVICE = {
     "uuid": text("Id of the image, snapshot or volume."),
@@ -93,7 +96,7 @@ SERVER_TYPE = SpecType(
         "reboot": Operation("Reboot the server.", {"type": _REBOOT}),
         "rebuild": Operation("Make the server's disk from its image again."),
         "change_password": Operation(
-            "Change the password of the administrator.", {"admin_pass": text("The new password.")}
+            "Change the password of the administrator.", {"admin_pass": text("The new password.", required=True)}
         ),
         "pause": Operation("Pause the server."),
         "unpause": Operation("End the pause of the server."),
@@ -153,12 +156,14 @@ def define(properties: Mapping[str, Any], terms: Terms) -> Definition:
         properties: Checked properties of the profile.
     """
     server, beside = _parts(properties, terms)
-    region = terms.region or (properties["context"] or {}).get("region_name") or ""
+    region = region_of(properties, terms.region)
+    if region:
+        server.pop(SERVER_GROUP, None)  # it is in the region of the cluster
     if not beside and not region:
         return Definition({"type": Server.name, "properties": server})
     # What differs between nodes, or could be read as a call of a function, comes as values of parameters.
     parameters: dict[str, Any] = {
-        name: server[name] for name in ("name", "metadata", "scheduler_hints") if name in server
+        name: server[name] for name in ("name", "metadata", "scheduler_hints", SERVER_GROUP) if name in server
     }
     written = template_text(_nested({**server, **_reads(parameters)}, beside, parameters))
     if region:
@@ -176,7 +181,7 @@ def _nested(server: dict[str, Any], beside: dict[str, Any], parameters: Mapping[
     """Return the template of the nested stack that a node becomes."""
     return {
         "heat_template_version": HOT,
-        "parameters": {name: {"type": "string" if name == "name" else "json"} for name in parameters},
+        "parameters": {name: {"type": "string" if name in _TEXTS else "json"} for name in parameters},
         "resources": {SERVER: {"type": Server.name, "properties": server}, **beside},
         "outputs": {
             "OS::stack_id": {"value": {"get_resource": SERVER}},
@@ -199,10 +204,10 @@ def _parts(properties: Mapping[str, Any], terms: Terms) -> tuple[dict[str, Any],
         server["user_data"] = properties["user_data"]
     if terms.zone:
         server["availability_zone"] = terms.zone
-    group = {"group": terms.server_group} if terms.server_group else {}
-    hints = {**(properties["scheduler_hints"] or {}), **group}
-    if hints:
-        server["scheduler_hints"] = hints
+    if properties["scheduler_hints"]:
+        server["scheduler_hints"] = dict(properties["scheduler_hints"])
+    if terms.server_group is not None:
+        server[SERVER_GROUP] = terms.server_group
     if properties["personality"]:
         server["personality"] = {each["path"]: _plain(each["contents"]) for each in properties["personality"]}
     beside = {**_add_networks(server, properties), **_add_devices(server, properties)}

@@ -308,6 +308,16 @@ def scaling_rule(policy: Spec) -> ScalingRule:
     )
 
 
+def last_operation(noted_at: float | None, ended_at: float | None) -> float | None:
+    """Return the time from which a cooldown counts: the end of the last action that a policy was asked about.
+
+    Args:
+        noted_at: When that action began; None if there was none.
+        ended_at: When the last action of the kind ended; None if none has.
+    """
+    return noted_at if noted_at is None or ended_at is None else max(noted_at, ended_at)
+
+
 def cooldown_left_s(rule: ScalingRule, last_at: float | None, now: float) -> float:
     """Return the seconds for which no other action of the rule's kind may begin.
 

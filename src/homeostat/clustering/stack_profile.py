@@ -14,6 +14,7 @@ from homeostat.clustering.definitions import (
     file_name,
     invalid_spec,
     refuse_functions,
+    region_of,
     template_text,
 )
 from homeostat.clustering.specs import Operation, SpecType
@@ -60,7 +61,7 @@ def check(properties: Mapping[str, Any]) -> None:
     except Rejected as error:
         raise invalid_spec(error.detail, "properties", "environment", *error.path) from error
     refuse_functions(_parameters(properties), ("properties", "parameters"))
-    if properties["context"].get("region_name"):
+    if region_of(properties):
         _check_region(properties)
     if properties["template"]:
         _check_template(properties)
@@ -100,7 +101,7 @@ def define(properties: Mapping[str, Any], terms: Terms) -> Definition:
     Raises:
         Rejected: InvalidSpec: a policy has chosen another region, where the profile cannot be.
     """
-    region = terms.region or properties["context"].get("region_name") or ""
+    region = region_of(properties, terms.region)
     files = dict(properties["files"])
     timeout = properties["timeout"]
     if region:

@@ -2,7 +2,7 @@
 
 - `service`: the commands `serve`, `api` and `worker`
 - `api_process`, `worker_process`: one process of each kind
-- `database`, `access`, `clouds`: the parts that they need, made from the settings
+- `database`, `access`, `clouds`, `clustering`: the parts that they need, made from the settings
 - `policy`: the command `policy`
 - `garbage`: how often each process looks for garbage
 

@@ -1,5 +1,6 @@
 """The Clustering API as workers use it: for the clusters, nodes, profiles, policies and receivers of templates."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from homeostat.cli.settings import ServiceSettings
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from homeostat.builtin.clustering.port import ClusteringApi
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Clouds
+    from homeostat.notifications.sinks import Sinks
     from homeostat.store.database import Database
     from homeostat.templates.shared_environments import SharedEnvironment
 
@@ -71,3 +73,22 @@ def clustering(
         shared=shared,
     )
     return ThingsOfTemplates(db, stacks, url, None if settings.access == "none" else policy(settings))
+
+
+def lifecycle_hooks(
+    settings: ServiceSettings, db: "Database", sinks: "Sinks", shared: "SharedEnvironment"
+) -> Callable[[], int]:
+    """Return what notifies others before nodes go, and lets them go then; to be called about once a second.
+
+    Args:
+        settings: The settings.
+        db: The database.
+        sinks: Send the messages.
+        shared: The environment that the operator gives all stacks.
+    """
+    from homeostat.api.services.clusters.services import Clustering
+    from homeostat.api.services.stacks import StackService
+    from homeostat.clock import Entropy
+
+    services = Clustering(db, StackService(db, Entropy(), quotas(settings), sinks=sinks, shared=shared))
+    return services.hook_waits.tidier(sinks).tidy

@@ -9,7 +9,8 @@ from homeostat.cli.logs import start_logging
 from homeostat.cli.operator_commands import load_plugins
 from homeostat.cli.settings import ServiceSettings
 from homeostat.composition.access import stack_users, trusts
-from homeostat.composition.clouds import clouds, outbound_rules, regions
+from homeostat.composition.clouds import clouds, outbound_rules, regions, shared_environment
+from homeostat.composition.clustering import lifecycle_hooks
 from homeostat.composition.database import ready_database
 from homeostat.composition.garbage import spare_the_collector
 from homeostat.composition.notifications import stack_notifier
@@ -45,6 +46,7 @@ def worker(arguments: Namespace) -> int:
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         of_stacks, outbound = trusts(settings, db), Outbound(outbound_rules(settings))
+        sinks = Sinks(of_project, outbound, installed_sinks().kinds)
         each = Worker(
             db,
             there,
@@ -58,10 +60,11 @@ def worker(arguments: Namespace) -> int:
             ),
             redis_url=settings.redis_url,
             clouds=of_project,
-            sinks=Sinks(of_project, outbound, installed_sinks().kinds),
+            sinks=sinks,
             tidying=[
                 *(each.tidy for each in (of_stacks, stack_users(settings, db), Memory()) if each is not None),
                 *stack_notifier(settings, db),
+                lifecycle_hooks(settings, db, sinks, shared_environment(settings)),
             ],
             ask=lambda url: outbound.status(url, ASKED_S),
             get=lambda url, verify, s: Answer(*outbound.answer(url, s, verify_tls=verify)),

@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from homeostat.desired.members import batch_shards, leaves_alone, shards_between
 from homeostat.model.budget import Absence
+from homeostat.model.member_names import member_of_name
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.policies.budget import absence_of
@@ -46,7 +47,8 @@ def beside(
     # What nobody brings back shows nowhere else: a shard in which a lost thing is left alone is at rest.
     left_alone = not stack.converge or bool(stack.exceptions) or leaves_alone(group)
     if unrest.own or (left_alone and (number == NO_SHARD or stack.shards > 1)):
-        states = ((each.row.name, absence_of(each.row, each.seen)) for each in away.unwell(tx, stack.id, number))
+        unwell = away.unwell(tx, stack.id, number)
+        states = ((member_of_name(each.row.name), absence_of(each.row, each.seen)) for each in unwell)
         found |= {name: why for name, why in states if why is not None}
     if unrest.inside:
         found = dict.fromkeys(away.restless_inside(tx, stack.id), Absence.HEALED) | found

@@ -86,7 +86,7 @@ def build_engine(
         get: Asks URLs of members about their health; None where others do.
     """
     nested_stacks = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
-    executor = StepExecutor(clouds, nested_stacks, clock, entropy, threads.pool)
+    executor = StepExecutor(clouds, nested_stacks, clock, entropy, threads.pool, lambda: db.keys)
     observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge)
     return Engine(
         Reconciler(db, clouds, executor, clock, entropy.keys(), limits),

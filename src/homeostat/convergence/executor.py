@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.counting import one_each
-from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation, Operation
+from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation
+from homeostat.convergence.encrypted_operations import Keys, no_keys, operate
 from homeostat.convergence.model_servers import names_model, with_model
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.ownership import ShardOwnership
@@ -39,6 +40,7 @@ class StepExecutor:
         clock: Clock,
         entropy: Entropy,
         pool: Executor | None = None,
+        keys: Keys = no_keys,
     ) -> None:
         """Remember what steps are executed with.
 
@@ -48,12 +50,14 @@ class StepExecutor:
             clock: Clock of the observations that are made here.
             entropy: Randomness for generated values.
             pool: Runs the batches side by side; None runs them one after the other.
+            keys: Returns the keys that open what is encrypted in the arguments of operations.
         """
         self._clouds = clouds
         self._nested_stacks = nested_stacks
         self._clock = clock
         self._entropy = entropy
         self._pool = pool
+        self._keys = keys
 
     def execute(
         self, world: World, steps: Sequence[Step], ownership: ShardOwnership, redact: Redact = str
@@ -236,7 +240,7 @@ class StepExecutor:
         if verb is Verb.UPDATE:
             return cloud.update(kind, [Change(step.row.handle, step.spec, step.changed) for step in steps])
         if verb is Verb.OPERATE:
-            return cloud.operate(kind, [Operation(step.row.handle, step.operation, step.arguments) for step in steps])
+            return operate(cloud, kind, steps, self._keys())
         return cloud.delete(kind, [step.row.handle for step in steps])
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row
 from homeostat.clustering.health_policy import health_policy
 from homeostat.clustering.policies import stored_policy
 from homeostat.model.health_policy import HealthPolicy
+from homeostat.model.member_names import stands_beside
 from homeostat.model.node_health import ShardHealth
 from homeostat.model.world import World
 from homeostat.resources import groups
@@ -45,7 +46,7 @@ def shard_health(tx: Connection, world: World, shard: Row[Any], now: float) -> S
         return None
     unhealthy, recovered = health.counts(tx, stack.id, now)
     nodes = health.of_shard(tx, stack.id, world.shard)
-    size = len(world.definitions)
+    size = sum(not stands_beside(name) for name in world.definitions)
     if stack.shards > 1:
         group = revisions.group_of(tx, stack.id, stack.revision)
         size = groups.size_of(group) if group is not None else size

@@ -18,7 +18,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about, named
-from homeostat.resources.registry import of_kind, type_of, types
+from homeostat.resources.registry import all_types, of_kind, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import health, look_schedule, observations, orphans, shards
 from homeostat.store.shards.observations import WatchedThing
@@ -79,7 +79,7 @@ class Observer:
         self._steady_s = steady_s
         self._busy_s = busy_s
         self._nudge = nudge
-        self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
+        self._types = sorted(name for name, each in all_types().items() if each.kind not in ("", "stack"))
 
     def round(self) -> int:
         """Observe all shards that are due; return how many. What cannot be reached keeps its last observation."""

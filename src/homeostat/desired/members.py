@@ -8,6 +8,7 @@ from homeostat.clustering.names import replacements
 from homeostat.desired.compiling import Definitions, parsed_template
 from homeostat.desired.implied import needs_facade, with_facade, with_policy
 from homeostat.model.desired import Definition
+from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.resources.families.balanced import SCALED, SERVER, BalancedServer
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
@@ -16,10 +17,10 @@ from homeostat.resources.instance_signals import HEALING
 from homeostat.resources.nested import CONTENT
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks.revisions import Desired
-from homeostat.templates import (
-    declared_in,
-)
+from homeostat.templates import DynamicMap, declared_in
+from homeostat.templates.functions.references import GetResource
 from homeostat.templates.registry import Registry, is_template
+from homeostat.templates.tree import Context
 
 MEMBERS_PER_SHARD = 1000
 """Members of a group in one shard: those whose numbers are in one range of so many."""
@@ -27,7 +28,8 @@ MEMBERS_PER_SHARD = 1000
 
 def shard_of(name: str, shards: int) -> int:
     """Return the number of the shard in which a resource of this name is, for a stack of `shards` shards."""
-    return int(name) // MEMBERS_PER_SHARD if shards > 1 and name.isdecimal() else 0
+    member = member_of_name(name)
+    return int(member) // MEMBERS_PER_SHARD if shards > 1 and member.isdecimal() else 0
 
 
 def numbers_of(shard: int) -> tuple[int, int]:
@@ -43,7 +45,7 @@ def shards_between(low: int, high: int) -> range:
 def group_desired(group: groups.Group) -> Desired:
     """Return the revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
     shards = -(-groups.names_end(group["count"], group["skip"]) // MEMBERS_PER_SHARD)
-    names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout", "staged", "own", "nodes")
+    names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout", "staged", "own", "nodes", "beside")
     return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
 
 
@@ -58,7 +60,16 @@ def group_members(template: groups.Group, shard: int, registry: Registry, files:
         found[name] = with_policy(_member(registry.applied(definition), files))
         if member["type"] == BalancedServer.name:
             found[name] = _balanced(found[name], registry, files)
+        for place, entry in groups.beside_of(template, name):
+            found[place] = _beside(place, name, entry)
     return found
+
+
+def _beside(name: str, member: str, entry: Mapping[str, Any]) -> Definition:
+    """Return the definition of what stands beside a member: it comes after the member, and goes before it."""
+    one, path = entry["resource_def"], ("resources", name, "properties", entry["member"])
+    of_member = {entry["member"]: GetResource("get_resource", member, path, Context())}
+    return Definition(name, one["type"], DynamicMap({**one["properties"], **of_member}), requires=(member,))
 
 
 def member_of(template: groups.Group, one: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -152,7 +163,7 @@ def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | 
     old, new = before.template, after.template
     if leaves_alone(old) and not leaves_alone(new):
         return None
-    if old["index_var"] != new["index_var"]:
+    if old["index_var"] != new["index_var"] or old.get("beside") != new.get("beside"):
         return None
     skipped = set(old["skip"]) ^ set(new["skip"])
     changed = {int(name) // MEMBERS_PER_SHARD: 0 for name in skipped if name.isdigit()}

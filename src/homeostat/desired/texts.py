@@ -1,5 +1,6 @@
 """The text and the size of a revision."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from homeostat.desired.compiling import Definitions
@@ -19,7 +20,8 @@ def size_of(desired: Desired) -> int:
     Those whose condition is false are counted, those of nested stacks are not.
     """
     if desired.kind == "group":
-        return groups.size_of(desired.template)
+        count = groups.size_of(desired.template)
+        return count + groups.count_beside(desired.template, count)
     if desired.kind == "chain":
         return len(desired.template["resources"])
     return len(declared_in(desired.template, "resources")) if desired.kind == "template" else 0
@@ -34,15 +36,20 @@ def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
     """
     if desired.kind == "group":
         group = desired.template
-        members: dict[str, Any] = {
-            name: member_of(group, one, name)
-            for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"]))
-        }
+        members: dict[str, Any] = {}
+        for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"])):
+            members[name] = member_of(group, one, name)
+            members |= {place: _beside_text(name, entry) for place, entry in groups.beside_of(group, name)}
     elif desired.kind == "chain":
         members = {name: _member_text(each) for name, each in definitions.items()}
     else:
         return dict(desired.template)
     return {"heat_template_version": "2015-04-30", "resources": members}
+
+
+def _beside_text(member: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    one = entry["resource_def"]
+    return {"type": one["type"], "properties": {**one["properties"], entry["member"]: {"get_resource": member}}}
 
 
 def _member_text(definition: Definition) -> dict[str, Any]:

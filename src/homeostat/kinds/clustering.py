@@ -70,8 +70,12 @@ NODE_CLUSTER = Kind(
 CLUSTER_NODE = Kind(
     name="cluster_node",
     description="A node, in a cluster or without one.",
-    fixed={"cluster_id": TEXT},
-    mutable={"name": TEXT, "profile_id": TEXT, "metadata": MAP},
+    mutable={
+        "name": TEXT,
+        "profile_id": TEXT,
+        "metadata": MAP,
+        "cluster_id": Field(FieldType.TEXT, "", "another one moves it"),
+    },
     reported={
         "status": TEXT,
         "status_reason": TEXT,

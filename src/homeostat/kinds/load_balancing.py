@@ -18,6 +18,7 @@ LOAD_BALANCER = Kind(
     description="A load balancer with an address of its own.",
     fixed={
         "vip_subnet": TEXT,
+        "vip_network": TEXT,
         "provider": TEXT,
         "vip_address": TEXT,
         "tenant_id": TEXT,
@@ -48,7 +49,7 @@ LOAD_BALANCER = Kind(
     },
     parts=("listener", "pool", "pool_member", "health_monitor", "l7_policy", "l7_rule"),
     notes=(
-        "It may be created without vip_subnet: the cloud chooses one.",
+        "It may be created without vip_subnet: the cloud chooses one, of the network vip_network if that is given.",
         "`delete` is refused as long as it has parts.",
     ),
 )
@@ -129,7 +130,9 @@ POOL_MEMBER = Kind(
         "operating_status": Field(FieldType.TEXT, "online|offline|no_monitor"),
     },
     statuses=STATUSES,
-    notes=("It may be created with `server` in place of address: the server's first address.",),
+    notes=(
+        "It may be created with `server` in place of address: the server's first address, on its subnet if it has one.",
+    ),
 )
 HEALTH_MONITOR = Kind(
     name="health_monitor",

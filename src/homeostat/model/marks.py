@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from homeostat.model import requested
 from homeostat.model.errors import Bug
+from homeostat.model.requested import Request
 from homeostat.model.stack_actions import STACK_ACTIONS
 
 
@@ -86,6 +88,9 @@ class Marks:
         lost_at: When another thing was made since this one was absent; None if none was.
         restored: By a snapshot of the stack.
         recovery: By a health policy.
+        requested: What users have asked of the thing and has not ended, the oldest first.
+        kept: Status in which an operation that a user asked for has left the thing: it is not healed from it. "" for
+            none.
     """
 
     unhealthy: UnhealthyMark | None = None
@@ -94,6 +99,8 @@ class Marks:
     lost_at: float | None = None
     restored: RestoredMark | None = None
     recovery: RecoveryMark | None = None
+    requested: tuple[Request, ...] = ()
+    kept: str = ""
 
     def __bool__(self) -> bool:
         return self != NO_MARKS
@@ -101,12 +108,14 @@ class Marks:
 
 NO_MARKS = Marks()
 _UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY = "unhealthy", "healing", "lost", "restored", "recovery"
+_REQUESTED, _KEPT = "requested", "kept"
 _MAINTAINED = tuple(each.mark for each in STACK_ACTIONS.values() if each.mark)
 
 
 def load(stored: Mapping[str, Any]) -> Marks:
     """Return the marks of a row from their JSON."""
-    strange = stored.keys() - {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, *_MAINTAINED}
+    known = {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, _REQUESTED, _KEPT, *_MAINTAINED}
+    strange = stored.keys() - known
     if strange:
         raise Bug(f"a row has marks that this version does not know: {sorted(strange)}")
     return Marks(
@@ -116,6 +125,8 @@ def load(stored: Mapping[str, Any]) -> Marks:
         stored[_LOST]["at"] if _LOST in stored else None,
         RestoredMark(stored[_RESTORED]["run"], stored[_RESTORED]["said"]) if _RESTORED in stored else None,
         _recovery(stored[_RECOVERY]) if _RECOVERY in stored else None,
+        tuple(map(requested.load, stored.get(_REQUESTED, ()))),
+        stored.get(_KEPT, ""),
     )
 
 
@@ -140,4 +151,8 @@ def dump(marks: Marks) -> dict[str, Any]:
         stored[_RESTORED] = {"run": marks.restored.run, "said": dict(marks.restored.said)}
     if marks.recovery is not None:
         stored[_RECOVERY] = asdict(marks.recovery)
+    if marks.requested:
+        stored[_REQUESTED] = [requested.dump(each) for each in marks.requested]
+    if marks.kept:
+        stored[_KEPT] = marks.kept
     return stored

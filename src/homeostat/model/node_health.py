@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from homeostat.model.health_policy import HealthPolicy
+from homeostat.model.member_names import stands_beside
 from homeostat.model.status import Word
 
 EVIDENCE_MAX = 300
@@ -110,7 +111,19 @@ class ShardHealth:
 
     def policy_of(self, name: str) -> HealthPolicy | None:
         """Return the policy that holds for a resource; None for none."""
-        return self.policies.get(name) or self.policies.get("")
+        return policy_for(self.policies, name)
+
+
+def policy_for(policies: Mapping[str, HealthPolicy], name: str) -> HealthPolicy | None:
+    """Return the policy that holds for a resource; None for none.
+
+    What stands beside a member, such as its place in a load balancer, is no member.
+
+    Args:
+        policies: See `ShardHealth`.
+        name: Name of the resource.
+    """
+    return policies.get(name) or (None if stands_beside(name) else policies.get(""))
 
 
 def load(stored: Mapping[str, Any]) -> NodeHealth:

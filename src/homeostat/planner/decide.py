@@ -9,6 +9,7 @@ from homeostat.model.stack_actions import MAINTENANCE
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
+from homeostat.planner import outcome, request_outcome
 from homeostat.planner.actions import check, maintenance, maintenance_state, snapshot
 from homeostat.planner.acts import IntendedActs
 from homeostat.planner.context import Context
@@ -25,6 +26,7 @@ from homeostat.planner.lifecycle import (
     marked,
     recovery,
     replace,
+    requested,
 )
 from homeostat.planner.lifecycle.cascade import Fate
 from homeostat.planner.policies import unhealthy
@@ -96,9 +98,7 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     """Decide about a resource that should exist, and whose requirements are all done."""
     row = context.current.get(definition.name)
     _take_on_type(definition, row)
-    if row is not None and row.busy and recovery.is_fencing(row):
-        return recovery.go_on(context, definition, row, now)
-    unchanged = _left_as_is(context, definition, row, now)
+    unchanged = _operated(context, definition, row, now) or _left_as_is(context, definition, row, now)
     if unchanged is not None:
         return unchanged
     # Such a row is in progress here: `_left_as_is` has decided about all others.
@@ -119,9 +119,21 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     return _in_progress_with_nothing(context, definition, row, now)
 
 
+def _operated(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
+    """Decide about a row that is operated on as a user has asked, or cut off; None for any other."""
+    if row is None or not row.busy:
+        return None
+    if row.marks is not None and request_outcome.is_operating(row):
+        return requested.go_on(context, definition, row, now)
+    return recovery.go_on(context, definition, row, now) if recovery.is_fencing(row) else None
+
+
 def _in_progress_with_nothing(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     if maintenance_state.still_locked(context.world, row):
         return maintenance.unlock(context, row, now)
+    marks = row.marks
+    if marks is not None and marks.requested and (row.failed or not outcome.is_unchanged(row)):
+        return requested.decide(context, definition, row, marks.requested[0], now)
     if context.world.health is not None or recovery.is_marked(row):
         recovered = recovery.decide(context, definition, row, now)
         if recovered is not None:
@@ -152,8 +164,10 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
     halted = context.halted(row.name) if row.replaces is None else None
     if adoption_of(row.intent) is not None:
         return halted or adopt.begin(context, definition, row, now)
-    halted = halted or replace.wait_for_predecessor(context, row) or context.missing_requirements(definition)
-    return halted or context.acts.begin(definition, row, now)
+    waits: Step | Waiting | None = halted or replace.wait_for_predecessor(context, row)
+    if isinstance(waits, Waiting) and waits.why is Why.LEAVING and row.marks is not None:
+        waits = requested.wait_for_predecessor(context, row, waits, now)
+    return waits or context.missing_requirements(definition) or context.acts.begin(definition, row, now)
 
 
 def _is_external(context: Context, definition: Definition, row: Resource | None) -> bool:

@@ -361,7 +361,8 @@ class Frontier:
         """Return whether a row that has just become complete needs no further examination.
 
         It needs one if it was merely healed, if what it reads has changed while it was in progress, if a difference was
-        not judged, if a hook is due, or if it was suspended with its stack, which is resumed by now.
+        not judged, if a hook is due, if a user has asked something of it, or if it was suspended with its stack, which
+        is resumed by now.
         """
         definition = self.world.definitions.get(node)
         if definition is None or row.revision != self.world.stack.revision or not row.judged:
@@ -375,6 +376,8 @@ class Frontier:
         if maintenance_state.still_locked(self.world, row):
             return False
         if row.hooks and hooks.due(self.world, row):
+            return False
+        if row.marks is not None and row.marks.requested:
             return False
         seen = self.world.seen.get(row.key)
         if seen is not None and seen.number != row.judged:

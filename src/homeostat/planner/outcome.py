@@ -65,11 +65,11 @@ def failure_text(row: Resource, error: Exception | str) -> str:
     # The path of an error inside a nested stack names a place in there: it must not be taken for one of this stack.
     inside = kind_of(row.type) == "stack"
     if isinstance(error, Rejected) and not (error.error or inside) and error.path[:2] == ("resources", row.name):
-        return f"{kind}: {_cut(str(error))}"
-    return f"{kind}: resources.{row.name}: {_cut(str(error))}"
+        return f"{kind}: {cut(str(error))}"
+    return f"{kind}: resources.{row.name}: {cut(str(error))}"
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     """Shorten an error: it may quote a value, and many rows may repeat it."""
     return text if len(text) <= ERROR_MAX else f"{text[:ERROR_MAX]}…"
 
@@ -410,7 +410,7 @@ def _parts_first(row: Resource, error: HomeostatError) -> StepOutcome:
     """Conclude the refusal to delete a thing together with its parts: the parts are deleted first, one by one."""
     row.intent = OperationIntent(PARTS_FIRST)
     row.acted_at = row.due_at = None
-    row.reason = f"its parts are deleted first, one by one: {_cut(str(error))}"
+    row.reason = f"its parts are deleted first, one by one: {cut(str(error))}"
     return StepOutcome(row, whole=True)
 
 

@@ -33,6 +33,7 @@ def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> T
         row.action,
         row.metadata or {},
         _treated(world, row.marks) if row.marks is not None else (),
+        row.marks.kept if row.marks is not None else "",
     )
 
 

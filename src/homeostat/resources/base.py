@@ -42,6 +42,7 @@ class Thing:
         acted_at: When the last act on it was carried out, in seconds since the epoch.
         action: CREATE, UPDATE, …
         maintained: SUSPEND and LOCK, where it is suspended or locked with its stack.
+        kept: See `model.marks.Marks`.
     """
 
     key: str
@@ -54,6 +55,7 @@ class Thing:
     action: str = "CREATE"
     metadata: Mapping[str, Any] = field(default_factory=dict)
     maintained: tuple[str, ...] = ()
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,7 +439,7 @@ def settling(thing: Thing, statuses: Statuses) -> Verdict | None:
         return None
     word = str(status).lower()
     suspended = bool(statuses.suspended) and "SUSPEND" in thing.maintained
-    if word in (statuses.suspended if suspended else statuses.ready):
+    if word in (statuses.suspended if suspended else statuses.ready) or word == thing.kept:
         return None
     if word in statuses.busy or word == DELETING:
         fault = thing.seen.properties.get("fault")

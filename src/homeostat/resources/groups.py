@@ -1,7 +1,7 @@
 """Members of a group of alike resources: their names, their definitions, and the names that are not used any more.
 
 The desired state of a group's stack is a map:
-`{resource_def, index_var, count, skip[, earlier, rollout, staged, own, nodes]}`.
+`{resource_def, index_var, count, skip[, earlier, rollout, staged, own, nodes, beside]}`.
 
 - `skip`: names that no member may have; an entry `<N` stands for all numbers below N, so that a group which has
   scaled a thousand times is described in as few words as one that is new
@@ -10,16 +10,21 @@ The desired state of a group's stack is a map:
 - `rollout`: how the rolling update continues, see `planner.policies.rolling_update`
 - `staged`: what members go back to, where they get their definition in a rollout with gates, see
   `planner.policies.definition_rollout`
-- `own`: definitions of single members, which they have whatever the others get, in the form of `earlier`
+- `own`: definitions of single members in the place of `resource_def`, in the form of `earlier`
 - `nodes`: `{seed, format}` where members are nodes of a cluster, see `clustering.names`
+- `beside`: resources that stand beside members in the stack, one for each member, and depend on it:
+  `[{name, numbers: [[low, high]], member, resource_def}]`; `member` is the property that takes the member's reference
 
-Members are named by numbers, and every function works on ranges of numbers: a group may have very many members.
+Members are named by numbers, what stands beside member 3 is named `3-<name>`. Every function works on ranges of
+numbers: a group may have very many members.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count as counting
 from itertools import islice, pairwise
 from typing import Any
+
+from homeostat.model.member_names import beside_name, member_of_name
 
 Group = Mapping[str, Any]
 Run = tuple[int, int, Mapping[str, Any]]
@@ -93,6 +98,31 @@ def is_member(name: str, group: Mapping[str, Any]) -> bool:
     """Return whether this is the name of a member of the group."""
     count, skip = group.get("count", 0), group.get("skip", ())
     return name.isdigit() and not is_skipped(name, skip) and int(name) < names_end(count, skip)
+
+
+def beside_of(group: Group, member: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and entry of each resource that stands beside a member."""
+    number = int(member)
+    for entry in group.get("beside", ()):
+        if any(low <= number < high for low, high in entry["numbers"]):
+            yield beside_name(member, entry["name"]), entry
+
+
+def beside_named(group: Group, name: str) -> Mapping[str, Any] | None:
+    """Return the entry of the resource of this name that stands beside a member; None where none does."""
+    member = member_of_name(name)
+    if member == name or not is_member(member, group):
+        return None
+    return next((entry for each, entry in beside_of(group, member) if each == name), None)
+
+
+def count_beside(group: Group, count: int) -> int:
+    """Return how many resources stand beside the first `count` members."""
+    skip = group["skip"]
+    end = names_end(count, skip)
+    return sum(
+        members_in([(low, high, {}) for low, high in entry["numbers"]], skip, end) for entry in group.get("beside", ())
+    )
 
 
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str | None) -> dict[str, Any]:
@@ -234,22 +264,24 @@ def all_runs(group: Group) -> list[Run]:
 
 
 def runs_with_own(group: Group) -> list[Run]:
-    """Return the definitions of all numbers of the group like `all_runs`, with those that single members have."""
-    runs, end = all_runs(group), names_end(group["count"], group["skip"])
-    own = sorted(
-        (
-            (low, min(high, end), entry["resource_def"])
-            for entry in group.get("own", ())
-            for low, high in entry["numbers"]
-        ),
-        key=lambda run: run[0],
-    )
-    if not own:
-        return runs
+    """Return the definitions of all numbers of the group like `all_runs`, with those that single members have.
+
+    What a member has from before a series of batches goes before what it is to have of its own.
+    """
+    end = names_end(group["count"], group["skip"])
+    own = [
+        (low, min(high, end), entry["resource_def"]) for entry in group.get("own", ()) for low, high in entry["numbers"]
+    ]
+    alike = [(0, end, group["resource_def"])] if end else []
+    return _covered(_covered(alike, own), earlier_runs(group))
+
+
+def _covered(below: Iterable[Run], above: Iterable[Run]) -> list[Run]:
+    """Return the runs below, in order, those parts of them that runs above cover with the definitions of these."""
     found: list[Run] = []
-    left = iter(own)
+    left = iter(sorted((run for run in above if run[0] < run[1]), key=lambda run: run[0]))
     mine = next(left, None)
-    for low, high, definition in runs:
+    for low, high, definition in below:
         at = low
         while mine is not None and mine[0] < high:
             if at < mine[0]:
@@ -308,12 +340,40 @@ def differences(before: Group, after: Group) -> list[tuple[int, int]]:
     """
     old, new = runs_with_own(before), runs_with_own(after)
     edges = sorted({edge for low, high, _ in (*old, *new) for edge in (low, high)})
-    found = []
+    left, right = _Walk(old), _Walk(new)
+    return [(low, high) for low, high in pairwise(edges) if left.at(low) != right.at(low)]
+
+
+def changed_runs(before: Group, after: Group) -> list[Run]:
+    """Return the members of a group that are to have another definition, with the one that they have, in their order.
+
+    Those beyond the end of the new group count, as long as they are there, by the definition of all its members.
+    """
+    old, new = runs_with_own(before), runs_with_own(after)
+    edges = sorted({edge for low, high, _ in (*old, *new) for edge in (low, high)})
+    left, right = _Walk(old), _Walk(new)
+    found: list[Run] = []
     for low, high in pairwise(edges):
-        if _at(old, low) != _at(new, low):
-            found.append((low, high))
+        present, wanted = left.at(low), right.at(low)
+        if present is None or present == (after["resource_def"] if wanted is None else wanted):
+            continue
+        if found and found[-1][1] == low and found[-1][2] == present:
+            found[-1] = (found[-1][0], high, present)
+        else:
+            found.append((low, high, present))
     return found
 
 
-def _at(runs: Sequence[Run], number: int) -> Mapping[str, Any] | None:
-    return next((definition for low, high, definition in runs if low <= number < high), None)
+class _Walk:
+    """Looks up definitions by numbers that only grow."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
+        self._place = 0
+
+    def at(self, number: int) -> Mapping[str, Any] | None:
+        while self._place < len(self._runs) and self._runs[self._place][1] <= number:
+            self._place += 1
+        if self._place == len(self._runs) or self._runs[self._place][0] > number:
+            return None
+        return self._runs[self._place][2]

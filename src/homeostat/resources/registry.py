@@ -13,7 +13,7 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.discovery import BUILT_IN, Offer, PluginProblem, TypeRegister, loaded, registered
 from homeostat.resources.families import FAMILIES
 from homeostat.resources.families.balanced import BalancedServer
-from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.resources.families.node_groups import INTERNAL as OF_CLUSTERS
 from homeostat.resources.missing import LostType
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.support import Support, SupportStatus
@@ -21,7 +21,8 @@ from homeostat.templates import patterns
 from homeostat.templates.registry import is_template
 
 GROUP = "homeostat.resources"
-INTERNAL: Mapping[str, ResourceType] = {each.name: each for each in (BalancedServer(), NodeGroup())}
+_INTERNAL: tuple[type[ResourceType], ...] = (BalancedServer, *OF_CLUSTERS)
+INTERNAL: Mapping[str, ResourceType] = {each.name: each() for each in _INTERNAL}
 """Types of resources that the service makes of its own; no template may name them."""
 _added: list[Offer] = []
 _problems: list[PluginProblem] = []
@@ -59,6 +60,11 @@ def _forget() -> None:
 def types() -> Mapping[str, ResourceType]:
     """Return type name -> the one instance of its class."""
     return register().types
+
+
+def all_types() -> Mapping[str, ResourceType]:
+    """Return the same with the types that no template may name."""
+    return {**INTERNAL, **types()}
 
 
 def resource_type(name: str) -> ResourceType:
@@ -171,7 +177,7 @@ def _is_listed(support: Support, status: SupportStatus | None, version: str) -> 
 def of_kind(kinds: Iterable[str]) -> dict[str, list[str]]:
     """Return each of these kinds -> names of the types whose things are of that kind."""
     found: dict[str, list[str]] = {kind: [] for kind in kinds}
-    for name, each in types().items():
+    for name, each in all_types().items():
         if each.kind in found:
             found[each.kind].append(name)
     return found

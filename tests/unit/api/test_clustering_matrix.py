@@ -41,6 +41,13 @@ TABLE: dict[str, tuple[str, Any]] = {
     "PATCH /clusters/{cluster_id}": (MEMBERS, {"cluster": {"name": "renamed"}}),
     "DELETE /clusters/{cluster_id}": (MEMBERS, None),
     "POST /clusters/{cluster_id}/actions": (MEMBERS, {"scale_out": {}}),
+    "POST /clusters/{cluster_id}/ops": (MEMBERS, {"reboot": {}}),
+    "GET /clusters/{cluster_id}/metadata": (READERS, None),
+    "POST /clusters/{cluster_id}/metadata": (MEMBERS, {"metadata": {"a": "b"}}),
+    "PUT /clusters/{cluster_id}/metadata": (MEMBERS, {"metadata": {"a": "b"}}),
+    "GET /clusters/{cluster_id}/metadata/{key}": (READERS, None),
+    "PUT /clusters/{cluster_id}/metadata/{key}": (MEMBERS, {"meta": {"a": "b"}}),
+    "DELETE /clusters/{cluster_id}/metadata/{key}": (MEMBERS, None),
     "GET /clusters/{cluster_id}/policies": (READERS, None),
     "GET /clusters/{cluster_id}/policies/{policy_id}": (READERS, None),
     "GET /clusters/{cluster_id}/attrs/{path:path}": (READERS, None),
@@ -49,6 +56,8 @@ TABLE: dict[str, tuple[str, Any]] = {
     "POST /nodes/adopt": (MEMBERS, {"identity": "none", "type": "os.nova.server-1.0"}),
     "POST /nodes/adopt-preview": (MEMBERS, {"identity": "none", "type": "os.nova.server-1.0"}),
     "GET /nodes/{node_id}": (READERS, None),
+    "POST /nodes/{node_id}/actions": (MEMBERS, {"check": {}}),
+    "POST /nodes/{node_id}/ops": (MEMBERS, {"reboot": {}}),
     "PATCH /nodes/{node_id}": (MEMBERS, {"node": {"role": "other"}}),
     "DELETE /nodes/{node_id}": (MEMBERS, None),
     "GET /receivers": (READERS, None),
@@ -56,11 +65,13 @@ TABLE: dict[str, tuple[str, Any]] = {
         MEMBERS,
         {"receiver": {"name": "new", "type": "webhook", "cluster_id": "CLUSTER", "action": "CLUSTER_SCALE_OUT"}},
     ),
+    "POST /receivers/{receiver_id}/notify": (MEMBERS, {}),
     "GET /receivers/{receiver_id}": (READERS, None),
     "PATCH /receivers/{receiver_id}": (MEMBERS, {"receiver": {"name": "renamed"}}),
     "DELETE /receivers/{receiver_id}": (MEMBERS, None),
     "GET /actions": (READERS, None),
     "GET /actions/{action_id}": (READERS, None),
+    "PATCH /actions/{action_id}": (MEMBERS, {"action": {"status": "CANCELLED"}}),
     "GET /events": (READERS, None),
     "GET /events/{event}": (READERS, None),
     "GET /build-info": (READERS, None),
@@ -113,7 +124,7 @@ class Clusters(World):
         """The code of the answer to a caller of the own project that names things of this one."""
         self.fresh()
         method, _, path = request.partition(" ")
-        ids = {**self.ids[things], "type_name": "os.nova.server-1.0"}
+        ids = {**self.ids[things], "type_name": "os.nova.server-1.0", "key": "a"}
         kind = "senlin.policy.deletion-1.1" if "policy-types" in path else ids["type_name"]
         path = path.replace("{path:path}", "$.status").format_map({**ids, "type_name": kind})
         return int(self.asked(method, path, role, OWN, filled(TABLE[request][1], ids)).status_code)
@@ -199,6 +210,8 @@ NEED_A_PLACE = {
     "POST /nodes/adopt-preview",
     "PATCH /nodes/{node_id}",
     "DELETE /nodes/{node_id}",
+    "POST /receivers",
+    "POST /receivers/{receiver_id}/notify",
 }
 
 

@@ -102,6 +102,17 @@ def test_only_admins_have_some_types() -> None:
     assert (refused.value.code, refused.value.fault) == (403, "Forbidden")
 
 
+def test_a_type_is_for_those_who_may_do_what_the_service_does_for_it(policy_file: Callable[[str], Path]) -> None:
+    policy = Policy(policy_file('"clusters:action": "role:operator"\n"receivers:create": "!"\n'))
+    allowed = [each for each in rules.OF_TYPES if policy.may_use(each, caller("member"), "p")]
+    assert allowed == ["OS::Senlin::Node", "OS::Senlin::Profile"]
+    assert set(policy.denied_types(caller("member"), "p")) >= set(rules.OF_TYPES) - set(allowed)
+    assert all(policy.may_use(each, Caller(), "p") for each in rules.OF_TYPES)
+    assert all(Policy().may_use(each, caller("member"), "p") for each in rules.OF_TYPES)
+    assert not any(Policy().may_use(each, caller("reader"), "p") for each in rules.OF_TYPES)
+    assert {rule for named in rules.OF_TYPES.values() for rule in named} <= rules.NAMES
+
+
 # -- files -------------------------------------------------------------------------------------------------------------
 
 

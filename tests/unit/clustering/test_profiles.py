@@ -140,7 +140,11 @@ def test_a_server_profile_becomes_a_server(properties: dict[str, Any], expected:
 def test_terms_of_policies_come_before_those_of_the_profile() -> None:
     profile = check_profile(server(availability_zone="z", scheduler_hints={"same_host": ["x"], "group": "g"}))
     placed = define(profile, Terms("n", NODE, zone="z2", server_group="g2")).resource["properties"]
-    assert (placed["availability_zone"], placed["scheduler_hints"]) == ("z2", {"same_host": ["x"], "group": "g2"})
+    assert placed["availability_zone"] == "z2"
+    hints = type_of("OS::Nova::Server").spec(type_of("OS::Nova::Server").complete(placed), "n")["scheduler_hints"]
+    assert hints == {"same_host": ["x"], "group": "g2"}
+    elsewhere = define(profile, Terms("n", NODE, server_group="g2", region="r")).resource["properties"]
+    assert "g2" not in str(elsewhere), "a server group is in the region of the cluster"
 
 
 def test_metadata_of_a_node_without_a_cluster() -> None:

@@ -21,7 +21,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.intent import LeftAlone, left_alone_for
 from homeostat.model.marks import Marks, UnhealthyMark
-from homeostat.model.plan import Step, StepOutcome, Verb
+from homeostat.model.plan import Settled, Step, StepOutcome, Verb
 from homeostat.planner import Frontier, outcome
 
 GROUP = "OS::Heat::ResourceGroup"
@@ -75,6 +75,16 @@ def test_what_is_passed_over_since_the_old_one_came_back_counts_no_more_as_heale
     of = world([wanted("a")], [old, new], {"a1": seen("active", 2)}, status="COMPLETE", settled_revision=1)
     step = decide(of, wanted("a"))
     assert (described(step), new.replaced_by, new.marks) == ("record CREATE_COMPLETE", "a1", None)
+
+
+@pytest.mark.parametrize("state", ["CHECK_FAILED", "CHECK_COMPLETE"])
+def test_what_is_there_again_and_stands_for_its_resource_was_not_lost(state: str) -> None:
+    """Found by the simulation (seed 50007587): replaced one day, it would have been kept for having been absent."""
+    mine = row("a", state=state, marks=Marks(lost_at=LONG_AGO), judged=1)
+    of = world([wanted("a")], [mine], {"a1": seen("active", 2)}, status="COMPLETE", settled_revision=1)
+    decided = decide(of, wanted("a"))
+    assert mine.marks is None
+    assert isinstance(decided, Settled | Step)
 
 
 @pytest.mark.parametrize(

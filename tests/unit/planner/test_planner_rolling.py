@@ -179,3 +179,19 @@ def test_at_the_end_nothing_is_left_of_earlier_definitions() -> None:
     last = series(rolling_update.begin(group(3), group(3, NEW), policy(2, 2), (), False))[-1]
     assert "earlier" not in last
     assert groups.all_runs(last) == [(0, 3, NEW)]
+
+
+def own(*numbers: int, one: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"numbers": [[each, each + 1] for each in numbers], "resource_def": one}]
+
+
+def test_members_with_definitions_of_their_own_change_in_batches_as_the_others_do() -> None:
+    before, wanted = group(4, OLD, own=own(1, 2, one=OLD)), group(4, NEW, own=own(1, 2, one=THIRD))
+    assert rolled(before, wanted, policy(2)) == ["ootn", "nttn"]
+    assert rolled(before, wanted, {}) == ["nttn"]
+
+
+def test_only_those_change_whose_own_definition_does() -> None:
+    before, wanted = group(4, OLD, own=own(0, one=NEW)), group(4, OLD, own=own(0, 3, one=NEW))
+    assert rolled(before, wanted, policy(1)) == ["noon"]
+    assert rolled(before, group(4, NEW), policy(2)) == ["nonn", "nnnn"]

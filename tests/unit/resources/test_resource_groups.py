@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from homeostat.desired.members import group_desired, touched_shards
+from homeostat.model.member_names import member_of_name
+from homeostat.resources import groups
 from homeostat.resources.groups import (
     is_member,
     member_definition,
@@ -140,3 +142,35 @@ def test_only_shards_whose_members_leave_or_come_are_touched(monkeypatch: pytest
     assert sorted(touched_shards(group_desired(smaller), group_desired(again)) or ()) == [3]
     other = {**again, "resource_def": {"type": "OS::Heat::RandomString"}}
     assert sorted(touched_shards(group_desired(again), group_desired(other)) or ()) == [1, 2, 3]
+
+
+def beside(*ranges: tuple[int, int]) -> dict[str, Any]:
+    place = {
+        "name": "lb",
+        "numbers": [list(each) for each in ranges],
+        "member": "server",
+        "resource_def": {"type": "P"},
+    }
+    return {"resource_def": {"type": "S"}, "index_var": None, "count": 3, "skip": ["1"], "beside": [place]}
+
+
+def test_what_stands_beside_a_member_is_named_after_it() -> None:
+    group = beside((0, 3))
+    assert [name for name, _ in groups.beside_of(group, "2")] == ["2-lb"]
+    assert list(groups.beside_of(group, "3")) == []
+    assert groups.count_beside(group, 3) == 2, "of the numbers 0, 2 and 3"
+    assert [groups.beside_named(group, name) is not None for name in ("0-lb", "0-x", "1-lb", "3-lb", "9-lb", "0")] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "member"), [("3-lb", "3"), ("12-a-b", "12"), ("3", "3"), ("a-b", "a-b"), ("-1", "-1"), ("", "")]
+)
+def test_the_member_that_something_stands_beside(name: str, member: str) -> None:
+    assert member_of_name(name) == member

@@ -84,11 +84,11 @@ OURS: Mapping[str, dict[str, Row]] = {
     "OS::Heat::InstanceGroup": _pattern("MetadataUpdatePattern"),
     "OS::Heat::ResourceChain": _pattern("metadata_update_pattern"),
     "OS::Heat::ResourceGroup": _pattern("metadata_update_pattern"),
+    "OS::Nova::Server": {"server_group": ("server_group", "str", frozenset({"H", "U"}), None, "")},
     "OS::Senlin::Cluster": {"config": ("config", "map", frozenset("U"), None, "")},
-    "OS::Senlin::Node": {"cluster": ("cluster", "str", frozenset(), None, "custom senlin.cluster")},
     "OS::Senlin::Receiver": {"actor": ("actor", "map", frozenset(), None, "")},
 }
-"""Properties that Heat does not have, or that change otherwise there."""
+"""Properties that Heat does not have."""
 
 
 def _attribute(name: str, attribute: Attribute) -> str:

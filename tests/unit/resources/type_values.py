@@ -79,7 +79,7 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "OS::Octavia::FlavorProfile": {"flavor_data": '{"b": 2}'},
     "OS::Octavia::L7Policy": {"action": "REDIRECT_TO_POOL", "redirect_url": LEFT},
     "OS::Senlin::Cluster": {"desired_capacity": 3, "profile": LEFT, "policies": LEFT},
-    "OS::Senlin::Node": {"profile": LEFT},
+    "OS::Senlin::Node": {"profile": LEFT, "cluster": LEFT},
     "OS::Senlin::Policy": {"bindings": LEFT},
     "OS::Trove::Instance": {
         "databases": [{"name": "shop"}],
@@ -96,7 +96,6 @@ FIXED: Mapping[str, str] = {
 }
 """Type -> the property that is changed to have it replaced, where the first one that fits will not do."""
 REFIXED: Mapping[str, Mapping[str, Any]] = {
-    "OS::Senlin::Node": {"cluster": LEFT},  # there has to be one: see `test_clustering.py`
     "OS::Senlin::Policy": {"properties": {"criteria": "YOUNGEST_FIRST"}},
     "OS::Senlin::Profile": {"properties": {"image": "my-image", "flavor": "other-flavor"}},
     "OS::Senlin::Receiver": {"action": "CLUSTER_SCALE_IN"},

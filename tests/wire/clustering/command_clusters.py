@@ -3,6 +3,7 @@
 import json
 
 from homeostat.clouds.port import Creation
+from tests.senlin_command import ACTION
 from tests.wire.clustering.command_world import World, proves
 
 # -- clusters ----------------------------------------------------------------------------------------------------------
@@ -165,3 +166,38 @@ def adopt_node(world: World) -> None:
     assert "m1.small" in str(world.shown(*asked, "--preview")["node_preview"])
     shown = world.shown(*asked, "--name", "new", "--role", "db", "--metadata", "a=b")
     assert (shown["name"], shown["role"], shown["physical_id"]) == ("new", "db", handle)
+
+
+@proves("node check")
+def check_node(world: World) -> None:
+    action = world.done("node", "check", world.nodes[0])
+    assert (action["action"], action["target_id"]) == ("NODE_CHECK", world.nodes[0])
+
+
+@proves("node recover")
+def recover_node(world: World) -> None:
+    action = world.done("node", "recover", "--check", "true", world.nodes[0])
+    assert (action["action"], action["target_id"]) == ("NODE_RECOVER", world.nodes[0])
+
+
+@proves("node op")
+def operate_node(world: World) -> None:
+    """The command fails once its request was accepted, whatever the service answers: it returns no list to print."""
+    asked = ("cluster", "node", "op", "--operation", "reboot", "--params", "type=SOFT", world.nodes[0])
+    found = ACTION.search(world.run(*asked, code=1))
+    assert found is not None
+    assert world.ended(found[1])["action"] == "NODE_OPERATION"
+    wrong = world.run("cluster", "node", "op", "--operation", "none-such", world.nodes[0], code=1)
+    assert "Request error" in wrong
+
+
+@proves("op")
+def operate(world: World) -> None:
+    action = world.done("op", "--operation", "reboot", "c")
+    assert (action["action"], action["target_id"]) == ("CLUSTER_OPERATION", world.cluster)
+
+
+@proves("recover")
+def recover(world: World) -> None:
+    (shown,) = world.shown("recover", "--check", "true", "c", "--wait")
+    assert shown["Status"] == "ACTIVE"

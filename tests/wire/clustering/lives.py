@@ -10,7 +10,8 @@ SERVER: dict[str, Any] = {
 
 
 def made(api: Any, profile: Any, **values: Any) -> Any:
-    cluster = api.create_cluster(name="c", profile_id=profile.id, **{"desired_capacity": 2, "max_size": 5, **values})
+    given = {"name": "c", "desired_capacity": 2, "max_size": 5, **values}
+    cluster = api.create_cluster(profile_id=profile.id, **given)
     return api.wait_for_status(cluster, "ACTIVE", wait=60)
 
 

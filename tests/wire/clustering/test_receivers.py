@@ -76,7 +76,7 @@ def test_it_goes_with_its_cluster(api: Any, profile: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"type": "message"}, "not supported"),
+        ({"type": "other"}, "has to be one of"),
         ({"action": "CLUSTER_CREATE"}, "has to be one of"),
         ({"cluster_id": "nowhere"}, "could not be found"),
     ],

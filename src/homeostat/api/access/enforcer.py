@@ -128,7 +128,10 @@ class Policy:
         return self._current().denied_types(project_in_scope, replace(caller, token=None))
 
     def may_use(self, type_name: str, caller: Caller, project: str) -> bool:
-        """Return whether stacks of this caller may have resources of this type."""
+        """Return whether stacks of this caller may have resources of this type.
+
+        Not where the service would do for them what a rule forbids the caller (`rules.OF_TYPES`).
+        """
         if caller.is_anybody:
             return True
         typed = self._current().typed

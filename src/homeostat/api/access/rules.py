@@ -129,6 +129,7 @@ CLUSTERING = (
             "update": "Change a cluster.",
             "delete": "Delete a cluster.",
             "action": "Have a cluster do something, such as change its size.",
+            "operation": "Have an operation carried out on the nodes of a cluster.",
         },
     ),
     RuleFamily(
@@ -144,14 +145,25 @@ CLUSTERING = (
             "delete": "Delete a node.",
             "adopt": "Let a server be a node.",
             "adopt_preview": "Preview the profile of a server that would be a node.",
+            "action": "Check or recover a node.",
+            "operation": "Have an operation carried out on a node.",
         },
     ),
     RuleFamily(
         "receivers",
         readers={"index": "List receivers.", "get": "Show a receiver."},
-        members={"create": "Make a receiver.", "update": "Change a receiver.", "delete": "Delete a receiver."},
+        members={
+            "create": "Make a receiver.",
+            "update": "Change a receiver.",
+            "delete": "Delete a receiver.",
+            "notify": "Begin what a message to a receiver asks for.",
+        },
     ),
-    RuleFamily("actions", readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."}),
+    RuleFamily(
+        "actions",
+        readers={"index": "List actions of clusters.", "get": "Show an action of a cluster."},
+        members={"update": "Cancel an action of a cluster."},
+    ),
 )
 """Rules of the Clustering API, by Senlin's names.
 

@@ -6,4 +6,5 @@
 - `types`, `profiles`, `policies`, `clusters`, `cluster_actions`, `bindings`, `nodes`, `receivers`, `actions`, `events`,
   `about`: the routes, by subject
 - `routers`: all of them
+- `things`: what is done for resources of templates
 """

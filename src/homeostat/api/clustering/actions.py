@@ -6,10 +6,12 @@ from fastapi import Request
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
-from homeostat.api.clustering import views
-from homeostat.api.clustering.context import Context
-from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering import bodies, views
+from homeostat.api.clustering.bodies import Field
+from homeostat.api.clustering.context import Context, since
+from homeostat.api.clustering.lists import ListRules, flag_of, read_query
 from homeostat.api.clustering.routes import answers, router
+from homeostat.api.http.inputs import Body
 from homeostat.clustering.states import ACTION_NAMES, ActionStatus
 from homeostat.store import schema
 from homeostat.store.clusters import listing
@@ -59,3 +61,23 @@ def show_action(context: Context, action_id: str) -> Response:
         row = listing.get(tx, schema.action, context.asking.reach, action_id)
         shown = views.action(tx, row, cluster=context.version >= WITH_CLUSTER)
     return context.json({"action": shown})
+
+
+@ROUTER.patch(
+    "/actions/{action_id}",
+    dependencies=[may("actions:update"), since(1, 12)],
+    summary="Cancel an action",
+    status_code=202,
+    responses=answers(None, "Accepted.", 202),
+)
+def update_action(request: Request, context: Context, action_id: str, body: Body) -> Response:
+    """Cancel an action that goes on: its only status that can be asked for is CANCELLED.
+
+    What it has begun stays as it is. With `force=true` the action says so at once.
+    """
+    given = bodies.read(bodies.unwrapped(body, "action"), {"status": Field(bodies.text, required=True)})
+    if given["status"] != ActionStatus.CANCELLED:
+        raise bodies.wrong(f"Unknown status {given['status']} for action {action_id}; there is CANCELLED.")
+    force = flag_of(request.query_params.get("force"), "force")
+    context.clusters.actions.cancel(context.asking, action_id, force=force)
+    return Response(status_code=202)

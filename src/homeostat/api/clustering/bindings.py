@@ -11,7 +11,7 @@ from homeostat.api.clustering.context import Context
 from homeostat.api.clustering.lists import ListRules, flag_of, read_query
 from homeostat.api.clustering.routes import answers, router
 from homeostat.model.errors import Rejected
-from homeostat.store.clusters import bindings
+from homeostat.store.clusters import bindings, parts
 
 ROUTER = router("policies of clusters")
 ONE = answers(dict[str, Any])
@@ -39,10 +39,11 @@ def list_cluster_policies(request: Request, context: Context, cluster_id: str) -
     with context.db.read() as tx:
         cluster = context.clusters.clusters.get(tx, context.asking, cluster_id)
         rows = bindings.of_cluster(tx, cluster.id)
+        made = parts.of_clusters(tx, [cluster.id]).get(cluster.id, parts.NONE)
     rows = [row for row in rows if all(getattr(row, name) in values for name, values in wanted.only.items())]
     for order in reversed(wanted.order):
         rows.sort(key=lambda row: getattr(row, order.column), reverse=order.descending)
-    return context.json({"cluster_policies": [views.binding(row, cluster.name) for row in rows]})
+    return context.json({"cluster_policies": [views.binding(row, cluster.name, made) for row in rows]})
 
 
 @ROUTER.get(
@@ -56,7 +57,8 @@ def show_cluster_policy(context: Context, cluster_id: str, policy_id: str) -> Re
         cluster = context.clusters.clusters.get(tx, context.asking, cluster_id)
         policy = context.clusters.policies.get(tx, context.asking, policy_id)
         row = next((each for each in bindings.of_cluster(tx, cluster.id) if each.policy_id == policy.id), None)
+        made = parts.of_clusters(tx, [cluster.id]).get(cluster.id, parts.NONE)
     if row is None:
         message = f"The policy '{policy_id}' is not found attached to the specified cluster '{cluster_id}'."
         raise Rejected("PolicyBindingNotFound", message)
-    return context.json({"cluster_policy": views.binding(row, cluster.name)})
+    return context.json({"cluster_policy": views.binding(row, cluster.name, made)})

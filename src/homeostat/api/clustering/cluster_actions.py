@@ -10,15 +10,18 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
+from homeostat.api.clustering.operations import statuses_of
 from homeostat.api.clustering.routes import accepted, router
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.plans import Begun, Plan
+from homeostat.clustering.requests import CAPACITY, INPUTS
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 
 ROUTER = router("clusters")
 POLICY = {"policy_id": Field(bodies.reference, required=True), "enabled": Field(bodies.boolean)}
 DETACHED = {"policy_id": Field(bodies.reference, required=True)}
+COMPLETED = {"lifecycle_action_token": Field(bodies.reference, required=True)}
 Begin = Callable[[ClusteringContext, str, Mapping[str, Any]], Begun]
 COUNT = {"count": Field(bodies.integer(0))}
 RESIZE = {
@@ -79,21 +82,31 @@ def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -
     return context.clusters.clusters.check(context.asking, identity, data)
 
 
+def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    return context.clusters.operations.recover_cluster(context.asking, identity, data, statuses_of)
+
+
 def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, POLICY)
-    enabled = given.get("enabled", True)
-    return context.clusters.bindings.attach(context.asking, identity, given["policy_id"], enabled=enabled)
+    enabled, check = given.get("enabled", True), context.check_types
+    return context.clusters.bindings.attach(context.asking, identity, given["policy_id"], check, enabled=enabled)
 
 
 def _detach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, DETACHED)
-    return context.clusters.bindings.detach(context.asking, identity, given["policy_id"])
+    return context.clusters.bindings.detach(context.asking, identity, given["policy_id"], context.check_types)
 
 
 def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, POLICY)
-    enabled = given.get("enabled")
-    return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], enabled=enabled)
+    enabled, check = given.get("enabled"), context.check_types
+    return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], check, enabled=enabled)
+
+
+def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+    context.needs((1, 9))
+    given = bodies.read(data, COMPLETED)
+    return context.clusters.hook_waits.complete(context.asking, identity, given["lifecycle_action_token"])
 
 
 def _changed(context: ClusteringContext, identity: str, planner: Callable[[Connection, Row[Any]], Plan]) -> Begun:
@@ -108,9 +121,11 @@ ACTIONS: Mapping[str, Begin] = {
     "del_nodes": _del_nodes,
     "replace_nodes": _replace_nodes,
     "check": _check,
+    "recover": _recover,
     "policy_attach": _attach,
     "policy_detach": _detach,
     "policy_update": _switch,
+    "complete_lifecycle": _complete,
 }
 
 
@@ -122,9 +137,11 @@ FIELDS: Mapping[str, Collection[str]] = {
     "del_nodes": DEL_NODES,
     "replace_nodes": REPLACE_NODES,
     "check": (),
+    "recover": (*sorted(INPUTS), CAPACITY),
     "policy_attach": POLICY,
     "policy_detach": DETACHED,
     "policy_update": POLICY,
+    "complete_lifecycle": COMPLETED,
 }
 """What each of them takes."""
 
@@ -139,8 +156,8 @@ FIELDS: Mapping[str, Collection[str]] = {
 def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     """Begin what the only key of the body names.
 
-    There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `policy_attach`,
-    `policy_detach` and `policy_update`.
+    There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `recover`,
+    `policy_attach`, `policy_detach`, `policy_update` and `complete_lifecycle`.
     """
     if len(body) != 1:
         raise wrong("Multiple actions specified" if body else "No action specified")

@@ -65,7 +65,9 @@ ADOPTED = {
     "name": Field(bodies.name),
     "role": Field(bodies.short),
     "metadata": Field(bodies.mapping),
+    "profile_id": Field(bodies.reference),
 }
+"""`profile_id` is of this service: the profile from which the server was made."""
 
 
 def shown(context: ClusteringContext, tx: Connection, rows: list[Row[Any]]) -> list[dict[str, Any]]:
@@ -137,12 +139,15 @@ def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
     responses=ONE,
 )
 def adopt_node(context: Context, body: Body) -> Response:
-    """Let a server that exists be a node without a cluster, with a profile that is made from it.
+    """Let a server that exists be a node without a cluster, with a profile that is made from it, or with `profile_id`.
 
     Of the server only its name and its metadata change.
     """
     given = bodies.read(body, ADOPTED)
-    identity = context.clusters.adopter.adopt(context.asking, given, context.check_types)
+    profile = context.clusters.profile(context.asking, given["profile_id"]) if "profile_id" in given else None
+    if profile is not None and (profile.type != given["type"] or given.get("overrides")):
+        raise Rejected("BadRequest", f"A profile_id goes without overrides, and is of the type {given['type']}.")
+    identity = context.clusters.adopter.adopt(context.asking, given, context.check_types, profile)
     return context.json({"node": _one(context, identity)})
 
 

@@ -1,6 +1,8 @@
 """Routes for receivers, and the addresses at which others trigger them."""
 
+import logging
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
@@ -12,17 +14,20 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.cluster_actions import ACTIONS, FIELDS
-from homeostat.api.clustering.context import ClusteringContext, Context, base_of, version_of
+from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, base_of, version_of
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import accepted, answers, router
 from homeostat.api.context import Service
 from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import Body, SignalBody
 from homeostat.api.http.responses import nothing
+from homeostat.api.services.clusters.message_receivers import asked_in
 from homeostat.clustering.states import ClusterAction, webhook_action_name
+from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.clusters import listing
 
+LOG = logging.getLogger(__name__)
 ROUTER = router("receivers")
 WEBHOOKS = router("receivers")
 """What is authorized by being known."""
@@ -35,6 +40,7 @@ BEGUN = {
     ClusterAction.DEL_NODES: "del_nodes",
     ClusterAction.REPLACE_NODES: "replace_nodes",
     ClusterAction.CHECK: "check",
+    ClusterAction.RECOVER: "recover",
     ClusterAction.ATTACH_POLICY: "policy_attach",
     ClusterAction.DETACH_POLICY: "policy_detach",
     ClusterAction.UPDATE_POLICY: "policy_update",
@@ -86,7 +92,7 @@ def list_receivers(request: Request, context: Context) -> Response:
 
 @ROUTER.post(
     "/receivers",
-    dependencies=[may("receivers:create")],
+    dependencies=[may("receivers:create"), HEAVY],
     summary="Make a receiver",
     status_code=201,
     responses=answers(dict[str, Any], code=201),
@@ -94,8 +100,11 @@ def list_receivers(request: Request, context: Context) -> Response:
 def create_receiver(context: Context, body: Body) -> Response:
     """Make a receiver. Who knows its address may begin its action, without logging in."""
     given = bodies.read(bodies.unwrapped(body, "receiver"), NEW)
-    if given["type"] != "webhook":
-        raise wrong("Receivers of type message are not supported by this version of the service: make a webhook.")
+    if given["type"] == "message":
+        columns = {name: given.get(name, {}) for name in ("actor", "params")}
+        messages = context.clusters.receivers.messages
+        row = messages.create(context.asking, given["name"], columns, context.base, context.check_types)
+        return context.json({"receiver": views.receiver(row, context.base)}, 201)
     for name in ("cluster_id", "action"):
         if name not in given:
             raise wrong(f"The {name} is required for creating a webhook.")
@@ -108,6 +117,39 @@ def create_receiver(context: Context, body: Body) -> Response:
         given.get("actor", {}),
     )
     return context.json({"receiver": views.receiver(row, context.base)}, 201)
+
+
+@ROUTER.post(
+    "/receivers/{receiver_id}/notify",
+    dependencies=[may("receivers:notify"), HEAVY],
+    summary="Begin what a message asks for",
+    status_code=204,
+    responses=answers(None, code=204),
+)
+def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
+    """Begin what a message asks for: `{"cluster", "action", "params"}`. Messaging calls this, as the owner.
+
+    A message that cannot be carried out is noted in the log, and is done.
+    """
+    with context.db.read() as tx:
+        row = context.clusters.receivers.get(tx, context.asking, receiver_id)
+    if row.type != "message":
+        raise wrong(f"The receiver '{row.id}' is of type {row.type}: only those of type message are notified.")
+    mine = context.asking.owner["user"] == row.user
+    if not (mine or context.caller.is_admin or context.caller.is_anybody):
+        raise Rejected("Forbidden", "You are not authorized to complete this operation.")
+    asked = asked_in(body)
+    if asked is None or asked.action not in BEGUN:
+        LOG.warning("receiver %s got a message that names no cluster and action: it is ignored", row.id)
+        return nothing()
+    action = BEGUN[ClusterAction(asked.action)]
+    inputs = {key: value for key, value in {**row.params, **asked.params}.items() if key in FIELDS[action]}
+    name = f"receiver_{row.id[:8]}_{asked.cluster[:8]}"
+    try:
+        ACTIONS[action](replace(context, action_name=name), asked.cluster, inputs)
+    except Rejected as error:
+        LOG.warning("receiver %s got a message that cannot be carried out: %s", row.id, error)
+    return nothing()
 
 
 @ROUTER.get("/receivers/{receiver_id}", dependencies=[may("receivers:get")], summary="Show a receiver", responses=ONE)

@@ -7,12 +7,13 @@ from urllib.parse import urlencode
 
 from sqlalchemy import Connection, Row
 
+from homeostat.api.services.clusters.message_receivers import QUEUE
 from homeostat.clustering import states
 from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ActionStatus, ClusterStatus, NodeStatus
 from homeostat.model.status import Action, Status
-from homeostat.store.clusters import actions, living
+from homeostat.store.clusters import actions, living, parts, waiting_actions
 from homeostat.store.clusters.node_views import Wire, owner_of, shown_time
 
 
@@ -64,6 +65,8 @@ def clusters(
     active = living.active_nodes(tx, stacks)
     going_on = {row.target: row for row in actions.going_on(tx, ids)}
     created = actions.created_at(tx, ids)
+    attached = parts.policies(tx, ids)
+    made = parts.of_clusters(tx, attached)
     return [
         {
             "id": row.id,
@@ -76,7 +79,7 @@ def clusters(
             "max_size": row.max_size,
             "timeout": row.timeout,
             "metadata": row.metadata,
-            "data": {},
+            "data": parts.cluster_data(attached.get(row.id, ()), made.get(row.id, parts.NONE)),
             "config": row.config,
             "dependents": {},
             "nodes": nodes.get(row.id, []),
@@ -91,7 +94,7 @@ def clusters(
 
 
 def _cluster_status(row: Row[Any], of: living.StackOf | None, going_on: Row[Any] | None, active: int) -> Wire:
-    start = states.cluster_at_start(going_on.action) if going_on is not None else None
+    start = states.cluster_at_start(going_on.action, _operation(going_on)) if going_on is not None else None
     if start is not None:
         return {"status": start[0], "status_reason": start[1]}
     stack = of.stack if of is not None else None
@@ -104,6 +107,10 @@ def _cluster_status(row: Row[Any], of: living.StackOf | None, going_on: Row[Any]
         # It has as many nodes as it should, and something of what was asked for was not reached.
         status, reason = ClusterStatus.WARNING, stack.reason
     return {"status": status, "status_reason": reason}
+
+
+def _operation(action: Row[Any]) -> str:
+    return str(action.inputs.get("operation", "")) if action.action.endswith("_OPERATION") else ""
 
 
 def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
@@ -124,8 +131,8 @@ def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
         "status_reason": end.reason if end is not None else row.status_reason,
         "inputs": row.inputs,
         "outputs": row.outputs,
-        "depends_on": [],
-        "depended_by": [],
+        "depends_on": [each.id for each in waiting_actions.awaited(tx, row)],
+        "depended_by": [row.data[waiting_actions.PARENT]] if end is None and waiting_actions.PARENT in row.data else [],
         "data": row.data,
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),
@@ -135,8 +142,14 @@ def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
     }
 
 
-def binding(row: Row[Any], cluster_name: str) -> Wire:
-    """Return a policy as it is attached to a cluster; the row is from `bindings.of_cluster`."""
+def binding(row: Row[Any], cluster_name: str, made: parts.Parts) -> Wire:
+    """Return a policy as it is attached to a cluster.
+
+    Args:
+        row: From `bindings.of_cluster`.
+        cluster_name: The name of the cluster.
+        made: What the policies of the cluster have made.
+    """
     return {
         "id": row.id,
         "cluster_id": row.cluster_id,
@@ -147,13 +160,16 @@ def binding(row: Row[Any], cluster_name: str) -> Wire:
         "enabled": row.enabled,
         "priority": row.priority,
         "last_op": None if row.last_op is None else datetime.fromtimestamp(row.last_op, UTC).isoformat(),
-        "data": row.data,
+        "data": parts.binding(row, made),
     }
 
 
 def receiver(row: Row[Any], base: str) -> Wire:
     """Return a receiver as users see it; `base` is the URL of the API."""
     params = [("V", "2"), *sorted((name, str(value)) for name, value in row.params.items())]
+    channel = {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"}
+    if row.type == "message":
+        channel = {QUEUE: row.channel[QUEUE]}
     return {
         "id": row.id,
         "name": row.name,
@@ -162,7 +178,7 @@ def receiver(row: Row[Any], base: str) -> Wire:
         "action": row.action,
         "actor": row.actor,
         "params": row.params,
-        "channel": {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"},
+        "channel": channel,
         **owner_of(row),
         "created_at": shown_time(row.created_at),
         "updated_at": shown_time(row.updated_at),

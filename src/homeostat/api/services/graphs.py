@@ -12,6 +12,7 @@ from homeostat.desired.graphs import compile_graph
 from homeostat.desired.implied import graph_of
 from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.desired import Definition, Identity
+from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.store.stacks import revisions, views
 from homeostat.store.stacks.revisions import Desired
@@ -43,9 +44,10 @@ class Graph:
 
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
         """Return the shards that resources of these names can be in; None for any."""
-        if self.desired.kind != "group" or not all(name.isdecimal() for name in names):
+        members = [member_of_name(name) for name in names]
+        if self.desired.kind != "group" or not all(name.isdecimal() for name in members):
             return None
-        return frozenset(int(name) // MEMBERS_PER_SHARD for name in names)
+        return frozenset(int(name) // MEMBERS_PER_SHARD for name in members)
 
 
 class Graphs:
@@ -92,7 +94,9 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
 
 
 class Members(Mapping[str, Definition]):
-    """Definitions of a group's members, names and types only; made on demand, since there may be a million.
+    """Definitions of a group's members and of what stands beside them, names and types only.
+
+    They are made on demand, since there may be a million.
 
     Args:
         template: Of a group's revision.
@@ -106,17 +110,25 @@ class Members(Mapping[str, Definition]):
         self._end = groups.names_end(self._count, self._skip)
 
     def __getitem__(self, name: str) -> Definition:
-        if name not in self:
+        if self._is_member(name):
+            return Definition(name, groups.definition_of(self._group, name)["type"])
+        beside = groups.beside_named(self._group, name)
+        if beside is None:
             raise KeyError(name)
-        return Definition(name, groups.definition_of(self._group, name)["type"])
+        return Definition(name, beside["resource_def"]["type"], requires=(member_of_name(name),))
 
     def __contains__(self, name: object) -> bool:
+        return self._is_member(name) or (isinstance(name, str) and groups.beside_named(self._group, name) is not None)
+
+    def _is_member(self, name: object) -> bool:
         if not isinstance(name, str) or not name.isdecimal() or name in self._skip:
             return False
         return self._start <= int(name) < self._end and str(int(name)) == name
 
     def __iter__(self) -> Iterator[str]:
-        return iter(groups.member_names(self._count, self._skip))
+        for name in groups.member_names(self._count, self._skip):
+            yield name
+            yield from (beside for beside, _ in groups.beside_of(self._group, name))
 
     def __len__(self) -> int:
-        return self._count
+        return self._count + groups.count_beside(self._group, self._count)

@@ -1,7 +1,7 @@
 """Clusters, nodes, profiles, policies and receivers of templates, behind the port of a cloud.
 
 What the API does for users is done here for resources: on behalf of the user of the stack, and with a record of the
-token in the transaction that makes the thing, so that it is found again (ADR 0075).
+token in the transaction that makes the thing, so that it is found again (ADR 0077).
 """
 
 import time
@@ -150,7 +150,7 @@ class ClusteringCloud:
             mine = records.for_update(self._db, tx, handle)
             now = self._db.now_of(tx)
             if mine is not None and mine.kind == kind:
-                mine.object = dict(kept.asked)
+                mine.object, mine.link = dict(kept.asked), kept.stack_id
                 records.save(tx, mine, now)
             if kept.stack_id:
                 share_trust(tx, owner, kept.stack_id, self._entropy, now)

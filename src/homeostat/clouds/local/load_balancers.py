@@ -36,7 +36,10 @@ class _Balanced(Family):
 
 class LoadBalancers(_Balanced):
     kind = "load_balancer"
-    refers = (Refers(("vip_subnet", "vip_subnet_id"), "subnet", "vip_subnet_id"),)
+    refers = (
+        Refers(("vip_subnet", "vip_subnet_id"), "subnet", "vip_subnet_id"),
+        Refers(("vip_network",), "network", "vip_network_id"),
+    )
     used_by = (("listener", "loadbalancer_id"), ("pool", "loadbalancer_id"))
 
     def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
@@ -98,10 +101,17 @@ def _vip(look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
     """Return the spec of the port of a load balancer."""
     subnet = look.get("subnet", record.facts["vip_subnet_id"] or "")
     if subnet is None:
-        network = look.resolve("network", networks.BUILT_IN[0][0])
-        subnet = look.referring("subnet", "network_id", network.id)[0]
+        network = look.resolve("network", record.facts.get("vip_network_id") or networks.BUILT_IN[0][0])
+        subnet = _first_subnet(look, network)
     fixed = {"subnet": subnet.id, "ip_address": record.spec.get("vip_address")}
     return {"network": subnet.facts["network_id"], "fixed_ips": [fixed]}
+
+
+def _first_subnet(look: TreeSnapshot, network: ThingRecord) -> ThingRecord:
+    subnets = look.referring("subnet", "network_id", network.id)
+    if not subnets:
+        raise Terminal(f"network {network.id} has no subnet for the address of a load balancer")
+    return subnets[0]
 
 
 class Listeners(_Balanced):
@@ -189,9 +199,10 @@ class PoolMembers(_OfPool):
         facts = super().references(look, spec)
         if facts["server_id"] is None:
             return facts
-        address = networks.address_of(look, facts["server_id"])
+        address = networks.address_of(look, facts["server_id"], facts["subnet_id"])
         if address is None:
-            raise Terminal(f"server {facts['server_id']} has no address that a pool could lead to")
+            where = f" on the subnet {facts['subnet_id']}" if facts["subnet_id"] else ""
+            raise Terminal(f"server {facts['server_id']} has no address{where} that a pool could lead to")
         return {**facts, "address": address}
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:

@@ -236,11 +236,12 @@ def occupy(look: TreeSnapshot, port: ThingRecord, user: ThingRecord, *, own: boo
     return occupied
 
 
-def address_of(look: TreeSnapshot, server_id: str) -> str | None:
-    """Return the first address of a server, None if it has none."""
+def address_of(look: TreeSnapshot, server_id: str, subnet_id: str | None = None) -> str | None:
+    """Return the first address of a server, of those on a subnet if one is given; None if it has none."""
     server = look.get("server", server_id)
     ports = [look.get("port", id) for id in server.facts["ports"]] if server else []
-    return next((each["ip_address"] for port in ports if port for each in port.facts["fixed_ips"]), None)
+    fixed = [each for port in ports if port for each in port.facts["fixed_ips"]]
+    return next((each["ip_address"] for each in fixed if subnet_id in (None, each["subnet_id"])), None)
 
 
 def release_ports(look: TreeSnapshot, user: ThingRecord, keep: tuple[str, ...] = ()) -> None:

@@ -5,20 +5,16 @@ service answers 409. So each change takes its turn, and looks at the load balanc
 created together take one turn for all of each pool.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, cast
 
-from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import Collection
-from homeostat.clouds.openstack.quiet_parents import QuietParents
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InTags
 from homeostat.clouds.openstack.turns import Turns
-from homeostat.clouds.port import Creation
 from homeostat.kinds.registry import KINDS
-from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+from homeostat.model.errors import Terminal, Transient
 from homeostat.model.plan import DELETE_WITH_PARTS
 
 ERROR_S = 30.0
@@ -144,8 +140,18 @@ KINDS_LISTED = {"load_balancer": "loadbalancers", "pool": "pools"}
 class LoadBalancers(BalancingCollection):
     kind = "load_balancer"
     path, key, keys = "/lbaas/loadbalancers", "loadbalancer", "loadbalancers"
-    renamed = {"vip_subnet": "vip_subnet_id", "flavor": "flavor_id", "tenant_id": "project_id"}
-    links = {"vip_subnet": "subnet", "flavor": "load_balancer_flavor", "tenant_id": "project"}
+    renamed = {
+        "vip_subnet": "vip_subnet_id",
+        "vip_network": "vip_network_id",
+        "flavor": "flavor_id",
+        "tenant_id": "project_id",
+    }
+    links = {
+        "vip_subnet": "subnet",
+        "vip_network": "network",
+        "flavor": "load_balancer_flavor",
+        "tenant_id": "project",
+    }
 
     def __init__(self, cloud: Any) -> None:
         super().__init__(cloud)
@@ -171,7 +177,8 @@ class LoadBalancers(BalancingCollection):
         return status.startswith(PENDING)
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        chosen = spec if spec.get("vip_subnet") else {**spec, "vip_subnet": self._only_subnet()}
+        placed = spec.get("vip_subnet") or spec.get("vip_network")
+        chosen = spec if placed else {**spec, "vip_subnet": self._only_subnet()}
         return Collection.create(self, token, chosen)
 
     def _only_subnet(self) -> str:
@@ -291,207 +298,10 @@ class L7Policies(BalancingCollection):
         return body
 
 
-class NestedCollection(BalancingCollection):
-    """The things of all parents of a kind, each below its parent. Their handle is `<parent>/<id>`.
-
-    Each parent lists the ids of its things; the things themselves are listed for one parent at a time. Any change of
-    them changes `updated_at` of the parent, so those of a quiet parent are remembered.
-
-    Attributes:
-        parent: Field that names the parent.
-    """
-
-    parent: ClassVar[str]
-    further_looks = "one for each that these belong to, where it has changed, and in any case every ten minutes"
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.renamed = {**cls.renamed, cls.parent: ""}
-
-    def __init__(self, cloud: Any) -> None:
-        super().__init__(cloud)
-        self._quiet = QuietParents(self.of)
-
-    @property
-    def parents(self) -> Collection:
-        """The collection of the parents."""
-        return self.cloud.collections[self.above[self.parent]]
-
-    def list(self, **filters: Any) -> Iterator[Wire]:
-        full = [each["id"] for each in self.parents.list() if each.get(self.keys)]
-        for found in self.cloud.side_by_side(lambda parent: self.of(parent, **filters), full) if full else ():
-            yield from found
-
-    def of(self, parent: str, **filters: Any) -> Sequence[Wire]:
-        """Return the things of one parent; none if there is no such parent."""
-        try:
-            return [{**each, "parent": parent} for each in self.api.list(self.path_under(parent), self.keys, **filters)]
-        except Missing:
-            return []
-
-    def path_under(self, parent: str) -> str:
-        """Return the path of the things of one parent."""
-        return f"{self.parents.path}/{parent}/{self.keys}"
-
-    def path_of(self, handle: str) -> str:
-        parent, id = self._split(handle)
-        return f"{self.path_under(parent)}/{id}"
-
-    def _split(self, handle: str) -> tuple[str, str]:
-        """Return the parent and the id; of an id alone, as other services know such things, the parent is looked for.
-
-        Raises:
-            Missing: No parent has it.
-        """
-        parent, slash, id = handle.rpartition("/")
-        if slash:
-            return parent, id
-        for each in self.parents.list():
-            if any(part["id"] == handle for part in each.get(self.keys) or ()):
-                return str(each["id"]), handle
-        raise Missing(f"no {self.parents.kind} has {handle}")
-
-    def get(self, handle: str) -> Wire:
-        parent, id = self._split(handle)
-        return {**super().get(f"{parent}/{id}"), "parent": parent}
-
-    def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return handle -> thing, for those that exist.
-
-        One is asked for by itself. Several cost the list of parents, and one request for each parent that was changed.
-        """
-        by_parent: dict[str, set[str]] = defaultdict(set)
-        for handle in handles:
-            by_parent[handle.rpartition("/")[0]].add(handle)
-        alone = by_parent.pop("", set()) if len(set(handles)) > 1 else set(handles)
-        if alone == set(handles):
-            return self._each(alone)
-        entries = {str(each["id"]): each for each in self.parents.list() if each["id"] in by_parent}
-        looks = self.cloud.side_by_side(lambda entry: self._quiet.of(str(entry["id"]), entry), list(entries.values()))
-        listed = {self.handle_of(each): each for look in looks for each in look}
-        found = {handle: listed[handle] for handle in handles if handle in listed}
-        # Only an answer about the thing shows that it is absent.
-        return found | self._each(set(handles) - found.keys())
-
-    def handle_of(self, thing: Wire) -> str:
-        return f"{thing['parent']}/{thing['id']}"
-
-    def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
-        parent = found.pop("parent")
-        return {**found, self.parent: parent}
-
-    def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        return {name: value for name, value in super().body_of(spec).items() if name}
-
-    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        parent = str(self.parents.id_of(spec.get(self.parent)))
-        body = self.token.write(self.body_of(spec), token)
-        with self.turn(self.balancer_of(spec)):
-            made = self.api.request("POST", self.path_under(parent), self._wrapped(body), of=token)
-        return {**self._thing(made), "parent": parent}
-
-    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        return {**super().update(handle, spec, changed), "parent": self._split(handle)[0]}
-
-    def going(self, handle: str) -> Wire:
-        parent, id = self._split(handle)
-        return {**super().going(id), "parent": parent}
-
-    def resolve(self, name: str) -> str | None:
-        try:
-            return self.handle_of(self.get(name))
-        except Missing:
-            return None
-
-
-class PoolMembers(NestedCollection):
-    kind = "pool_member"
-    path, key, keys = "", "member", "members"
-    renamed = {"subnet": "subnet_id"}
-    links = {"subnet": "subnet"}
-    above = {"pool": "pool"}
-    parent = "pool"
-
-    def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        body = super().body_of(spec)
-        server = body.pop("server", None)
-        return {**body, "address": self._address_of(server)} if server else body
-
-    def _address_of(self, server: str) -> str:
-        """Return the first address of a server.
-
-        Raises:
-            Missing: There is no such server.
-            Terminal: It has none.
-        """
-        networks = self.cloud.service("compute").get(f"/servers/{server}")["server"].get("addresses") or {}
-        found = next((each["addr"] for addresses in networks.values() for each in addresses), None)
-        if found is None:
-            raise Terminal(f"server {server} has no address that a pool could lead to")
-        return str(found)
-
-    def together(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
-        """Make the members of each pool with one change of its load balancer."""
-        by_pool: dict[str, list[Creation]] = defaultdict(list)
-        for intent in intents:
-            by_pool[str(intent.spec.get("pool"))].append(intent)
-        several = [group for group in by_pool.values() if len(group) > 1]
-        answers = self.cloud.side_by_side(self._make, several) if several else ()
-        return {token: answer for group in answers for token, answer in group.items()}
-
-    def _make(self, group: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
-        """Make the members of one pool; whatever is left out of the answer has to be made by itself."""
-        try:
-            pool = str(self.parents.id_of(group[0].spec["pool"]))
-            bodies = {each.token: self.token.write(self.body_of(each.spec), each.token) for each in group}
-            with self.turn(self.parents_balancer(pool)):
-                return self._add(pool, bodies)
-        except (Transient, Uncertain) as error:
-            return {each.token: error for each in group}
-        except HomeostatError:
-            # One of them is wrong, and by itself it will be seen which.
-            return {}
-
-    def parents_balancer(self, pool: str) -> str:
-        """Return the load balancer of a pool."""
-        return cast(BalancingCollection, self.parents).balancer(pool)
-
-    def _add(self, pool: str, bodies: Mapping[str, Wire]) -> Mapping[str, Wire | HomeostatError]:
-        # The request would change a member that has the address already, so such a one is left out.
-        taken = {(each["address"], each["protocol_port"]) for each in self.of(pool)}
-        fresh: dict[tuple[Any, Any], str] = {}
-        for token, body in bodies.items():
-            place = (body.get("address"), body.get("protocol_port"))
-            if place not in taken:
-                fresh.setdefault(place, token)
-        if not fresh:
-            return {}
-        asked = {"members": [bodies[token] for token in fresh.values()]}
-        token = next(iter(fresh.values()))
-        self.api.request("PUT", self.path_under(pool), asked, of=token, params={"additive_only": "true"})
-        try:
-            made = {self.token.read(each): each for each in self.of(pool)}
-        except Transient as error:
-            made, missed = {}, str(error)
-        else:
-            missed = f"pool {pool} does not list it"
-        return {token: made.get(token) or Uncertain(missed) for token in fresh.values()}
-
-
-class L7Rules(NestedCollection):
-    kind = "l7_rule"
-    path, key, keys = "", "rule", "rules"
-    above = {"l7policy": "l7_policy"}
-    parent = "l7policy"
-
-
 COLLECTIONS: tuple[type[Collection], ...] = (
     LoadBalancers,
     Listeners,
     Pools,
-    PoolMembers,
     HealthMonitors,
     L7Policies,
-    L7Rules,
 )

@@ -22,7 +22,7 @@ from homeostat.convergence.health_facts import policies
 from homeostat.convergence.observer import Observer
 from homeostat.model.errors import HomeostatError
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
-from homeostat.model.node_health import Finding, Look, NodeHealth
+from homeostat.model.node_health import Finding, Look, NodeHealth, policy_for
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
@@ -38,6 +38,8 @@ from homeostat.store.sql import lock_order
 LOG = logging.getLogger(__name__)
 SHARDS_MAX = 20
 """Shards of one round: at most about 20,000 members."""
+SOON_S, SOON_PART = 1.0, 0.1
+"""Time until the next look while members are being made, at least, and as a part of the interval."""
 FEW = 3
 """Members that may be out of reach at once before the observer doubts itself."""
 OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
@@ -70,8 +72,7 @@ class _Round:
     looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
 
     def policy(self, row: Row[Any]) -> HealthPolicy | None:
-        found = self.policies.get(row.stack_id, {})
-        return found.get(row.name) or found.get("")
+        return policy_for(self.policies.get(row.stack_id, {}), row.name)
 
     def project(self, row: Row[Any]) -> str:
         return self.taken[row.stack_id, row.shard].project
@@ -269,7 +270,12 @@ class HealthRounds:
 
     def _next(self, current: _Round, shard: Shard) -> float:
         """Return when the next whole look at a shard is due."""
-        return current.now + min(each.interval_s for each in current.policies[shard[0]].values())
+        interval_s = min(each.interval_s for each in current.policies[shard[0]].values())
+        made = [row.handle != "" for row in current.members.values() if (row.stack_id, row.shard) == shard]
+        # What is being made is looked at soon, so that a new member need not wait for a whole interval.
+        return current.now + (
+            interval_s if made and all(made) else min(interval_s, max(SOON_S, interval_s * SOON_PART))
+        )
 
 
 def _found(current: _Round, row: Row[Any]) -> NodeHealth | None:

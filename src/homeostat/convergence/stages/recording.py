@@ -3,7 +3,7 @@
 from homeostat.convergence.stages.acting import Acted
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, request_outcome
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
 
@@ -12,7 +12,9 @@ def record(current: Pass, acted: Acted) -> None:
     """Put the outcomes of executed steps into the next transaction."""
     writes = current.writes
     for step, answer in acted.answers:
-        recorded = outcome.conclude(current.world, step, answer, current.clock.now())
+        # What a user has asked for ends in its own way: a failure of it is none of the resource.
+        conclude = request_outcome.conclude if request_outcome.is_operating(step.row) else outcome.conclude
+        recorded = conclude(current.world, step, answer, current.clock.now())
         writes.events.extend(recorded.events)
         if recorded.removed:
             writes.remove(recorded.row)

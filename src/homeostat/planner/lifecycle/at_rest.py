@@ -5,10 +5,11 @@ from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, request_outcome
 from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import heal, metadata_updates, update
+from homeostat.planner.policies import healing
 from homeostat.resources.registry import type_of
 
 
@@ -30,7 +31,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
     unjudged = seen is not None and seen.number != row.judged
     # `_judge` may note something in the row without giving a step; the note has to be stored all the same.
-    before = (row.intent, row.asked_at, row.drains_until)
+    before = (row.intent, row.asked_at, row.drains_until, row.marks)
     row.drains_until = None  # it is wanted again
     if unjudged or check.left_alone(row) or row.asked_at is not None or maintenance_state.unresumed(context.world, row):
         judged = _judge(context, definition, row, now)
@@ -38,6 +39,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
             return judged
     if unjudged:
         row.judged = context.world.seen[row.key].number
+        _forget_kept(context, row)
         # Something was seen that differs from before, so whatever reads the attributes has to read them again.
         row.changed = context.world.next_stamp()
     resumed = maintenance_state.resumed_otherwise(context.world, row)
@@ -48,8 +50,16 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     changes = newer or definition.type != row.type or context.is_stale(definition, row)
     if changes and not context.world.stack.held:
         decision = update.compare(context, definition, row, now)
-    noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until)
+    noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until, row.marks)
     return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
+
+
+def _forget_kept(context: Context, row: Resource) -> None:
+    """Forget the status in which a user has left a thing that is ready again: others have brought it back."""
+    if row.marks is not None and row.marks.kept:
+        status = context.world.seen[row.key].observation.properties.get("status")
+        if status in type_of(row.type).statuses.ready:
+            request_outcome.keep(row, "")
 
 
 def _judge(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
@@ -59,6 +69,8 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
     """
     if not (context.judges or check.left_alone(row)):
         return None
+    if row.marks is not None and row.key in context.world.seen and context.world.seen[row.key].observation.present:
+        healing.found_again(row)
     verdict = maintenance_state.at_rest(context.world, row, now)
     if outcome.unfit(verdict):
         newer = context.is_newer(row)

@@ -14,6 +14,7 @@ from homeostat.planner.actions import check
 from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import adopt, heal, update
 from homeostat.planner.lifecycle.create import may_exist
+from homeostat.planner.policies import healing
 from homeostat.planner.retry import conditions
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
@@ -164,6 +165,7 @@ def _came_to_be(context: Context, row: Resource, now: float) -> Step | None:
 
 def _well_again(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
     outcome.judge_at_rest(context.world, row, verdict)
+    healing.found_again(row)
     # The failure has set the row's revision to the newest, with which the row was never compared: now it will be.
     row.revision = min(row.revision, context.world.settled_revision)
     return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)

@@ -31,6 +31,7 @@ RECOVERED = "recovered: it is healthy again"
 WELL = "it is healthy again"
 UNFENCE = "unfence"
 JOINED = "it is healthy again, and what was cut off of it is joined again"
+KEPT = "a user has left it so"
 UNCHECKED = "no health policy holds for it any more"
 PAUSE_S, PAUSE_S_MAX = 60.0, 3600.0
 """Shortest and longest pause after all actions were tried in vain; it doubles."""
@@ -45,6 +46,8 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     mark, node = unhealthy.mark_of(row), health.nodes.get(row.key)
     if node is None or row.external_id is not None or (mark is not None and not is_marked(row)):
         return None
+    if row.marks is not None and row.marks.kept and _is_kept(context, row):
+        return None if mark is None else _well(context, row, KEPT, now)
     if node.finding is Finding.HEALTHY:
         return None if mark is None else _well(context, row, RECOVERED if _recovery(row) else WELL, now)
     if mark is None:
@@ -333,6 +336,13 @@ def _health(context: Context) -> ShardHealth:
 def _host(context: Context, row: Resource) -> str:
     seen = context.world.seen.get(row.key)
     return "" if seen is None else str(seen.observation.properties.get("host") or "")
+
+
+def _is_kept(context: Context, row: Resource) -> bool:
+    """Return whether a thing is as an operation that a user asked for has left it."""
+    seen = context.world.seen.get(row.key)
+    status = None if seen is None else seen.observation.properties.get("status")
+    return row.marks is not None and status == row.marks.kept
 
 
 def _is_gone(context: Context, row: Resource) -> bool:

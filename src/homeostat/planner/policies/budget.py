@@ -15,6 +15,7 @@ New metadata take nobody away.
 from collections.abc import Iterable, Mapping
 
 from homeostat.model.budget import Absence, Limit
+from homeostat.model.member_names import member_of_name
 from homeostat.model.observed import Presence
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, Seen
@@ -70,8 +71,11 @@ def _is_changed(row: Resource) -> bool:
 
 
 def away_of(rows: Iterable[Resource], seen: Mapping[str, Seen]) -> dict[str, Absence]:
-    """Return the members that are away, by name, among those for which these rows stand."""
-    found = ((row.name, absence_of(row, seen.get(row.key))) for row in rows)
+    """Return the members that are away, by name, among those for which these rows stand.
+
+    A member is away, too, if what stands beside it is.
+    """
+    found = ((member_of_name(row.name), absence_of(row, seen.get(row.key))) for row in rows)
     return {name: why for name, why in found if why is not None}
 
 

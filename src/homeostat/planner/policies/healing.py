@@ -281,6 +281,12 @@ def was_never_well(row: Resource) -> bool:
     return row.busy and row.action in (Action.CREATE, Action.ADOPT)
 
 
+def found_again(row: Resource) -> None:
+    """Forget that a thing was absent which is there again and stands for its resource: it may be deleted one day."""
+    if row.marks is not None and row.marks.lost_at is not None:
+        row.marks = replace(row.marks, lost_at=None) or None
+
+
 def is_lost(row: Resource) -> bool:
     """Return whether another thing was made in the row's place since its own was absent."""
     return row.marks is not None and row.marks.lost_at is not None

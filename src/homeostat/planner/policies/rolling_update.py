@@ -436,7 +436,7 @@ def _earlier_runs(before: Group, wanted: Group, failed: Collection[str]) -> list
     # Numbers that come back from the skip list are new members; failed ones take the new definition at once.
     back = {name for name in before["skip"] if not groups.is_skipped(name, wanted["skip"])}
     alone = back | {name for name in failed if name.isdigit()}
-    runs = [run for run in groups.all_runs(before) if run[2] != wanted["resource_def"]]
+    runs = groups.changed_runs(before, wanted)
     for number in sorted(int(name) for name in alone if name.isdigit()):
         runs = [part for run in runs for part in groups.without(run, number)]
     return runs if groups.members_in(runs, wanted["skip"]) else []

@@ -1,7 +1,7 @@
 """Preview of an update: what would be decided, with acts that are only noted (ADR 0025). Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -78,6 +78,9 @@ class ShardPreviewer:
         by_name: dict[str, list[Resource]] = {}
         for row in world.rows.values():
             by_name.setdefault(row.name, []).append(row)
+        for row in world.rows.values():
+            if row.marks is not None and row.marks.requested:
+                row.marks = replace(row.marks, requested=()) or None  # it ends before the update, or after it
         chosen = {name: current_row(rows, world.stack) for name, rows in by_name.items()}
         current = {name: row for name, row in chosen.items() if row is not None}
         self._world, self._current, self._inside = world, current, inside

@@ -1,11 +1,27 @@
-"""Groups whose members are the nodes of a cluster: a single one may have a definition of its own."""
+"""Groups whose members are the nodes of a cluster, and what stands beside these: their places in load balancers."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.resources.base import Props
+from homeostat.resources.base import Props, ResourceType
+from homeostat.resources.families import octavia
+from homeostat.resources.families.octavia import PartType, link
 from homeostat.resources.families.resource_groups import ResourceGroup
-from homeostat.resources.schema import listing, mapping, text
+from homeostat.resources.schema import Property, between, boolean, integer, listing, mapping, text
+
+_NUMBERS = listing("Ranges of numbers of nodes; the end is not included.", required=True)
+
+
+def _definition(what: str) -> Property:
+    return mapping(
+        "Their definition.",
+        required=True,
+        fields={
+            "type": text(f"Type of {what}.", required=True),
+            "properties": mapping(f"Properties of {what}."),
+            "metadata": mapping(f"Metadata of {what}."),
+        },
+    )
 
 
 class NodeGroup(ResourceGroup):
@@ -23,18 +39,18 @@ class NodeGroup(ResourceGroup):
             "Definitions of single nodes.",
             default=[],
             update=True,
+            items=mapping(fields={"numbers": _NUMBERS, "resource_def": _definition("the nodes")}),
+        ),
+        "beside": listing(
+            "Resources that stand beside nodes in their stack, one for each node (`resources.groups`).",
+            default=[],
+            update=True,
             items=mapping(
                 fields={
-                    "numbers": listing("Ranges of numbers of nodes; the end is not included.", required=True),
-                    "resource_def": mapping(
-                        "Their definition.",
-                        required=True,
-                        fields={
-                            "type": text("Type of the nodes.", required=True),
-                            "properties": mapping("Properties of the nodes."),
-                            "metadata": mapping("Metadata of the nodes."),
-                        },
-                    ),
+                    "name": text("What follows the number of the node in its name.", required=True),
+                    "numbers": _NUMBERS,
+                    "member": text("Property that takes the reference of the node.", required=True),
+                    "resource_def": _definition("the resources"),
                 }
             ),
         ),
@@ -43,7 +59,54 @@ class NodeGroup(ResourceGroup):
     def further(self, values: Props) -> dict[str, Any]:
         """Return what the revision of their stack has besides that of a group of alike members (`resources.groups`)."""
         own = [{"numbers": each["numbers"], "resource_def": each["resource_def"]} for each in values["own"] or ()]
-        return {"nodes": dict(values["nodes"]), **({"own": own} if own else {})}
+        beside = [
+            {"name": each["name"], "numbers": each["numbers"], "member": each["member"], "resource_def": _given(each)}
+            for each in values["beside"] or ()
+        ]
+        more = {"own": own, "beside": beside}
+        return {"nodes": dict(values["nodes"]), **{name: value for name, value in more.items() if value}}
+
+
+def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the definition of what stands beside nodes, without the properties that are null."""
+    one = entry["resource_def"]
+    properties = {name: value for name, value in (one["properties"] or {}).items() if value is not None}
+    return {"type": one["type"], "properties": properties}
+
+
+class NodePlace(PartType):
+    """The place of a node in a pool: made by clusters alone, so that no list of types has it."""
+
+    name = "Homeostat::NodePlace"
+    kind = "pool_member"
+    description = "The place of a node in the pool of a load balancer."
+    properties = {
+        "pool": link("The pool.", "octavia.pool", required=True),
+        "server": text("Id of the server that the node is.", required=True),
+        "subnet": link("Subnet on which the server is reached.", "neutron.subnet"),
+        "protocol_port": integer("Port it listens on.", required=True, constraints=(between(1, 65535),)),
+        "admin_state_up": boolean("The place is switched on.", default=True, update=True),
+    }
+
+
+class NetworkLoadBalancer(octavia.LoadBalancer):
+    """A load balancer whose address may be on any subnet of a network; templates name a subnet."""
+
+    name = "Homeostat::LoadBalancer"
+    properties = {
+        **octavia.LoadBalancer.properties,
+        "vip_subnet": link("Subnet to have the address on.", "neutron.subnet"),
+        "vip_network": link("Network to have the address on.", "neutron.network"),
+    }
+
+
+INTERNAL: tuple[type[ResourceType], ...] = (NodeGroup, NodePlace, NetworkLoadBalancer)
+"""The types of this module."""
+
+
+def beside_nodes(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the entries of what stands beside nodes."""
+    return list(values.get("beside") or ())
 
 
 def definitions_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:

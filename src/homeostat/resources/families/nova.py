@@ -104,6 +104,10 @@ class ServerType(ResourceType):
     }
 
 
+SERVER_GROUP = "server_group"
+"""Property with the group in the hints to the scheduler, where another group is no reason for another server."""
+
+
 class Server(ServerType):
     name = "OS::Nova::Server"
     description = "A server."
@@ -137,6 +141,7 @@ class Server(ServerType):
         "security_groups": listing("Security groups of the ports made for the server.", default=[]),
         "networks": listing("Networks and ports, in order.", update=True, drift=False, items=mapping(fields=_NETWORK)),
         "scheduler_hints": mapping("Hints to the cloud's scheduler."),
+        SERVER_GROUP: text("Group that a new server is made in; one that is there stays.", hidden=True, update=True),
         "metadata": mapping("Metadata of the server in the cloud.", default={}, update=True),
         "user_data_format": text(
             "How user_data reaches the server.",
@@ -238,6 +243,8 @@ class Server(ServerType):
             spec["user_data_format"] = form
         if form == user_data.SOFTWARE_CONFIG:
             spec["software_config_transport"] = values["software_config_transport"]
+        if values.get(SERVER_GROUP):
+            spec["scheduler_hints"] = {**(values.get("scheduler_hints") or {}), "group": values[SERVER_GROUP]}
         spec["metadata"] = {key: _metadata_text(value) for key, value in (values.get("metadata") or {}).items()}
         devices = _devices(values)
         if devices:
@@ -302,6 +309,7 @@ _OWN = frozenset(
         "flavor_update_policy",
         "image_update_policy",
         "networks",
+        SERVER_GROUP,
         "software_config_transport",
         "user_data_format",
         "user_data_update_policy",

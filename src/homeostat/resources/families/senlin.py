@@ -224,7 +224,7 @@ class Node(Clustered):
         "name": text("Name of the node; in a cluster by default one that follows from its index.", update=True),
         "metadata": mapping("Metadata of the node.", update=True),
         "profile": link("Its profile.", "senlin.profile", required=True, update=True),
-        "cluster": link("Cluster that it is in. Another one needs another node.", "senlin.cluster"),
+        "cluster": link("Cluster that it is in; it is moved alive.", "senlin.cluster", update=True),
     }
     attributes = {
         "details": Attribute("What was last seen of its server or stack.", ValueType.MAP),

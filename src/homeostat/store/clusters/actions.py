@@ -7,15 +7,24 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from homeostat.clustering.states import CANCELLED as CANCELLED_REASON
 from homeostat.clustering.states import DONE, PROCESSED, ActionStatus, ClusterAction
+from homeostat.clustering.states import WAITING as WAITS
 from homeostat.model.status import Status
 from homeostat.store import events, schema
+from homeostat.store.clusters import requests
 
 _action = schema.action
 _event = schema.event
 STACK = "OS::Heat::Stack"
+CANCELLED = "cancelled"
+"""Key, in the data of an action, that says it is to be cancelled."""
 KEPT_MAX = 500
 """Ended actions of one cluster or node that are kept."""
+WAITING = (ActionStatus.WAITING, ActionStatus.READY, ActionStatus.WAITING_LIFECYCLE_COMPLETION)
+"""Status of actions that have begun no revision yet."""
+OPEN = (ActionStatus.RUNNING, *WAITING)
+"""Status of actions that may not have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,10 @@ class NewAction:
         stack_id: The stack of which it has begun a revision; None where it is done already.
         cause: Who has begun it.
         failure: Why it has failed already; "" if it has not.
+        status: That of one that waits (`WAITING`); "" for any other.
+        data: What it remembers, see `store.clusters.requests` and `schema.action`.
+        due_at: When a worker has to do something for it; None for never.
+        id: Its id; "" for a new one.
     """
 
     action: str
@@ -43,12 +56,16 @@ class NewAction:
     stack_id: str | None = None
     cause: str = "RPC Request"
     failure: str = ""
+    status: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    due_at: float | None = None
+    id: str = ""
 
 
 def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) -> str:
     """Store an action in the transaction that begins, or carries out, what was asked for; return its id."""
-    identity = str(uuid.uuid4())
-    running = new.stack_id is not None
+    identity = new.id or new_id()
+    is_open = new.stack_id is not None or bool(new.status)
     values = {
         "id": identity,
         **owner,
@@ -61,20 +78,28 @@ def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) ->
         "begun_after": events.newest(tx, [new.stack_id]) if new.stack_id is not None else 0,
         "timeout": new.timeout,
         "status": _first_status(new),
-        "status_reason": new.failure or (PROCESSED if running else DONE),
+        "status_reason": new.failure or (WAITS if new.status else PROCESSED if is_open else DONE),
         "inputs": dict(new.inputs),
         "outputs": {},
-        "data": {},
+        "data": dict(new.data),
         "start_time": now,
-        "end_time": None if running else now,
+        "end_time": None if is_open else now,
         "created_at": now,
+        "due_at": new.due_at,
     }
     tx.execute(insert(_action).values(values))
     _forget_old(tx, new.target)
     return identity
 
 
+def new_id() -> str:
+    """Return the id of a new action."""
+    return str(uuid.uuid4())
+
+
 def _first_status(new: NewAction) -> ActionStatus:
+    if new.status:
+        return ActionStatus(new.status)
     if new.failure:
         return ActionStatus.FAILED
     return ActionStatus.RUNNING if new.stack_id is not None else ActionStatus.SUCCEEDED
@@ -82,7 +107,7 @@ def _first_status(new: NewAction) -> ActionStatus:
 
 def _forget_old(tx: Connection, target: str) -> None:
     """Remove the oldest actions of a cluster or node that has had very many."""
-    ended = (_action.c.target == target, _action.c.status != ActionStatus.RUNNING)
+    ended = (_action.c.target == target, _action.c.status.not_in(OPEN))
     newest = select(_action.c.created_at).where(*ended).order_by(_action.c.created_at.desc())
     oldest_kept = tx.execute(newest.offset(KEPT_MAX - 1).limit(1)).scalar()
     if oldest_kept is not None:
@@ -106,9 +131,15 @@ class End:
 def end_of(tx: Connection, row: Row[Any]) -> End | None:
     """Return how an action has ended that is stored as open; None where it goes on.
 
+    How requests for single nodes end, their own events say.
     The first event of its stack's own after its begin says it. The same action that begins once more is this one, which
     was asked for again; another one has overtaken it.
     """
+    if row.status != ActionStatus.RUNNING:
+        return None
+    if row.action in requests.REQUESTS and "nodes" in row.data:
+        end = requests.end_of(tx, row)
+        return None if end is None else End(end.status, end.reason, end.at)
     mine = (_event.c.stack_id == row.stack_id, _event.c.type == STACK, _event.c.handle == row.stack_id)
     chosen = select(_event.c.action, _event.c.status, _event.c.reason, _event.c.at).where(*mine)
     begun_as = tx.execute(chosen.where(_event.c.seq == row.begun_after)).first()
@@ -118,6 +149,8 @@ def end_of(tx: Connection, row: Row[Any]) -> End | None:
             continue
         if each.status == Status.COMPLETE:
             return End(ActionStatus.SUCCEEDED, DONE, each.at)
+        if each.status == Status.FAILED and row.data.get(CANCELLED):
+            return End(ActionStatus.CANCELLED, CANCELLED_REASON, each.at)
         if each.status == Status.FAILED:
             return End(ActionStatus.FAILED, each.reason, each.at)
         reason = f"It was overtaken by another action of the stack ({each.action})."
@@ -136,7 +169,7 @@ def settle(tx: Connection, rows: Sequence[Row[Any]]) -> None:
 
 def going_on(tx: Connection, targets: Sequence[str]) -> list[Row[Any]]:
     """Return the actions of these clusters or nodes that have not ended, the newest last."""
-    chosen = select(_action).where(_action.c.target.in_(targets), _action.c.status == ActionStatus.RUNNING)
+    chosen = select(_action).where(_action.c.target.in_(targets), _action.c.status.in_(OPEN))
     return [row for row in tx.execute(chosen.order_by(_action.c.created_at)).all() if end_of(tx, row) is None]
 
 
@@ -152,9 +185,27 @@ def settled_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
     return [row for row in rows if end_of(tx, row) is None]
 
 
+def settled(tx: Connection, target: str) -> list[Row[Any]]:
+    """Return the actions of a node without a cluster that have not ended, after it was stored how the others have."""
+    chosen = select(_action).where(_action.c.target == target, _action.c.status.in_(OPEN))
+    rows = list(tx.execute(chosen.order_by(_action.c.created_at)))
+    settle(tx, rows)
+    return [row for row in rows if end_of(tx, row) is None]
+
+
 def _open_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
-    chosen = select(_action).where(_action.c.cluster_id == cluster_id, _action.c.status == ActionStatus.RUNNING)
+    chosen = select(_action).where(_action.c.cluster_id == cluster_id, _action.c.status.in_(OPEN))
     return list(tx.execute(chosen.order_by(_action.c.created_at)))
+
+
+def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | None:
+    """Return when the newest of the actions of these names on a cluster ended; None where there is none that has."""
+    chosen = select(_action).where(_action.c.target == cluster_id, _action.c.action.in_(names))
+    row = tx.execute(chosen.order_by(_action.c.created_at.desc()).limit(1)).first()
+    if row is None or row.end_time is not None:
+        return None if row is None else float(row.end_time)
+    end = end_of(tx, row)
+    return None if end is None else end.at
 
 
 def created_at(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, float]:

@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from homeostat.store import schema
 
 _binding = schema.cluster_policy
 _policy = schema.policy
+_ORDER = (_binding.c.priority, func.coalesce(_binding.c.attached_at, 0.0), _binding.c.id)
+"""The order in which the policies of a cluster act: of those with one priority, the one that was attached first."""
 
 
 def policy_ids(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, list[str]]:
     """Return the ids of the policies of each of these clusters."""
     chosen = select(_binding.c.cluster_id, _binding.c.policy_id).where(_binding.c.cluster_id.in_(cluster_ids))
     found: dict[str, list[str]] = {}
-    for cluster_id, policy_id in tx.execute(chosen.order_by(_binding.c.priority, _binding.c.id)):
+    for cluster_id, policy_id in tx.execute(chosen.order_by(*_ORDER)):
         found.setdefault(cluster_id, []).append(policy_id)
     return found
 
@@ -25,7 +27,7 @@ def of_cluster(tx: Connection, cluster_id: str) -> list[Row[Any]]:
     columns = (_policy.c.name.label("policy_name"), _policy.c.type.label("policy_type"), _policy.c.spec)
     chosen = select(_binding, *columns).join(_policy, _policy.c.id == _binding.c.policy_id)
     chosen = chosen.where(_binding.c.cluster_id == cluster_id)
-    return list(tx.execute(chosen.order_by(_binding.c.priority, _binding.c.id)))
+    return list(tx.execute(chosen.order_by(*_ORDER)))
 
 
 def note_operations(tx: Connection, ids: Sequence[str], now: float) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, cast, false, or_, select
 
+from homeostat.model.requested import Aim, aim_of, plain
 from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.clusters.actions import STACK
@@ -101,7 +102,16 @@ def _of_cluster(row: Row[Any]) -> dict[str, Any]:
 
 
 def _of_node(row: Row[Any]) -> dict[str, Any]:
-    return {**_common(row), "otype": "NODE", "cluster_id": row.cluster_id, "action": f"NODE_{row.action}"}
+    return {**_common(row), "otype": "NODE", "cluster_id": row.cluster_id, "action": _node_action(row)}
+
+
+def _node_action(row: Row[Any]) -> str:
+    """Return the action of an event of a node; for an operation, which has none in Senlin, its name."""
+    about = aim_of(row.reason)
+    if about is None:
+        return f"NODE_{row.action}"
+    aim, operation = about
+    return operation if aim is Aim.OPERATION else f"NODE_{operation.upper()}"
 
 
 def _common(row: Row[Any]) -> dict[str, Any]:
@@ -113,7 +123,7 @@ def _common(row: Row[Any]) -> dict[str, Any]:
         "oname": row.name,
         "level": ERROR if row.status == Status.FAILED else INFO,
         "status": WORDS.get(row.status, "end"),
-        "reason": row.reason,
+        "reason": plain(row.reason),
         "project": row.project,
         "user": row.user,
     }

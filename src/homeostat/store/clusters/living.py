@@ -7,7 +7,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Text, and_, case, cast, delete, exists, or_, select
 
+from homeostat.clustering.load_balancing import place_name
 from homeostat.model.intent import left_alone_for
+from homeostat.model.member_names import BESIDE, member_of_name
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 
@@ -43,9 +45,10 @@ def is_living_node() -> ColumnElement[bool]:
 
 
 def is_living_receiver() -> ColumnElement[bool]:
-    """Return the condition that the cluster of a receiver is not deleted."""
+    """Return the condition that the cluster of a receiver is not deleted, if it has one."""
     receiver = schema.receiver
-    return exists().where(_stack.c.id == receiver.c.cluster_id, _stack.c.deleted_at.is_(None))
+    there = exists().where(_stack.c.id == receiver.c.cluster_id, _stack.c.deleted_at.is_(None))
+    return or_(receiver.c.cluster_id.is_(None), there)
 
 
 def forget_gone(tx: Connection, project: str) -> None:
@@ -86,9 +89,22 @@ def active_nodes(tx: Connection, stacks: Mapping[str, StackOf]) -> dict[str, int
         _resource.c.handle != "",
     )
     # What an observer has found of those that are left alone is in their intents, which may be encrypted.
-    chosen = select(_resource.c.stack_id, _resource.c.intent).where(_resource.c.stack_id.in_(groups), well)
-    fit = (stack_id for stack_id, intent in tx.execute(chosen) if not left_alone_for(intent))
+    rows = (_resource.c.stack_id, _resource.c.name, _resource.c.intent)
+    chosen = select(*rows).where(_resource.c.stack_id.in_(groups), well, ~_resource.c.name.contains(BESIDE))
+    unbalanced = _unbalanced(tx, groups)
+    fit = (
+        stack_id
+        for stack_id, name, intent in tx.execute(chosen)
+        if not left_alone_for(intent) and (stack_id, name) not in unbalanced
+    )
     return {groups[stack_id]: count for stack_id, count in Counter(fit).items()}
+
+
+def _unbalanced(tx: Connection, group_ids: Collection[str]) -> set[tuple[str, str]]:
+    """Return the stack and the number of each node whose place in a load balancer has failed."""
+    failed = (_resource.c.status == Status.FAILED, _resource.c.name.contains(BESIDE))
+    chosen = select(_resource.c.stack_id, _resource.c.name).where(_resource.c.stack_id.in_(group_ids), *failed)
+    return {(stack_id, member_of_name(name)) for stack_id, name in tx.execute(chosen)}
 
 
 def nodes_of(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[str]]:
@@ -98,6 +114,23 @@ def nodes_of(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[str
     for cluster_id, node_id in tx.execute(chosen.order_by(_node.c.number)):
         found.setdefault(cluster_id, []).append(node_id)
     return found
+
+
+def places_of(tx: Connection, group_ids: Collection[str], numbers: Collection[int]) -> dict[tuple[str, int], Row[Any]]:
+    """Return the rows of the places of nodes in load balancers, by the stack of the nodes and the number of the node.
+
+    Args:
+        tx: A consistent read.
+        group_ids: Stacks of nodes.
+        numbers: Numbers of the nodes.
+    """
+    chosen = select(*(_resource.c[name] for name in SHOWN)).where(_resource.c.stack_id.in_(group_ids))
+    chosen = chosen.where(_resource.c.name.like(f"%{place_name('')}"))
+    if len(numbers) <= 500:
+        chosen = chosen.where(_resource.c.name.in_([place_name(number) for number in numbers]))
+    order = case((_resource.c.replaced_by.is_(None), 1), else_=0)
+    rows = tx.execute(chosen.order_by(order, _resource.c.created_at, _resource.c.key)).all()
+    return {(row.stack_id, int(member_of_name(row.name))): row for row in rows}
 
 
 def resources_of(tx: Connection, group_ids: Collection[str], numbers: Collection[int]) -> Sequence[Row[Any]]:

@@ -6,7 +6,7 @@ The cloud does not hear of it. The caller holds the locks of both stacks and of 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
@@ -97,8 +97,33 @@ def move(tx: Connection, key: str, before: Place, after: Place, now: float) -> N
     shown = {"stack_id": after.stack_id, "resource_name": after.name}
     tx.execute(update(seen).where(seen.c.key == key).values(**shown))
     tx.execute(update(properties).where(properties.c.id == key).values(**shown))
+    # What was found of it there, by the health policy of that group, says nothing here.
+    tx.execute(delete(schema.node_health).where(schema.node_health.c.key == key))
     _move_nested(tx, key, after)
     leases.supersede(tx, [(before.stack_id, before.shard), (after.stack_id, after.shard)])
+
+
+def nest(tx: Connection, stack_id: str, key: str, after: Place, levels: int) -> None:
+    """Let a root stack, which is locked, be that of a member: from now on it is nested in the stack of the group.
+
+    Args:
+        tx: The transaction.
+        stack_id: The stack.
+        key: Key of the row of the member.
+        after: Where the member is.
+        levels: How many levels deeper the stack is then.
+    """
+    tree = list(tx.execute(stacks.tree_of(stack_id)).scalars())
+    lock_order.take_stacks(tx, _stack.c.id.in_(tree))
+    shards = schema.shard
+    lock_order.take_shards(tx, shards.c.stack_id.in_(tree))
+    deeper = {"root_id": after.root_id, "depth": _stack.c.depth + levels}
+    tx.execute(update(_stack).where(_stack.c.id.in_(tree)).values(**deeper))
+    parent = {"parent_id": after.stack_id, "parent_name": after.name, "parent_shard": after.shard, "parent_key": key}
+    # A nested stack does as its parent does.
+    tx.execute(update(_stack).where(_stack.c.id == stack_id).values(**parent, disable_rollback=True))
+    these = tx.execute(select(shards.c.stack_id, shards.c.number).where(shards.c.stack_id.in_(tree)))
+    leases.supersede(tx, [(row.stack_id, row.number) for row in these])
 
 
 def _move_nested(tx: Connection, key: str, after: Place) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.clustering import states
+from homeostat.clustering.states import ClusterAction, NodeAction, NodeStatus
+from homeostat.model import requested
 from homeostat.model.intent import left_alone_for
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.node_health import NodeHealth
@@ -15,6 +17,7 @@ from homeostat.planner.report.health import described
 from homeostat.resources.registry import shown_id
 from homeostat.store import schema
 from homeostat.store.clusters import actions, living
+from homeostat.store.clusters.node_parts import NodeParts
 from homeostat.store.shards import health
 from homeostat.store.stacks.views import resources as load
 
@@ -56,12 +59,17 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
     groups = {each.group_id: name for name, each in stacks.items() if each.group_id is not None}
     found = living.resources_of(tx, groups, {row.number for row in rows})
     resources = {(groups[each.stack_id], each.name): each for each in found}
-    going_on = {row.target: row for row in actions.going_on(tx, [row.id for row in rows])}
+    targets = {row.id for row in rows} | {row.cluster_id for row in rows if row.cluster_id}
+    going_on = {row.target: row for row in actions.going_on(tx, sorted(targets))}
+    beside = NodeParts.of(tx, rows, groups)
     healths = health.of_rows(tx, [each.key for each in resources.values()])
     shown = []
     for row in rows:
         resource = resources.get((row.stack_id, str(row.number)))
-        status, reason = _node_status(row, stacks.get(row.stack_id), resource, going_on.get(row.id))
+        asked = going_on.get(row.id) or _of_cluster(row, going_on.get(row.cluster_id))
+        status, reason = _node_status(row, stacks.get(row.stack_id), resource, asked)
+        if status == NodeStatus.ACTIVE:
+            status, reason = beside.status(row) or (status, reason)
         done = resource is not None and resource.handle and resource.status != Status.IN_PROGRESS
         created = resource.created_at if resource is not None and (done or resource.action != Action.CREATE) else None
         shown.append(
@@ -77,7 +85,7 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
                 "status": status,
                 "status_reason": reason,
                 "metadata": row.metadata,
-                "data": {**row.data, **_health(resource, healths)},
+                "data": {**beside.data(row), **_health(resource, healths)},
                 "dependents": {},
                 **owner_of(row),
                 "init_at": shown_time(row.init_at),
@@ -95,6 +103,13 @@ def _health(resource: Row[Any] | None, healths: Mapping[str, NodeHealth]) -> Wir
     return {} if resource is None or found is None else {"health": described(found, resource.marks)}
 
 
+ASKED = {
+    NodeAction.OPERATION: NodeAction.OPERATION,
+    ClusterAction.OPERATION: NodeAction.OPERATION,
+    NodeAction.RECOVER: NodeAction.RECOVER,
+    ClusterAction.RECOVER: NodeAction.RECOVER,
+}
+"""Action that asks something of nodes -> that of a single node."""
 WORDS = {Action.CREATE: "CREATING", Action.UPDATE: "UPDATING", Action.DELETE: "DELETING", Action.CHECK: "ACTIVE"}
 REASONS = {
     "CREATING": "Creation in progress",
@@ -118,6 +133,9 @@ def _node_status(
         stuck = of is not None and of.stack.status == Status.FAILED
         return ("ERROR", of.stack.reason) if stuck and of is not None else ("INIT", REASONS["INIT"])
     marks = resource.marks or NO_MARKS
+    asked = _asked(row, resource, going_on)
+    if asked is not None:
+        return asked
     if resource.status == Status.IN_PROGRESS:
         recovers = marks.healing or marks.recovery is not None
         word = "RECOVERING" if recovers or (going_on is not None and going_on.action.endswith("_RECOVER")) else ""
@@ -128,12 +146,29 @@ def _node_status(
     alone = left_alone_for(resource.intent)
     if alone:
         return "ERROR", alone
+    if resource.reason.startswith(requested.ENDS):
+        return "ACTIVE", requested.plain(resource.reason)
     done = {
         Action.ADOPT: states.ADOPTED,
         Action.UPDATE: "Update succeeded",
         Action.CHECK: "Check: Node is ACTIVE.",
     }
     return "ACTIVE", done.get(resource.action, "Creation succeeded")
+
+
+def _of_cluster(row: Row[Any], going_on: Row[Any] | None) -> Row[Any] | None:
+    """Return an action of a cluster that asks something of this node."""
+    return going_on if going_on is not None and row.id in going_on.data.get("nodes", ()) else None
+
+
+def _asked(row: Row[Any], resource: Row[Any], going_on: Row[Any] | None) -> tuple[str, str] | None:
+    """Return the status of a node of which something is asked; of all nodes of a cluster: while it is done."""
+    action = ASKED.get(going_on.action) if going_on is not None else None
+    if going_on is None or action is None:
+        return None
+    if going_on.target != row.id and resource.status != Status.IN_PROGRESS:
+        return None
+    return states.node_at_start(action, str(going_on.inputs.get("operation", "")))
 
 
 def details(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Wire]:

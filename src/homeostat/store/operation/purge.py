@@ -67,8 +67,16 @@ def purge(db: Database, rules: Rules) -> PurgeCounts:
         with db.write() as tx:
             revisions += _remove_of(tx, schema.revision, batch)
             shards += _remove_of(tx, schema.shard, batch)
+            _remove_actions(tx, batch)
             stacks += tx.execute(delete(_stack).where(_stack.c.id.in_(batch))).rowcount
     return PurgeCounts(stacks, shards, revisions, events, _purge_files(db))
+
+
+def _remove_actions(tx: Connection, stacks: Collection[str]) -> None:
+    """Remove the actions of clusters and nodes whose stacks go: how they ended is in the events of these stacks."""
+    action = schema.action
+    tx.execute(delete(action).where(action.c.cluster_id.in_(stacks)))
+    tx.execute(delete(action).where(action.c.stack_id.in_(stacks), action.c.cluster_id.is_(None)))
 
 
 def would_remove(tx: Connection, rules: Rules) -> PurgeCounts:

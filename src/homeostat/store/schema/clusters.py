@@ -4,7 +4,7 @@ A cluster is a stack, and has its id; a node is a member of the group in that st
 stack: here is only what the stack does not know.
 """
 
-from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text
+from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text, text
 
 from homeostat.store.schema.base import metadata
 from homeostat.store.schema.cells import EncryptedJson, Json, SafeText
@@ -107,7 +107,8 @@ Columns:
     cluster_id: NULL for a node that belongs to no cluster: it has a stack of its own.
     stack_id: The root stack whose group the node is in.
     number: Its number in that group; its index is one more.
-    data: What was decided for it alone: `{"placement": {"zone"}}`.
+    data: What was decided for it alone: `{"placement": {"zone", "region", "servergroup"}}`; of the group it says only
+        that the node is in that of its cluster.
     own: It differs from the other nodes of the cluster by more than its number.
     leaving: It is to be deleted; its row goes once its resource has gone.
 """
@@ -122,10 +123,18 @@ cluster_policy = Table(
     Column("priority", Integer, nullable=False),
     Column("data", EncryptedJson("cluster_policy.data")),
     Column("last_op", Double),
+    Column("state", Json),
+    Column("attached_at", Double),
     Index("uq_cluster_policy", "cluster_id", "policy_id", unique=True),
     Index("ix_cluster_policy_policy", "policy_id"),
 )
-"""Policies that are attached to clusters. last_op: when a scaling policy last had its say, for its cooldown."""
+"""Policies that are attached to clusters.
+
+Columns:
+    last_op: When a scaling policy last had its say, for its cooldown.
+    state: What has to be remembered of it, see `clustering.attached`; NULL for nothing.
+    attached_at: When it was attached; NULL where that is not known.
+"""
 
 receiver = Table(
     "receiver",
@@ -172,9 +181,17 @@ action = Table(
     Column("end_time", Double),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),
+    Column("due_at", Double),
     Index("ix_action_listing", "project", "created_at", "id"),
     Index("ix_action_target", "target", "status"),
     Index("ix_action_cluster", "cluster_id", "created_at"),
+    Index("ix_action_stack", "stack_id"),
+    Index(
+        "ix_action_due_at",
+        "due_at",
+        sqlite_where=text("due_at IS NOT NULL"),
+        postgresql_where=text("due_at IS NOT NULL"),
+    ),
 )
 """What was asked of clusters and nodes.
 
@@ -183,4 +200,7 @@ Columns:
     begun_after: The number of the event of that stack with which it began: the next one of the stack's own says how
         it ended (`store.clusters.actions`).
     status: As long as it is RUNNING, the events say how it is.
+    data: Of one that waits for others, `{"waits_for": [their ids]}`; of one that waits before a node goes,
+        `{"parent": id, "hook": {...}}` (`clustering.hooks`); `{"cancelled": true}` once it is to be cancelled.
+    due_at: When a worker has to do something for it; NULL for never.
 """

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Row, select
 
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.clustering.context import PREFIX
-from homeostat.api.clustering.things.asking import Desk
+from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.clusters import Clusters
 from homeostat.api.clustering.things.nodes import Nodes
 from homeostat.api.clustering.things.receivers import Receivers
@@ -58,13 +58,13 @@ class ThingsOfTemplates:
         services = Clustering(db, stack_service)
         base = f"{url.rstrip('/')}{PREFIX}/v1"
         quotas = stack_service.quotas
-        desk = Desk(db, services, base, policy, quotas.depth_max, quotas.timeout_s)
+        context = ThingContext(db, services, base, policy, quotas.depth_max, quotas.timeout_s)
         self._sorts: Mapping[str, Sort] = {
-            PROFILE: Profiles(desk),
-            POLICY: Policies(desk),
-            CLUSTER: Clusters(desk),
-            NODE: Nodes(desk),
-            RECEIVER: Receivers(desk),
+            PROFILE: Profiles(context),
+            POLICY: Policies(context),
+            CLUSTER: Clusters(context),
+            NODE: Nodes(context),
+            RECEIVER: Receivers(context),
         }
         self._living: Mapping[str, Sequence[ColumnElement[bool]]] = {
             CLUSTER: (living.is_living_cluster(),),

@@ -15,7 +15,7 @@ from homeostat.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ThingContext:
     """What the things of templates are made and changed with.
 
     Attributes:

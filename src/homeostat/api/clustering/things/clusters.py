@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.clustering import clusters, views
 from homeostat.api.clustering.bodies import read
-from homeostat.api.clustering.things.asking import Desk
+from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import check_done, unknown
 from homeostat.api.services.clusters.clusters import Plan, check_free
 from homeostat.api.services.clusters.quotas import check_room
@@ -16,11 +16,12 @@ from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.sizing import sizes_of
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
 from homeostat.clustering import sizes, states
+from homeostat.clustering.profiles import check_profile
 from homeostat.clustering.sizes import Adjustment, Sizes
 from homeostat.clustering.states import ClusterAction, ClusterStatus
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, Transient
 from homeostat.model.status import Status
-from homeostat.store.clusters import actions, bindings, living
+from homeostat.store.clusters import actions, bindings, living, parts
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.stacks import action_begin, locks
 
@@ -59,10 +60,10 @@ class Wanted:
 class Clusters:
     """Clusters of templates."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._all = desk.services
-        self._service = desk.services.clusters
+    def __init__(self, context: ThingContext) -> None:
+        self._context = context
+        self._all = context.services
+        self._service = context.services.clusters
 
     def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
@@ -78,7 +79,9 @@ class Clusters:
         """
         left_out = ("data", "dependents", "domain")
         found = {name: value for name, value in shown.items() if name not in left_out}
-        found["policies"] = [views.binding(row, shown["name"]) for row in bindings.of_cluster(tx, shown["id"])]
+        made = parts.of_clusters(tx, [shown["id"]]).get(shown["id"], parts.NONE)
+        bound = bindings.of_cluster(tx, shown["id"])
+        found["policies"] = [views.binding(row, shown["name"], made) for row in bound]
         if shown["status"] not in ILL:
             return {**found, "status": str(shown["status"]).lower()}
         failed = of is not None and of.stack.status == Status.FAILED
@@ -90,20 +93,21 @@ class Clusters:
     # -- making ------------------------------------------------------------------------------------------------------
 
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
-        self._desk.check_depth(by)
-        with self._desk.db.read() as tx:  # an early refusal spares the work of checking
+        asking = self._context.asking(by)
+        self._context.check_depth(by)
+        with self._context.db.read() as tx:  # an early refusal spares the work of checking
             check_room(tx, asking)
         wanted = self._wanted(asking, spec)
         size = wanted.sizes
         columns = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
 
+        given, profile = wanted.given, check_profile(wanted.profile.spec)
+        policies = self._all.bindings.first(asking, given["name"], profile, wanted.policies, size.desired)
+
         def also(tx: Connection, id: str) -> None:
-            for policy, enabled in wanted.policies.items():
-                self._all.bindings.attach_first(tx, asking, id, policy, enabled=enabled)
+            self._all.bindings.attach_first(tx, asking, id, policies)
             keep(tx, Kept(id, id, wanted.asked))
 
-        given = wanted.given
         self._service.create(
             asking,
             given["name"],
@@ -112,8 +116,9 @@ class Clusters:
             given.get("timeout") or TIMEOUT_S,
             given.get("metadata", {}),
             given.get("config", {}),
-            self._desk.check_types(asking),
+            self._context.check_types(asking),
             also,
+            policies,
         )
 
     def _wanted(self, asking: Asking, spec: Fields) -> Wanted:
@@ -127,7 +132,7 @@ class Clusters:
         size = sizes.new_sizes(given.get("desired_capacity"), given.get("min_size"), given.get("max_size"))
         profile = self._all.profile(asking, given["profile_id"])
         found: dict[str, bool] = {}
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             for each in spec.get("policies") or ():
                 with referring(f"The specified policy '{each['policy_id']}'"):
                     policy = self._all.policies.get(tx, asking, each["policy_id"])
@@ -141,40 +146,51 @@ class Clusters:
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
         """Bring a cluster to a spec: its policies first, at once, then the rest with one revision of its stack.
 
-        What is in error although it is as it should be is converged.
+        Nodes of which others are notified before they go do so after that. What is in error although it is as it should
+        be is converged.
+
+        Raises:
+            Transient: Nodes go next, once this is done.
         """
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         wanted = self._wanted(asking, spec)
         self._bind(asking, id, wanted, before)
+        later: list[Plan] = []
 
         def also(tx: Connection, _: str) -> None:
-            keep(tx, Kept(id, id, wanted.asked))
+            capacity = before.get("desired_capacity") if later else wanted.sizes.desired
+            keep(tx, Kept(id, id, {**wanted.asked, "desired_capacity": capacity}))
 
         def planner(tx: Connection, row: Row[Any]) -> Plan:
-            return self._plan(tx, row, wanted, before)
+            plans = self._plans(tx, row, wanted, before)
+            later[:] = plans[1:]
+            return plans[0]
 
         try:
-            self._service.change(asking, id, planner, self._desk.check_types(asking), also)
+            self._service.change(asking, id, planner, self._context.check_types(asking), also)
         except AsItIs:
-            with self._desk.db.write() as tx:
+            with self._context.db.write() as tx:
                 also(tx, id)
+        if later:
+            raise Transient("its nodes go once the rest is done", retry_after_s=1.0)
         self._mend(asking, id)
 
     def _bind(self, asking: Asking, id: str, wanted: Wanted, before: Fields) -> None:
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             cluster = self._service.get(tx, asking, id)
             bound = {row.policy_id: row.enabled for row in bindings.of_cluster(tx, cluster.id)}
+        check_types = self._context.check_types(asking)
         for policy in before.get("policies") or ():
             if policy in bound and policy not in wanted.policies:
-                self._all.bindings.detach(asking, id, policy)
+                self._all.bindings.detach(asking, id, policy, check_types)
         for policy, enabled in wanted.policies.items():
             if policy not in bound:
-                check_done(self._desk, self._all.bindings.attach(asking, id, policy, enabled=enabled))
+                check_done(self._context, self._all.bindings.attach(asking, id, policy, check_types, enabled=enabled))
             elif bound[policy] != enabled:
-                self._all.bindings.switch(asking, id, policy, enabled=enabled)
+                self._all.bindings.switch(asking, id, policy, check_types, enabled=enabled)
 
-    def _plan(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> Plan:
-        """Return what brings a cluster to what is wanted.
+    def _plans(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> list[Plan]:
+        """Return what brings a cluster to what is wanted: one plan, or one and another that comes later.
 
         Raises:
             AsItIs: There is nothing to do.
@@ -182,21 +198,21 @@ class Clusters:
         """
         updated = self._updated(tx, row, wanted)
         resized = self._resized(tx, row, wanted, before)
-        plan = updated or resized
-        if updated is not None and resized is not None:
-            plan = replace(
-                updated,
-                inputs={**resized.inputs, **updated.inputs},
-                columns={**resized.columns, **updated.columns},
-                added=resized.added,
-                leaving=resized.leaving,
-                zones=resized.zones,
-                grace_s=resized.grace_s,
-                at_once=updated.at_once and resized.at_once,
-            )
-        if plan is None:
+        if updated is None and resized is None:
             raise AsItIs
-        return plan
+        if updated is None or resized is None or resized.hooked:
+            return [each for each in (updated, resized) if each is not None]
+        both = replace(
+            updated,
+            inputs={**resized.inputs, **updated.inputs},
+            columns={**resized.columns, **updated.columns},
+            added=resized.added,
+            leaving=resized.leaving,
+            released=resized.released,
+            placements=resized.placements,
+            at_once=updated.at_once and resized.at_once,
+        )
+        return [both]
 
     def _updated(self, tx: Connection, row: Row[Any], wanted: Wanted) -> Plan | None:
         """Return the plan for what an update changes; None where it changes nothing."""
@@ -214,7 +230,7 @@ class Clusters:
         """
         size, now = wanted.sizes, sizes_of(row)
         desired = size.desired
-        if before.get("desired_capacity", desired) == desired:
+        if before.get("desired_capacity") in (desired, None):
             high = sizes.NODES_MAX if size.max_size < 0 else size.max_size
             desired = max(size.min_size, min(now.desired, high))
         if Sizes(size.min_size, size.max_size, desired) == now:
@@ -222,31 +238,31 @@ class Clusters:
         exact = {"adjustment_type": Adjustment.EXACT, "number": desired}
         limits = {"min_size": size.min_size, "max_size": size.max_size}
         plan = self._all.sizing.resize(tx, row, {**exact, **limits})
-        return replace(plan, at_once=not (plan.added or plan.leaving))
+        return replace(plan, at_once=not (plan.added or plan.leaving or plan.released))
 
     def _mend(self, asking: Asking, id: str) -> None:
         """Try again what has failed of a cluster, and bring back what is lost, unless something goes on in it."""
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             row = self._service.get(tx, asking, id)
             busy = actions.going_on_in(tx, row.id)
             ill = not busy and self.look(tx, row.project, [row])[row.id].get("failures")
         if not ill:
             return
         name = states.action_name(ClusterAction.RECOVER, row.id)
-        with self._desk.db.write() as tx:
-            stack = locks.changeable(self._desk.db, tx, row.id)
+        with self._context.db.write() as tx:
+            stack = locks.changeable(self._context.db, tx, row.id)
             check_free(actions.settled_in(tx, row.id), row.id, ClusterAction.RECOVER)
-            now = self._desk.db.now_of(tx)
-            action_begin.converge(self._desk.db, tx, stack, now, self._desk.timeout_s)
+            now = self._context.db.now_of(tx)
+            action_begin.converge(self._context.db, tx, stack, now, self._context.timeout_s)
             new = NewAction(ClusterAction.RECOVER, name, row.id, row.id, {}, row.timeout, row.id)
             actions.add(tx, new, asking.owner, now)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         wanted = self._wanted(asking, spec)
-        with self._desk.db.write() as tx:
+        with self._context.db.write() as tx:
             there = self._service.get(tx, asking, id).id
             bound = {row.policy_id for row in bindings.of_cluster(tx, there)}
             asked = {**wanted.asked, "policies": [each for each in wanted.policies if each in bound]}
@@ -256,4 +272,4 @@ class Clusters:
         raise unknown(verb)
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._desk.asking(by), id, force=True, also=lambda tx, _: forget(tx))
+        self._service.delete(self._context.asking(by), id, force=True, also=lambda tx, _: forget(tx))

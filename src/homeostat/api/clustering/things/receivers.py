@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.clustering import receivers, views
 from homeostat.api.clustering.bodies import read
-from homeostat.api.clustering.things.asking import Desk
+from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import unknown
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
 
@@ -15,18 +15,18 @@ from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
 class Receivers:
     """Receivers of templates."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._service = desk.services.receivers
+    def __init__(self, context: ThingContext) -> None:
+        self._context = context
+        self._service = context.services.receivers
 
     def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
-        shown = (views.receiver(row, self._desk.base) for row in rows)
+        shown = (views.receiver(row, self._context.base) for row in rows)
         return {each["id"]: {name: value for name, value in each.items() if name != "domain"} for each in shown}
 
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
         given = read({name: spec[name] for name in receivers.NEW.keys() & spec.keys()}, receivers.NEW)
         params, actor = (given.get(name, {}) for name in ("params", "actor"))
-        asking, name, cluster = self._desk.asking(by), given["name"], given["cluster_id"]
+        asking, name, cluster = self._context.asking(by), given["name"], given["cluster_id"]
 
         def also(tx: Connection, id: str) -> None:
             keep(tx, Kept(id))
@@ -37,11 +37,11 @@ class Receivers:
         """Leave it as it is: nothing of a receiver changes in place."""
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
-        with self._desk.db.write() as tx:
-            keep(tx, Kept(self._service.get(tx, self._desk.asking(by), id).id))
+        with self._context.db.write() as tx:
+            keep(tx, Kept(self._service.get(tx, self._context.asking(by), id).id))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._desk.asking(by), id, also=lambda tx, _: forget(tx))
+        self._service.delete(self._context.asking(by), id, also=lambda tx, _: forget(tx))

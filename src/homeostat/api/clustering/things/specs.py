@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from homeostat.api.clustering import policies, profiles, views
 from homeostat.api.clustering.bodies import read
-from homeostat.api.clustering.things.asking import Desk
+from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.services.clusters.clusters import Begun
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
@@ -35,9 +35,9 @@ def properties_of(row: Any) -> dict[str, Any]:
 class Profiles:
     """Profiles of templates."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._service = desk.services.profiles
+    def __init__(self, context: ThingContext) -> None:
+        self._context = context
+        self._service = context.services.profiles
 
     def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> dict[str, Fields]:
         found: dict[str, Fields] = {}
@@ -47,7 +47,7 @@ class Profiles:
         return found
 
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         body = {
             "name": spec["name"],
             "spec": _asked(spec),
@@ -60,31 +60,31 @@ class Profiles:
         )
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         given = read({name: spec[name] for name in ("name", "metadata") if name in spec}, profiles.CHANGED)
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             row = self._service.get(tx, asking, id)
         if any(getattr(row, name) != value for name, value in given.items()):
             self._service.update(asking, id, given)
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
-        with self._desk.db.write() as tx:
-            keep(tx, Kept(self._service.get(tx, self._desk.asking(by), id).id))
+        with self._context.db.write() as tx:
+            keep(tx, Kept(self._service.get(tx, self._context.asking(by), id).id))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._desk.asking(by), id, also=lambda tx, _: forget(tx))
+        self._service.delete(self._context.asking(by), id, also=lambda tx, _: forget(tx))
 
 
 class Policies:
     """Policies of templates, and the clusters that they name."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._service = desk.services.policies
-        self._bindings = desk.services.bindings
+    def __init__(self, context: ThingContext) -> None:
+        self._context = context
+        self._service = context.services.policies
+        self._bindings = context.services.bindings
 
     def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> dict[str, Fields]:
         ids = [row.id for row in rows]
@@ -105,7 +105,7 @@ class Policies:
         return {row.cluster_id: row.enabled for row in tx.execute(chosen.order_by(table.c.cluster_id))}
 
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         given = read({"name": spec["name"], "spec": _asked(spec)}, policies.NEW)
         kept = {"bindings": self._wanted(asking, spec)}
         self._service.create(asking, given["name"], given["spec"], also=lambda tx, id: keep(tx, Kept(id, asked=kept)))
@@ -117,69 +117,70 @@ class Policies:
             Rejected: BadRequest: there is no such cluster.
         """
         found = []
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             for each in spec.get("bindings") or ():
                 with referring(f"The specified cluster '{each['cluster_id']}'"):
-                    cluster = self._desk.services.clusters.get(tx, asking, each["cluster_id"])
+                    cluster = self._context.services.clusters.get(tx, asking, each["cluster_id"])
                 found.append({"cluster_id": cluster.id, "enabled": each["enabled"]})
         return found
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         given = read({"name": spec["name"]}, policies.CHANGED)
         wanted = self._wanted(asking, spec)
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             row = self._service.get(tx, asking, id)
         if row.name != given["name"]:
             self._service.update(asking, id, given)
         named = {each["cluster_id"] for each in wanted}
         self._detach(asking, id, [each for each in before.get("bindings") or () if each["cluster_id"] not in named])
         self._attach(asking, id, wanted)
-        with self._desk.db.write() as tx:
+        with self._context.db.write() as tx:
             keep(tx, Kept(id, asked={"bindings": wanted}))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         if verb != ATTACH:
             raise unknown(verb)
-        self._attach(self._desk.asking(by), id, before.get("bindings") or ())
+        self._attach(self._context.asking(by), id, before.get("bindings") or ())
 
     def _attach(self, asking: Asking, id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             bound = self._bound(tx, id)
+        check_types = self._context.check_types(asking)
         for each in wanted:
             cluster, enabled = each["cluster_id"], each["enabled"]
             if cluster not in bound:
-                check_done(self._desk, self._bindings.attach(asking, cluster, id, enabled=enabled))
+                check_done(self._context, self._bindings.attach(asking, cluster, id, check_types, enabled=enabled))
             elif bound[cluster] != enabled:
-                self._bindings.switch(asking, cluster, id, enabled=enabled)
+                self._bindings.switch(asking, cluster, id, check_types, enabled=enabled)
 
     def _detach(self, asking: Asking, id: str, gone: Sequence[Mapping[str, Any]]) -> None:
-        with self._desk.db.read() as tx:
+        with self._context.db.read() as tx:
             bound = self._bound(tx, id)
         for each in gone:
             if each["cluster_id"] in bound:
-                self._bindings.detach(asking, each["cluster_id"], id)
+                self._bindings.detach(asking, each["cluster_id"], id, self._context.check_types(asking))
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         kept = {"bindings": self._wanted(asking, spec)}
-        with self._desk.db.write() as tx:
+        with self._context.db.write() as tx:
             keep(tx, Kept(self._service.get(tx, asking, id).id, asked=kept))
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        asking = self._desk.asking(by)
+        asking = self._context.asking(by)
         self._detach(asking, id, before.get("bindings") or ())
         self._service.delete(asking, id, also=lambda tx, _: forget(tx))
 
 
-def check_done(desk: Desk, begun: Begun) -> None:
+def check_done(context: ThingContext, begun: Begun) -> None:
     """Check that an action that is carried out at once has not failed.
 
     Raises:
         Rejected: BadRequest says why it has.
     """
     table = schema.action
-    with desk.db.read() as tx:
+    with context.db.read() as tx:
         row = tx.execute(select(table.c.status, table.c.status_reason).where(table.c.id == begun.action)).first()
     if row is not None and row.status == ActionStatus.FAILED:
         raise Rejected("BadRequest", row.status_reason)

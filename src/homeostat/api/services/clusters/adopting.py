@@ -1,10 +1,12 @@
-"""Servers that exist already, and become nodes: each with a profile made from it, in a stack of its own."""
+"""Servers and stacks that exist already, and become nodes: each with a profile made from it, in a stack of its own."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, Row, insert
 
+from homeostat.api.services.clusters import adopted_stacks
 from homeostat.api.services.clusters.moving import add_home
 from homeostat.api.services.clusters.nodes import request_of_node
 from homeostat.api.services.clusters.requester import Asking
@@ -14,7 +16,7 @@ from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.stacks import PreparedStack, StackService
 from homeostat.clustering.adopted import server_spec
 from homeostat.clustering.names import node_id, node_name
-from homeostat.clustering.profiles import PROFILE_TYPES, SERVER_PROFILE
+from homeostat.clustering.profiles import PROFILE_TYPES, STACK_PROFILE
 from homeostat.clustering.states import ADOPTED
 from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity
@@ -24,7 +26,7 @@ from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
-from homeostat.store.clusters import living
+from homeostat.store.clusters import living, moves
 from homeostat.store.database import Database
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.transfer import adoption
@@ -32,8 +34,25 @@ from homeostat.transfer import adoption
 SERVER = "OS::Nova::Server"
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What is to become a node.
+
+    Attributes:
+        spec: Spec of its profile.
+        handle: Handle of the server, or id of the stack.
+        known: Properties that it has, where they may differ from those that the node is to have.
+        stack: Row of the stack; None for a server.
+    """
+
+    spec: Mapping[str, Any]
+    handle: str
+    known: Mapping[str, Any]
+    stack: Row[Any] | None = None
+
+
 class Adopter:
-    """Makes nodes of servers.
+    """Makes nodes of servers and stacks.
 
     Args:
         db: The database.
@@ -46,7 +65,7 @@ class Adopter:
         self._stacks = stack_service
         self._profiles = profiles
 
-    def preview(self, asking: Asking, given: Mapping[str, Any]) -> dict[str, Any]:
+    def preview(self, asking: Asking, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the spec of the profile that the node would have: `{type, version, properties}`.
 
         Args:
@@ -54,26 +73,33 @@ class Adopter:
             given: identity, type, overrides, snapshot.
 
         Raises:
-            Rejected: ResourceNotFound: there is no such type or server; BadRequest; InvalidSpec.
+            Rejected: ResourceNotFound: there is no such type, server or stack; BadRequest; InvalidSpec.
             Transient: The cloud does not answer.
         """
-        return self._looked(asking, given)[0]
+        return self._looked(asking, given).spec
 
-    def adopt(self, asking: Asking, given: Mapping[str, Any], check_types: CheckTypes | None) -> str:
-        """Let a server be a node, and return the id of the node.
+    def adopt(
+        self,
+        asking: Asking,
+        given: Mapping[str, Any],
+        check_types: CheckTypes | None,
+        profile: Row[Any] | None = None,
+    ) -> str:
+        """Let a server or a stack be a node, and return the id of the node.
 
-        Nothing in the cloud changes but the name and the metadata of the server, once a worker comes by.
+        Nothing in the cloud changes but the name and the metadata of a server, once a worker comes by.
 
         Args:
             asking: Who asks.
             given: identity, type, overrides, snapshot; name, role, metadata.
             check_types: See `StackRequest`.
+            profile: Row of the profile from which the server was made; None to make one from the server.
 
         Raises:
             Rejected: As `preview`; also where a stack has the server already; OverQuota.
             Transient: A cloud does not answer.
         """
-        spec, seen = self._looked(asking, given)
+        looked = self._looked(asking, given, profile)
         stack_id = self._stacks.entropy.stack_id()
         name = given.get("name") or node_name("", stack_id, 1)
         profile_name = f"prof-{name}"[:255]
@@ -93,52 +119,63 @@ class Adopter:
             "leaving": False,
             "init_at": now,
         }
-        checked = self._profiles.checked(asking, profile_name, spec)
+        checked = self._profiles.checked(asking, profile_name, looked.spec)
         request = request_of_node(checked, row, check_types)
         stack_name = f"node-{identity[:8]}"
         new = NewStack(stack_id, asking.project, stack_name, asking.caller.user, exceptions=LEFT_ALONE)
         home = self._stacks.prepare(new, request)
         with self._stacks.entrusted(stack_id, asking.project, asking.caller) as accept, self._db.write() as tx:
-            profile_id = self._profiles.add(tx, asking, profile_name, checked, metadata={})
-            self._store(tx, asking, home, given["identity"], seen)
+            if looked.stack is not None:
+                adopted_stacks.lock(self._db, tx, looked.stack)
+            new_profile = profile is None and self._profiles.add(tx, asking, profile_name, checked, metadata={})
+            profile_id = new_profile or (profile.id if profile is not None else "")
+            self._store(tx, asking, home, looked)
             living.forget_gone(tx, asking.project)
             tx.execute(insert(schema.node).values(**row, profile_id=profile_id))
             accept(tx)
         return identity
 
-    def _looked(self, asking: Asking, given: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        """Return the spec made from a server, and what was seen of it."""
+    def _looked(self, asking: Asking, given: Mapping[str, Any], profile: Row[Any] | None = None) -> Looked:
+        """Return what a server or a stack is like, and the spec of its profile: `profile`, or one made from it."""
         PROFILE_TYPES.find(given["type"])
-        if given["type"] != SERVER_PROFILE:
-            message = f"Nodes of type {given['type']} cannot be adopted; there is {SERVER_PROFILE}."
-            raise Rejected("BadRequest", f"{message} Adopt the stack itself instead (openstack stack adopt).")
         if given.get("snapshot"):
-            message = "A snapshot is not taken when a server is adopted: make an image of it first, and set snapshot"
+            message = "A snapshot is not taken when a node is adopted: make an image of it first, and set snapshot"
             raise Rejected("BadRequest", f"{message} to false.")
-        (seen,) = self._stacks.prerequisites.cloud(asking.project).observe(kind_of(SERVER), [given["identity"]])
-        if seen.presence is not Presence.PRESENT:
-            raise Rejected("ResourceNotFound", f"The server '{given['identity']}' could not be found.")
-        spec = server_spec(seen.properties, given.get("overrides") or {})
-        self._profiles.checked(asking, "prof", spec)
-        return spec, seen.properties
+        look = self._stack if given["type"] == STACK_PROFILE else self._server
+        looked = look(asking, given["identity"], given.get("overrides") or {})
+        if profile is not None:
+            return replace(looked, spec=profile.spec)
+        self._profiles.checked(asking, "prof", looked.spec)
+        return looked
 
-    def _store(self, tx: Connection, asking: Asking, home: PreparedStack, handle: str, seen: Mapping[str, Any]) -> None:
-        """Store the stack of the node, with the row of the server in its group."""
+    def _server(self, asking: Asking, identity: str, overrides: Mapping[str, Any]) -> Looked:
+        (seen,) = self._stacks.prerequisites.cloud(asking.project).observe(kind_of(SERVER), [identity])
+        if seen.presence is not Presence.PRESENT:
+            raise Rejected("ResourceNotFound", f"The server '{identity}' could not be found.")
+        # What the next pass finds to differ it changes in place: name, and metadata that say which node it is.
+        known = {name: seen.properties[name] for name in ("name", "metadata") if name in seen.properties}
+        return Looked(server_spec(seen.properties, overrides), identity, known)
+
+    def _stack(self, asking: Asking, identity: str, overrides: Mapping[str, Any]) -> Looked:
+        with self._db.read() as tx:
+            row = adopted_stacks.find(tx, asking.project, identity, self._stacks.quotas.depth_max)
+            return Looked(adopted_stacks.stack_spec(tx, row, overrides), row.id, {}, row)
+
+    def _store(self, tx: Connection, asking: Asking, home: PreparedStack, looked: Looked) -> None:
+        """Store the stack of the node, with the row of what it is in its group."""
         now = self._db.now_of(tx)
         place, desired = add_home(self._db, self._stacks, tx, home, asking.caller, now)
         (definition,) = compile_graph(desired, Identity(place.stack_id, "", asking.project), 0).values()
-        # What the next pass finds to differ it changes in place: the name, and the metadata that say which node it is.
-        known = {name: seen[name] for name in ("name", "metadata") if name in seen}
         row = Resource(
             next(self._stacks.entropy.keys()),
             place.stack_id,
             0,
             place.name,
             definition.type,
-            handle=handle,
+            handle=looked.handle,
             action=Action.ADOPT,
             reason=ADOPTED,
-            properties={**definition.properties, **known},
+            properties={**definition.properties, **looked.known},
             deletion_policy=definition.deletion_policy,
             born=1,
             created_at=now,
@@ -148,4 +185,6 @@ class Adopter:
         try:
             adoption.add(self._db, tx, asking.project, adoption.write_out(self._db, [row], secret=secret))
         except Terminal as error:
-            raise Rejected("BadRequest", f"The server cannot be adopted: {error}") from error
+            raise Rejected("BadRequest", f"It cannot be adopted: {error}") from error
+        if looked.stack is not None:
+            moves.nest(tx, looked.stack.id, row.key, place, adopted_stacks.LEVELS)

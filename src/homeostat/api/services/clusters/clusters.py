@@ -1,6 +1,6 @@
 """Clusters: each change of one is a revision of its stack, and an action that shows how that goes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,6 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
 
+from homeostat.api.services.clusters import attached_policies, node_rows
+from homeostat.api.services.clusters.hook_waits import add_waiting
 from homeostat.api.services.clusters.moving import Mover, Moving, moved, own_node
 from homeostat.api.services.clusters.plans import Begun, Outdated, Plan, Planner
 from homeostat.api.services.clusters.quotas import check_room
@@ -17,16 +19,20 @@ from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.pipeline.storing import Also, nothing_more
 from homeostat.api.services.stacks import StackService
-from homeostat.clustering import states
+from homeostat.clustering import arrangement, states
+from homeostat.clustering.attached import Attached, Beside
 from homeostat.clustering.names import node_id, node_name
-from homeostat.clustering.profiles import check_profile, check_same_type
+from homeostat.clustering.placement import Placement
+from homeostat.clustering.policies import ONE_REGION
+from homeostat.clustering.profiles import check_profile, check_same_type, region_of
+from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ClusterAction
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
-from homeostat.store.clusters import actions, bindings, listing, living
+from homeostat.store.clusters import actions, bindings, listing, living, waiting_actions
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.database import Database, row_lock
-from homeostat.store.stacks import action_begin, locks
+from homeostat.store.stacks import action_begin, locks, stacks
 
 NAME_FORMAT = "node.name.format"
 """Key, in the config of a cluster, of the format of the names of its nodes."""
@@ -79,6 +85,7 @@ class ClusterService:
         config: Mapping[str, Any],
         check_types: CheckTypes | None = None,
         also: With = nothing_with,
+        policies: Sequence[Attached] = (),
     ) -> Begun:
         """Make a cluster.
 
@@ -92,6 +99,7 @@ class ClusterService:
             config: Of the user.
             check_types: See `StackRequest`.
             also: What is stored with it.
+            policies: Those that `also` attaches to it.
 
         Raises:
             Rejected: The profile does not fit the cloud any more; OverQuota.
@@ -99,7 +107,9 @@ class ClusterService:
         """
         identity = self._stacks.entropy.stack_id()
         count, form = sizes["desired_capacity"], str(config.get(NAME_FORMAT) or "")
-        text = stack_text(ClusterFacts(identity, identity, form, check_profile(profile.spec), count))
+        spec, beside = check_profile(profile.spec), arrangement.beside(policies)
+        _check_region(beside, [spec])
+        text = stack_text(ClusterFacts(identity, identity, form, spec, count, beside=beside))
         own = {"name": name, "profile_id": profile.id, **sizes, "timeout": timeout}
         more = {"next_index": count + 1, "metadata": metadata, "config": config, "init_at": self._db.agreed_now()}
         row = {"id": identity, **asking.owner, **own, **more}
@@ -141,7 +151,7 @@ class ClusterService:
         first: int,
         count: int,
         now: float,
-        zones: Sequence[str] = (),
+        placements: Sequence[Placement] = (),
         more: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Store the rows of new nodes; `more` are columns that differ from those of other nodes."""
@@ -157,7 +167,7 @@ class ClusterService:
                 "profile_id": cluster["profile_id"],
                 "role": None,
                 "metadata": {},
-                "data": {"placement": {"zone": zones[index - first]}} if zones else {},
+                "data": _placed(placements, index - first),
                 "own": False,
                 "tainted": False,
                 "leaving": False,
@@ -204,12 +214,15 @@ class ClusterService:
         with self._db.read() as tx:
             cluster = self.get(tx, asking, identity)
             plan = planner(tx, cluster)
-            check_free(actions.going_on_in(tx, cluster.id), cluster.id, plan.action)
+            check_free(beside(actions.going_on_in(tx, cluster.id), plan), cluster.id, plan.action)
             facts = self._facts(tx, cluster, plan)
         begun: list[str] = []
         target, moving = plan.target or cluster.id, None
         if plan.at_once:
             with self._db.write() as tx:
+                # Shards come after their stack, and rows after both (invariant 5, CONTRIBUTING.md).
+                if plan.policies is not None:
+                    stacks.for_update(self._db, tx, cluster.id)
                 begun.append(self._store(tx, asking, cluster, plan))
                 with_it(tx, target)
             return Begun(target, begun[-1])
@@ -250,7 +263,7 @@ class ClusterService:
                 add(row.number, {**row._mapping, **(plan.one if row.id == plan.target else {})})
         first = cluster.next_index - 1
         for place in range(plan.added):
-            data = {"placement": {"zone": plan.zones[place]}} if plan.zones else {}
+            data = _placed(plan.placements, place)
             if data or "profile_id" in plan.one:
                 add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **plan.one})
         for place, row in enumerate(plan.joining):
@@ -261,8 +274,11 @@ class ClusterService:
         # Until the group knows that they leave, each revision has to say so: else others would go in their place.
         leaving = select(_node.c.number).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(True))
         removed = sorted({*gone, *tx.execute(leaving).scalars()})
+        policies = attached_policies.of_cluster(tx, cluster.id) if plan.policies is None else plan.policies.after
+        beside = arrangement.beside(policies, leaving=bool(plan.leaving))
+        _check_region(beside, [*known.values()])
         facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(removed), tuple(own))
-        return replace(facts, batches=plan.batches, grace_s=plan.grace_s)
+        return replace(facts, batches=plan.batches, beside=beside)
 
     def _store(self, tx: Connection, asking: Asking, seen: Row[Any], plan: Plan, moving: Moving | None = None) -> str:
         """Store what a plan says beside the revision; return the id of the action.
@@ -274,28 +290,28 @@ class ClusterService:
         cluster = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == seen.id))).first()
         if cluster is None or cluster != seen:
             raise Outdated
-        check_free(actions.settled_in(tx, cluster.id), cluster.id, plan.action)
+        check_free(beside(actions.settled_in(tx, cluster.id), plan), cluster.id, plan.action)
         now = self._db.now_of(tx)
         living.forget_gone(tx, cluster.project)
-        columns = {**plan.columns, "updated_at": now}
+        if plan.policies is not None:
+            attached_policies.store(tx, cluster, plan.policies, now)
+        columns = {**plan.columns, **({} if plan.policies is not None or plan.failure else {"updated_at": now})}
         if plan.added:
             columns["next_index"] = cluster.next_index + plan.added
             values = {**cluster._mapping, **columns}
             owner = {name: getattr(cluster, name) for name in ("project", "user", "domain")}
-            self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.zones, plan.one)
-        if plan.leaving:
-            going = (_node.c.cluster_id == cluster.id, _node.c.number.in_(plan.leaving))
-            tx.execute(update(_node).where(*going).values(leaving=True, updated_at=now))
-        if plan.target and plan.one and not plan.added:
-            tx.execute(update(_node).where(_node.c.id == plan.target).values(**plan.one, updated_at=now))
-        if plan.nodes:
-            mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
-            tx.execute(update(_node).where(*mine).values(**plan.nodes, updated_at=now))
+            self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.placements, plan.one)
+        node_rows.store_changes(tx, cluster.id, plan, now)
         if moving is not None:
             columns["next_index"] = cluster.next_index + len(moving.joining)
             self._mover.move(tx, asking, moving)
-        tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**columns))
+        if columns:
+            tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**columns))
         bindings.note_operations(tx, plan.cooled, now)
+        if plan.awaited:
+            if not waiting_actions.go_on(tx, plan.awaited, cluster.id, now):
+                raise Outdated
+            return plan.awaited[0]
         new = NewAction(
             plan.action,
             asking.action_name or plan.name,
@@ -304,8 +320,9 @@ class ClusterService:
             plan.inputs,
             columns.get("timeout", cluster.timeout),
             None if plan.at_once else cluster.id,
+            failure=plan.failure,
         )
-        return actions.add(tx, new, asking.owner, now)
+        return add_waiting(tx, new, plan, asking.owner, now) if plan.hooked else actions.add(tx, new, asking.owner, now)
 
     def delete(self, asking: Asking, identity: str, *, force: bool, also: With = nothing_with) -> Begun:
         """Delete a cluster with its nodes, and store `also` with that, where its deletion does not go on already.
@@ -323,6 +340,7 @@ class ClusterService:
             now = self._db.now_of(tx)
             mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
             tx.execute(update(_node).where(*mine).values(leaving=True, updated_at=now))
+            waiting_actions.cancel(tx, waiting_actions.in_cluster(tx, cluster.id), now)
             begun.append(_begin(tx, asking, ClusterAction.DELETE, cluster.id, cluster.timeout, now))
             also(tx, cluster.id)
 
@@ -347,6 +365,22 @@ class ClusterService:
             now = self._db.now_of(tx)
             action_begin.check(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
             return Begun(cluster.id, _begin(tx, asking, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs))
+
+    def set_metadata(
+        self, asking: Asking, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
+        """Change the metadata of a cluster, whatever goes on with it, and return them.
+
+        Raises:
+            Rejected: ResourceNotFound; what `change` raises.
+        """
+        with self._db.write() as tx:
+            cluster = self.get(tx, asking, identity)
+            before = tx.execute(row_lock(select(_cluster.c.metadata).where(_cluster.c.id == cluster.id))).scalar_one()
+            metadata = dict(change(before))
+            values = {"metadata": metadata, "updated_at": self._db.now_of(tx)}
+            tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**values))
+        return metadata
 
     # -- what plans are made of --------------------------------------------------------------------------------------
 
@@ -399,6 +433,11 @@ def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
         raise Rejected("ActionConflict", message)
 
 
+def beside(going_on: Sequence[Row[Any]], plan: Plan) -> list[Row[Any]]:
+    """Return what goes on in a cluster besides that which a plan goes on with."""
+    return [row for row in going_on if not plan.awaited or not waiting_actions.is_one(row)]
+
+
 def _check_idle(tx: Connection, cluster: Row[Any]) -> None:
     """Check that a cluster may be deleted without force.
 
@@ -424,6 +463,22 @@ def _begin(
     name = asking.action_name or states.action_name(action, cluster_id)
     new = NewAction(action, name, cluster_id, cluster_id, inputs, timeout, cluster_id)
     return actions.add(tx, new, asking.owner, now)
+
+
+def _check_region(beside: Beside, profiles: Sequence[Spec]) -> None:
+    """Check that no node which is behind a load balancer is in another region.
+
+    Raises:
+        Rejected: BadRequest.
+    """
+    region = next(filter(None, map(region_of, profiles)), "")
+    if beside.nodes and region:
+        raise Rejected("BadRequest", f"The nodes would be in the region {region}, and {ONE_REGION}.")
+
+
+def _placed(placements: Sequence[Placement], place: int) -> dict[str, Any]:
+    """Return the data of a node that is added."""
+    return {"placement": dict(placements[place])} if placements and placements[place] else {}
 
 
 def _spec_of(tx: Connection, profile_id: str) -> Any:

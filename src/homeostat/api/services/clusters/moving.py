@@ -21,6 +21,7 @@ from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.pipeline.storing import Also
 from homeostat.api.services.stacks import PreparedStack, StackService
 from homeostat.clustering.origins import Origin, origin_of, with_origin
+from homeostat.clustering.placement import GROUP, REGION, ZONE
 from homeostat.clustering.profiles import check_profile
 from homeostat.clustering.specs import Spec
 from homeostat.convergence.nested_stacks.group_revisions import wanted_group
@@ -48,10 +49,11 @@ _KIND = NodeGroup()
 
 def own_node(number: int, values: Mapping[str, Any], spec: Spec) -> OwnNode:
     """Return how a node differs from the others of its group, from the columns of its row."""
-    zone = (values["data"].get("placement") or {}).get("zone") or ""
+    placement = values["data"].get("placement") or {}
     origin = origin_of(values["data"])
     name = values["name"] if values["own"] else ""
-    return OwnNode(number, spec, name, zone, values["id"] if origin else "", origin)
+    zone, region, grouped = placement.get(ZONE) or "", placement.get(REGION) or "", GROUP in placement
+    return OwnNode(number, spec, name, zone, region, grouped, values["id"] if origin else "", origin)
 
 
 def moved(row: Row[Any], form: str) -> dict[str, Any]:

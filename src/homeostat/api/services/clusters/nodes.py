@@ -16,7 +16,7 @@ from homeostat.api.services.clusters.clusters import (
 )
 from homeostat.api.services.clusters.moving import own_node
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with
-from homeostat.api.services.clusters.sizing import facts_of, sizes_of
+from homeostat.api.services.clusters.sizing import facts_of, placements, sizes_of
 from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
@@ -100,7 +100,8 @@ class NodeService:
     ) -> Plan:
         kind = select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id)
         check_same_type(tx.execute(kind).scalar_one(), profile.type)
-        there = len(facts_of(tx, cluster))
+        nodes = facts_of(tx, cluster)
+        there = len(nodes)
         problem = sizes.size_problem(sizes_of(cluster), there + 1)
         if problem:
             raise Rejected("BadRequest", problem)
@@ -108,7 +109,8 @@ class NodeService:
         one = {"profile_id": profile.id, "role": given.get("role"), "metadata": given.get("metadata", {}), **own}
         columns = {"desired_capacity": there + 1}
         name = states.action_name(NodeAction.CREATE, target)
-        return Plan(NodeAction.CREATE, name, {}, columns, added=1, target=target, one=one)
+        places = placements(tx, cluster, nodes, 1)
+        return Plan(NodeAction.CREATE, name, {}, columns, added=1, placements=places, target=target, one=one)
 
     def _create_alone(
         self,
@@ -218,8 +220,7 @@ class NodeService:
             seen = tx.execute(row_lock(select(_node).where(_node.c.id == row.id))).first()
             if seen is None or seen != row:
                 raise Outdated
-            going_on = actions.going_on(tx, [row.id])
-            check_free(going_on, row.id, NodeAction.UPDATE)
+            check_free(actions.settled(tx, row.id), row.id, NodeAction.UPDATE)
             tx.execute(update(_node).where(_node.c.id == row.id).values(**changes, updated_at=now))
             inputs = {name: value for name, value in changes.items() if name != "own"}
             stack_id = None if _is_at_once(changes) else row.stack_id
@@ -269,6 +270,7 @@ class NodeService:
         def store(tx: Connection) -> None:
             now = self._db.now_of(tx)
             tx.execute(update(_node).where(_node.c.id == row.id).values(leaving=True, updated_at=now))
+            actions.settled(tx, row.id)
             begun.append(_add(tx, asking, NodeAction.DELETE, row._asdict(), now, {}, row.stack_id))
             also(tx, row.id)
 

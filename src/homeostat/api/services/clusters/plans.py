@@ -6,6 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from homeostat.clustering.attached import Attached
+from homeostat.clustering.placement import Placement
 from homeostat.clustering.specs import Spec
 
 
@@ -19,6 +21,27 @@ class Begun:
 
     target: str
     action: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """A change of the policies that are attached to a cluster.
+
+    Attributes:
+        seen: Ids of the bindings that there are, and whether each is switched on: the change is made from these.
+        after: The policies that are attached then.
+        added: Columns of a new binding; None for none.
+        removed: Id of the binding that goes; "" for none.
+        changed: Id of a binding -> columns that change.
+        forgotten: Keys of the placements of nodes that have lost their meaning.
+    """
+
+    seen: Mapping[str, bool]
+    after: Sequence[Attached]
+    added: Mapping[str, Any] | None = None
+    removed: str = ""
+    changed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    forgotten: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +59,15 @@ class Plan:
         at_once: The stack stays as it is.
         batches: How nodes are changed; None for all at once.
         nodes: Columns of all nodes.
-        zones: Availability zones of the nodes that are added; () where no policy chooses them.
+        placements: Where the nodes that are added go; () where no policy chooses it.
         cooled: Policies whose cooldown begins.
-        grace_s: Seconds for which the nodes that leave stay.
+        policies: Another policy, or one less; None where they stay.
+        failure: Why it is not done: its action has failed; "" where it is done.
         joining: Rows of the nodes without a cluster that become its nodes.
         released: Rows of the nodes that leave it and stay, each in a stack of its own.
+        hook: Who is notified before the nodes `hooked` go, see `clustering.hooks`; None where none are.
+        hooked: Ids of nodes that go later -> whether others are notified before.
+        awaited: Ids of actions that have waited, and go on with this.
         target: The node that it is about; "" for the cluster as a whole.
         one: Columns of the node that it is about, or that is added.
     """
@@ -55,11 +82,15 @@ class Plan:
     at_once: bool = False
     batches: Mapping[str, Any] | None = None
     nodes: Mapping[str, Any] | None = None
-    zones: Sequence[str] = ()
+    placements: Sequence[Placement] = ()
     cooled: Sequence[str] = ()
-    grace_s: int = 0
+    policies: PolicyChange | None = None
+    failure: str = ""
     joining: Sequence[Row[Any]] = ()
     released: Sequence[Row[Any]] = ()
+    hook: Mapping[str, Any] | None = None
+    hooked: Mapping[str, bool] = field(default_factory=dict)
+    awaited: Sequence[str] = ()
     target: str = ""
     one: Mapping[str, Any] = field(default_factory=dict)
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from homeostat.api.services.clusters.clusters import ClusterService
+from homeostat.api.services.clusters.message_receivers import MessageReceivers
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with, referring
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
@@ -25,11 +26,13 @@ class ReceiverService:
     Args:
         db: The database.
         clusters: Finds clusters.
+        messages: Keeps those of messages.
     """
 
-    def __init__(self, db: Database, clusters: ClusterService) -> None:
+    def __init__(self, db: Database, clusters: ClusterService, messages: MessageReceivers) -> None:
         self._db = db
         self._clusters = clusters
+        self.messages = messages
 
     def create(
         self,
@@ -111,10 +114,18 @@ class ReceiverService:
         Raises:
             Rejected: ResourceNotFound.
         """
-        with self._db.write() as tx:
+        with self._db.read() as tx:
             row = self.get(tx, asking, identity)
+
+        def remove(tx: Connection) -> None:
             tx.execute(delete(_receiver).where(_receiver.c.id == row.id))
             also(tx, row.id)
+
+        if row.type == "message":
+            self.messages.delete_stack(asking, row, remove)
+            return
+        with self._db.write() as tx:
+            remove(tx)
 
     def known(self, identity: str) -> Row[Any]:
         """Return a receiver by its id: who knows that may begin its action.

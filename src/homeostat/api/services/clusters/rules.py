@@ -1,106 +1,195 @@
-"""Policies attached to a cluster, as far as its sizes and updates follow them."""
+"""Policies attached to clusters: some put things into the stack of a cluster, others are rules for its requests."""
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, select
 
-from homeostat.api.services.clusters.clusters import Begun, ClusterService, check_free
+from homeostat.api.services.clusters import attached_policies, outside
+from homeostat.api.services.clusters.clusters import Begun, ClusterService
+from homeostat.api.services.clusters.outside import Found
+from homeostat.api.services.clusters.plans import Outdated, Plan, PolicyChange
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.specs import SpecService
+from homeostat.api.services.pipeline.prerequisites import Prerequisites
+from homeostat.api.services.pipeline.request import CheckTypes
+from homeostat.clouds.port import Cloud
 from homeostat.clustering import health_policy, states
+from homeostat.clustering.attached import Attached
 from homeostat.clustering.health_policy import HEALTH
+from homeostat.clustering.placement import GROUP
 from homeostat.clustering.policies import attach_problem, binding_data, policy_kind, stored_policy
-from homeostat.clustering.policy_types import BATCH, DELETION, SCALING, ZONE_PLACEMENT, has_hooks
+from homeostat.clustering.policy_types import AFFINITY, LOAD_BALANCING, REGION_PLACEMENT
+from homeostat.clustering.profiles import check_profile, region_of, region_problem
+from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ClusterAction
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
-from homeostat.store.clusters import actions, bindings, living
+from homeostat.store.clusters import actions, bindings
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.database import Database
-from homeostat.store.shards import health
 
-CARRIED_OUT = frozenset({SCALING.name, DELETION.name, ZONE_PLACEMENT.name, BATCH.name, HEALTH.name})
-"""Types of policies that this service carries out."""
-_binding = schema.cluster_policy
+IN_STACK = frozenset({LOAD_BALANCING.name, AFFINITY.name})
+"""Types of policies that put things into the stack of a cluster: attaching one is a revision of it."""
 
 
 class Bindings:
     """Attaches policies to clusters, switches them on and off, and detaches them."""
 
-    def __init__(self, db: Database, clusters: ClusterService, policies: SpecService) -> None:
+    def __init__(
+        self, db: Database, clusters: ClusterService, policies: SpecService, prerequisites: Prerequisites
+    ) -> None:
         self._db = db
         self._clusters = clusters
         self._policies = policies
+        self._prerequisites = prerequisites
 
-    def attach(self, asking: Asking, identity: str, policy: str, *, enabled: bool) -> Begun:
+    def attach(
+        self,
+        asking: Asking,
+        identity: str,
+        policy: str,
+        check_types: CheckTypes | None = None,
+        *,
+        enabled: bool,
+    ) -> Begun:
         """Attach a policy; one that does not fit makes an action that has failed, as in Senlin.
 
         Raises:
-            Rejected: ResourceNotFound; BadRequest: there is no such policy; ActionConflict.
+            Rejected: ResourceNotFound; BadRequest: there is no such policy; ActionConflict; what it puts into the stack
+                of the cluster is not as it should be.
+            Transient: A cloud does not answer.
         """
-        with self._db.write() as tx:
+        with self._db.read() as tx:
             cluster = self._clusters.get(tx, asking, identity)
             wanted = self._policy(tx, asking, policy)
-            check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.ATTACH_POLICY)
-            bound = bindings.of_cluster(tx, cluster.id)
-            inputs = {"policy_id": wanted.id, "enabled": enabled}
-            if any(row.policy_id == wanted.id for row in bound):
-                return self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, inputs)
-            problem = _bind(tx, cluster, bound, wanted, enabled=enabled, now=self._db.now_of(tx))
-            return self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, inputs, problem)
+            profile = _profile(tx, cluster)
+        spec = stored_policy(wanted.spec)
+        # A policy never changes, and what it names is looked up again when its things are made.
+        found = outside.look_up(self._cloud(cluster.project), spec, profile)
 
-    def attach_first(self, tx: Connection, asking: Asking, cluster_id: str, policy: str, *, enabled: bool) -> None:
-        """Attach a policy in the transaction that makes a cluster.
+        def planner(tx: Connection, row: Row[Any]) -> Plan:
+            self._policy(tx, asking, wanted.id)
+            return _attaching(tx, self._db.now_of(tx), row, wanted, spec, found, enabled=enabled)
+
+        return self._clusters.change(asking, cluster.id, planner, check_types)
+
+    def first(
+        self, asking: Asking, name: str, profile: Spec, policies: Mapping[str, bool], count: int
+    ) -> list[Attached]:
+        """Return policies as they are to be attached to a cluster that is about to be made.
+
+        Args:
+            asking: Who asks.
+            name: Name of the cluster.
+            profile: Its profile, checked.
+            policies: Policies, and whether each is to act.
+            count: Nodes that it has at first.
 
         Raises:
             Rejected: BadRequest: there is no such policy, or it does not fit.
+            Transient: A cloud does not answer.
         """
-        cluster = tx.execute(select(schema.cluster).where(schema.cluster.c.id == cluster_id)).one()
-        wanted, bound = self._policy(tx, asking, policy), bindings.of_cluster(tx, cluster_id)
-        if any(row.policy_id == wanted.id for row in bound):
-            raise Rejected("BadRequest", f"The policy '{policy}' is named twice.")
-        problem = _bind(tx, cluster, bound, wanted, enabled=enabled, now=self._db.now_of(tx))
-        if problem:
-            raise Rejected("BadRequest", f"The policy '{policy}' cannot be attached: {problem}")
-        self._done(tx, asking, cluster, ClusterAction.ATTACH_POLICY, {"policy_id": wanted.id, "enabled": enabled})
+        with self._db.read() as tx:
+            rows = [(self._policy(tx, asking, policy), enabled) for policy, enabled in policies.items()]
+        found: list[Attached] = []
+        for row, enabled in rows:
+            spec = stored_policy(row.spec)
+            looked = outside.look_up(self._cloud(asking.project), spec, profile)
+            problem = _problem(spec, profile, [each.spec.full_name for each in found], looked)
+            if problem:
+                raise Rejected("BadRequest", f"The policy '{row.name}' cannot be attached: {problem}")
+            found.append(_new(row.id, spec, looked, name, count, enabled=enabled))
+        return found
 
-    def detach(self, asking: Asking, identity: str, policy: str) -> Begun:
-        """Detach a policy.
+    def attach_first(self, tx: Connection, asking: Asking, cluster_id: str, policies: Sequence[Attached]) -> None:
+        """Attach policies in the transaction that makes a cluster.
+
+        Args:
+            tx: The transaction.
+            asking: Who asks.
+            cluster_id: The cluster.
+            policies: From `first`.
+
+        Raises:
+            Rejected: BadRequest: a policy is gone.
+        """
+        now = self._db.now_of(tx)
+        cluster = tx.execute(select(schema.cluster).where(schema.cluster.c.id == cluster_id)).one()
+        for each in policies:
+            try:
+                attached_policies.add(tx, cluster_id, _row(each, now), now)
+            except Outdated as error:
+                raise Rejected("BadRequest", f"The policy '{each.id}' could not be found.") from error
+            inputs = {"policy_id": each.id, "enabled": each.enabled}
+            name = states.action_name(ClusterAction.ATTACH_POLICY, cluster_id)
+            new = NewAction(ClusterAction.ATTACH_POLICY, name, cluster_id, cluster_id, inputs, cluster.timeout)
+            actions.add(tx, new, asking.owner, now)
+
+    def detach(self, asking: Asking, identity: str, policy: str, check_types: CheckTypes | None = None) -> Begun:
+        """Detach a policy; what it has made goes.
 
         Raises:
             Rejected: ResourceNotFound; BadRequest: it is not attached; ActionConflict.
         """
-        with self._db.write() as tx:
-            cluster, row = self._bound(tx, asking, identity, policy, ClusterAction.DETACH_POLICY)
-            tx.execute(delete(_binding).where(_binding.c.id == row.id))
-            health.detach(tx, row.id, self._db.now_of(tx))
-            return self._done(tx, asking, cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id})
 
-    def switch(self, asking: Asking, identity: str, policy: str, *, enabled: bool | None) -> Begun:
+        def planner(tx: Connection, cluster: Row[Any]) -> Plan:
+            row = self._bound(tx, asking, cluster, identity, policy)
+            after = [each for each in attached_policies.of_cluster(tx, cluster.id) if each.id != row.policy_id]
+            kind = attached_policies.of_row(row).type
+            forgotten = (GROUP,) if kind == AFFINITY.name else ()
+            seen = attached_policies.seen(tx, cluster.id)
+            change = PolicyChange(seen, after, removed=row.id, forgotten=forgotten)
+            return _plan(cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id}, change, kind in IN_STACK)
+
+        return self._clusters.change(asking, identity, planner, check_types)
+
+    def switch(
+        self,
+        asking: Asking,
+        identity: str,
+        policy: str,
+        check_types: CheckTypes | None = None,
+        *,
+        enabled: bool | None,
+    ) -> Begun:
         """Switch a policy on or off; None leaves it as it is.
 
         Raises:
             Rejected: As `detach`.
         """
-        with self._db.write() as tx:
-            cluster, row = self._bound(tx, asking, identity, policy, ClusterAction.UPDATE_POLICY)
-            if enabled is not None:
-                tx.execute(update(_binding).where(_binding.c.id == row.id).values(enabled=enabled))
-                health.switch(tx, row.id, enabled=enabled, now=self._db.now_of(tx))
-            inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
-            return self._done(tx, asking, cluster, ClusterAction.UPDATE_POLICY, inputs)
 
-    def _bound(
-        self, tx: Connection, asking: Asking, identity: str, policy: str, action: ClusterAction
-    ) -> tuple[Row[Any], Row[Any]]:
-        cluster = self._clusters.get(tx, asking, identity)
+        def planner(tx: Connection, cluster: Row[Any]) -> Plan:
+            row = self._bound(tx, asking, cluster, identity, policy)
+            inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
+            if enabled is None or enabled == row.enabled:
+                return _plan(cluster, ClusterAction.UPDATE_POLICY, inputs, None, False)
+            one = attached_policies.of_row(row)
+            state = _switched(one, cluster.next_index - 1, enabled=enabled)
+            after = [
+                Attached(each.id, each.spec, enabled, state) if each.id == one.id else each
+                for each in attached_policies.of_cluster(tx, cluster.id)
+            ]
+            columns = {"enabled": enabled, "state": dict(state)}
+            change = PolicyChange(attached_policies.seen(tx, cluster.id), after, changed={row.id: columns})
+            moves = one.type == LOAD_BALANCING.name
+            return _plan(cluster, ClusterAction.UPDATE_POLICY, inputs, change, moves)
+
+        return self._clusters.change(asking, identity, planner, check_types)
+
+    def _cloud(self, project: str) -> Cloud | None:
+        try:
+            return self._prerequisites.cloud(project)
+        except LookupError:
+            return None
+
+    def _bound(self, tx: Connection, asking: Asking, cluster: Row[Any], identity: str, policy: str) -> Row[Any]:
         wanted = self._policy(tx, asking, policy)
-        check_free(actions.settled_in(tx, cluster.id), cluster.id, action)
         for row in bindings.of_cluster(tx, cluster.id):
             if row.policy_id == wanted.id:
-                return cluster, row
+                return row
         message = f"The policy '{policy}' is not attached to the specified cluster '{identity}'."
         raise Rejected("BadRequest", message)
 
@@ -108,53 +197,86 @@ class Bindings:
         with referring(f"The specified policy '{identity}'"):
             return self._policies.get(tx, asking, identity)
 
-    def _done(
-        self,
-        tx: Connection,
-        asking: Asking,
-        cluster: Row[Any],
-        action: ClusterAction,
-        inputs: Mapping[str, Any],
-        problem: str = "",
-    ) -> Begun:
-        name = states.action_name(action, cluster.id)
-        new = NewAction(action, name, cluster.id, cluster.id, inputs, cluster.timeout, failure=problem)
-        return Begun(cluster.id, actions.add(tx, new, asking.owner, self._db.now_of(tx)))
+
+def _attaching(
+    tx: Connection, now: float, cluster: Row[Any], wanted: Row[Any], spec: Spec, found: Found, *, enabled: bool
+) -> Plan:
+    """Return the plan to attach a policy, or that of an action that has failed."""
+    bound, inputs = bindings.of_cluster(tx, cluster.id), {"policy_id": wanted.id, "enabled": enabled}
+    if any(row.policy_id == wanted.id for row in bound):
+        return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False)
+    problem = _problem(spec, _profile(tx, cluster), [row.policy_type for row in bound], found)
+    if problem:
+        return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False, problem)
+    one = _new(wanted.id, spec, found, cluster.name, cluster.next_index - 1, enabled=enabled)
+    after = [*attached_policies.of_cluster(tx, cluster.id), one]
+    change = PolicyChange({row.id: row.enabled for row in bound}, after, added=_row(one, now))
+    return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, change, spec.type.name in IN_STACK)
 
 
-def _bind(
-    tx: Connection, cluster: Row[Any], bound: Sequence[Row[Any]], wanted: Row[Any], *, enabled: bool, now: float
-) -> str:
-    """Attach a policy to a cluster that has the policies `bound`; return why it does not fit, "" if it does."""
-    spec = stored_policy(wanted.spec)
+def _new(policy_id: str, spec: Spec, found: Found, name: str, below: int, *, enabled: bool) -> Attached:
+    """Return a policy as it is to be attached to a cluster with this name, whose nodes have numbers below this one."""
+    state = {"name": name, **found.state} if spec.type is LOAD_BALANCING else dict(found.state)
+    one = Attached(policy_id, spec, enabled, state)
+    return replace(one, state=_switched(one, below, enabled=enabled))
+
+
+def _row(policy: Attached, now: float) -> dict[str, Any]:
+    """Return the columns of a new binding, but for its cluster."""
+    return {
+        "id": str(uuid.uuid4()),
+        "policy_id": policy.id,
+        "enabled": policy.enabled,
+        "priority": policy_kind(policy.spec.full_name).priority,
+        "data": binding_data(policy.spec),
+        "state": dict(policy.state) or None,
+        "attached_at": now,
+    }
+
+
+def _problem(spec: Spec, profile: Spec, bound: Sequence[str], found: Found) -> str:
+    """Return why a policy cannot be attached to a cluster with this profile and these types of policies."""
+    problem = attach_problem(spec, profile.full_name, bound, region_of(profile)) or found.problem
+    if not problem and spec.type is REGION_PLACEMENT:
+        elsewhere = len(found.state.get("home", ())) < len(spec.properties["regions"])
+        problem = region_problem(profile) if elsewhere else ""
+    return problem or _not_carried_out(spec)
+
+
+def _switched(policy: Attached, below: int, *, enabled: bool) -> dict[str, Any]:
+    """Return what is remembered of a policy once it is switched on or off: the nodes that there are stay balanced.
+
+    Args:
+        policy: The policy.
+        below: More than the number of any node.
+        enabled: Whether it is switched on.
+    """
+    state = {name: value for name, value in policy.state.items() if name != "below"}
+    if policy.type == LOAD_BALANCING.name and not enabled:
+        return {**state, "below": below}
+    return state
+
+
+def _plan(
+    cluster: Row[Any],
+    action: ClusterAction,
+    inputs: Mapping[str, Any],
+    change: PolicyChange | None,
+    in_stack: bool,
+    failure: str = "",
+) -> Plan:
+    """Return the plan of an action on a policy; `in_stack` says whether the stack of the cluster changes with it."""
+    name = states.action_name(action, cluster.id)
+    return Plan(action, name, inputs, {}, at_once=not in_stack, policies=change, failure=failure)
+
+
+def _profile(tx: Connection, cluster: Row[Any]) -> Spec:
     profile = schema.profile
-    profile_type = tx.execute(select(profile.c.type).where(profile.c.id == cluster.profile_id)).scalar_one()
-    problem = attach_problem(spec, profile_type, [row.policy_type for row in bound]) or _not_carried_out(spec)
-    if not problem:
-        values = {
-            "id": str(uuid.uuid4()),
-            "cluster_id": cluster.id,
-            "policy_id": wanted.id,
-            "enabled": enabled,
-            "priority": policy_kind(wanted.type).priority,
-            "data": binding_data(spec),
-        }
-        tx.execute(insert(_binding).values(**values))
-        if spec.type is HEALTH:
-            of_group = {"stack_id": cluster.id, "name": living.GROUP, "members": True}
-            check = {"id": str(uuid.uuid4()), "source": values["id"], "spec": wanted.spec, "enabled": enabled}
-            health.attach(tx, {**check, **of_group}, now)
-    return problem
+    return check_profile(tx.execute(select(profile.c.spec).where(profile.c.id == cluster.profile_id)).scalar_one())
 
 
-def _not_carried_out(spec: Any) -> str:
+def _not_carried_out(spec: Spec) -> str:
     """Return why this service does not carry out a policy; "" if it does."""
-    name = spec.type.name
-    if name not in CARRIED_OUT:
-        listed = ", ".join(sorted(CARRIED_OUT))
-        return f"Policies of type {name} are not carried out by this version of the service; there is {listed}."
-    if name == HEALTH.name:
+    if spec.type is HEALTH:
         return health_policy.not_carried_out(health_policy.health_policy(spec))
-    if name == DELETION.name and has_hooks(spec.properties):
-        return "Hooks of deletion policies are not carried out by this version of the service: leave them out."
     return ""

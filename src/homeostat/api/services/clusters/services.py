@@ -7,8 +7,12 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.adopting import Adopter
+from homeostat.api.services.clusters.cancelling import ActionService
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
+from homeostat.api.services.clusters.hook_waits import HookWaits
+from homeostat.api.services.clusters.message_receivers import MessageReceivers
 from homeostat.api.services.clusters.nodes import NodeService
+from homeostat.api.services.clusters.operations import OperationService
 from homeostat.api.services.clusters.receivers import ReceiverService
 from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.rules import Bindings
@@ -34,8 +38,11 @@ class Clustering:
         sizing: Plans for their sizes and updates.
         nodes: Makes, changes and deletes nodes.
         adopter: Makes nodes of servers that exist.
+        hook_waits: Goes on with actions that wait before nodes go.
+        actions: Cancels actions.
         receivers: Keeps receivers.
         bindings: Attaches policies to clusters.
+        operations: Has nodes operated, checked and recovered.
     """
 
     def __init__(self, db: Database, stack_service: StackService) -> None:
@@ -47,8 +54,11 @@ class Clustering:
         self.sizing = Sizing(db)
         self.nodes = NodeService(db, stack_service, self.clusters)
         self.adopter = Adopter(db, stack_service, self.profiles)
-        self.receivers = ReceiverService(db, self.clusters)
-        self.bindings = Bindings(db, self.clusters, self.policies)
+        self.hook_waits = HookWaits(db, self.clusters)
+        self.actions = ActionService(db)
+        self.receivers = ReceiverService(db, self.clusters, MessageReceivers(db, stack_service))
+        self.bindings = Bindings(db, self.clusters, self.policies, stack_service.prerequisites)
+        self.operations = OperationService(db, stack_service, self.clusters, self.nodes)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
         """Check the spec of a profile, also against the clouds of the project.

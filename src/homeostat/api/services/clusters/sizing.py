@@ -1,28 +1,28 @@
 """How many nodes a cluster has: another size, by hand or by the rules of its policies, and which nodes leave."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from homeostat.api.services.clusters import membership
+from homeostat.api.services.clusters import attached_policies, membership
 from homeostat.api.services.clusters.plans import Plan
 from homeostat.api.services.clusters.requester import Asking
-from homeostat.clustering import choices, sizes
+from homeostat.clustering import choices, placement, sizes
+from homeostat.clustering.attached import of_type
 from homeostat.clustering.choices import DeletionRule, NodeFacts
+from homeostat.clustering.definitions import region_of
+from homeostat.clustering.placement import Placement
 from homeostat.clustering.policies import stored_policy
-from homeostat.clustering.policy_types import BATCH, DELETION, SCALING, ZONE_PLACEMENT
+from homeostat.clustering.policy_types import BATCH, SCALING
 from homeostat.clustering.sizes import Adjustment, Direction, Resize, ScalingRule, Sizes
-from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ClusterAction, NodeStatus, action_name
 from homeostat.model.errors import Rejected
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Status
-from homeostat.resources.group_limits import DRAIN_MAX_S
 from homeostat.store import schema
-from homeostat.store.clusters import bindings, living
+from homeostat.store.clusters import actions, bindings, living
 from homeostat.store.database import Database
 
 _node = schema.node
@@ -81,8 +81,8 @@ class Sizing:
             Rejected: BadRequest.
         """
         leaving = membership.members_named(tx, cluster, asking, names)
-        rule = self._deletion(tx, cluster)
-        destroy = given.get("destroy_after_deletion", rule is not None and rule.destroy)
+        rule = placement.deletion_rule(attached_policies.of_cluster(tx, cluster.id))
+        destroy = rule.destroy if rule is not None else given.get("destroy_after_deletion", False)
         there = len(facts_of(tx, cluster))
         desired = there - len(leaving)
         problem = sizes.size_problem(sizes_of(cluster), desired)
@@ -94,15 +94,17 @@ class Sizing:
         plan = Plan(ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns)
         if not destroy:
             return replace(plan, released=leaving)
-        numbers = tuple(row.number for row in leaving)
-        return replace(plan, leaving=numbers, grace_s=self._grace_s(tx, cluster))
+        if rule is not None and rule.hooks is not None:
+            facts = [each for each in facts_of(tx, cluster) if each.id in ids]
+            return _waiting(plan, rule.hooks, facts)
+        return replace(plan, leaving=tuple(row.number for row in leaving))
 
     def batches(self, tx: Connection, cluster: Row[Any], plan: Plan) -> Plan:
         """Return the plan of an update, in batches where a policy says so."""
-        policy = self._policy(tx, cluster, BATCH.name) if plan.spec is not None else None
-        if policy is None:
+        policy = of_type(attached_policies.of_cluster(tx, cluster.id), BATCH.name)
+        if policy is None or plan.spec is None:
             return plan
-        rule, nodes = choices.batch_rule(policy), facts_of(tx, cluster)
+        rule, nodes = choices.batch_rule(policy.spec), facts_of(tx, cluster)
         groups = choices.batches(nodes, rule)
         size = len(groups[0]) if groups else 1
         in_service = min(rule.min_in_service, max(len(nodes) - size, 0))
@@ -120,59 +122,29 @@ class Sizing:
         columns: Mapping[str, Any],
     ) -> Plan:
         """Return the plan by which a cluster gets so many nodes."""
-        more = desired - len(nodes)
-        gone = self._victims(tx, cluster, nodes, -more) if more < 0 else []
-        numbers = tuple(sorted(each.index - 1 for each in gone))
-        columns = {**columns, "desired_capacity": desired}
-        name = action_name(action, cluster.id)
-        rule = self._deletion(tx, cluster)
-        if gone and rule is not None and not rule.destroy:
-            rows = membership.rows_of(tx, [each.id for each in gone])
-            return Plan(action, name, inputs, columns, released=rows)
-        zones = self._zones(tx, cluster, nodes, more) if more > 0 else ()
-        grace_s = self._grace_s(tx, cluster) if gone else 0
-        return Plan(action, name, inputs, columns, added=max(more, 0), leaving=numbers, zones=zones, grace_s=grace_s)
-
-    def _victims(self, tx: Connection, cluster: Row[Any], nodes: Sequence[NodeFacts], count: int) -> list[NodeFacts]:
-        rule = self._deletion(tx, cluster) or DeletionRule()
-        seed = f"{cluster.id}/{cluster.updated_at}"
-        zoned = self._policy(tx, cluster, ZONE_PLACEMENT.name)
-        if zoned is None:
-            return choices.victims(nodes, count, rule.criteria, seed)
-        current = Counter(each.zone for each in nodes)
-        counts = choices.removed(current, choices.places(zoned), count)
-        return choices.victims_by_place(nodes, counts, rule.criteria, seed, lambda node: node.zone)
-
-    def _zones(self, tx: Connection, cluster: Row[Any], nodes: Sequence[NodeFacts], count: int) -> tuple[str, ...]:
-        """Return the zones of new nodes; () where no policy chooses them."""
-        zoned = self._policy(tx, cluster, ZONE_PLACEMENT.name)
-        if zoned is None:
-            return ()
-        placed = choices.placed(Counter(each.zone for each in nodes), choices.places(zoned), count)
-        return tuple(zone for zone, number in placed.items() for _ in range(number))
-
-    def _grace_s(self, tx: Connection, cluster: Row[Any]) -> int:
-        rule = self._deletion(tx, cluster)
-        return min(rule.grace_s, DRAIN_MAX_S) if rule is not None else 0
-
-    def _deletion(self, tx: Connection, cluster: Row[Any]) -> DeletionRule | None:
-        policy = self._policy(tx, cluster, DELETION.name)
-        return choices.deletion_rule(policy) if policy is not None else None
-
-    def _policy(self, tx: Connection, cluster: Row[Any], type_name: str) -> Spec | None:
-        """Return the enabled policy of a type, checked; None where there is none."""
-        for row in bindings.of_cluster(tx, cluster.id):
-            if row.enabled and row.policy_type.rpartition("-")[0] == type_name:
-                return stored_policy(row.spec)
-        return None
+        policies = attached_policies.of_cluster(tx, cluster.id)
+        places, more = placement.rules(policies), desired - len(nodes)
+        plan = Plan(action, action_name(action, cluster.id), inputs, {**columns, "desired_capacity": desired})
+        if more >= 0:
+            return replace(plan, added=more, placements=placement.placements(nodes, places, more))
+        rule = placement.deletion_rule(policies) or DeletionRule()
+        gone = placement.leaving(nodes, places, -more, rule.criteria, f"{cluster.id}/{cluster.updated_at}")
+        if not rule.destroy:
+            return replace(plan, released=membership.rows_of(tx, [each.id for each in gone]))
+        if gone and rule.hooks is not None:
+            return _waiting(plan, rule.hooks, gone)
+        return replace(plan, leaving=tuple(sorted(each.index - 1 for each in gone)))
 
     def _rule(self, tx: Connection, cluster: Row[Any], direction: Direction) -> tuple[ScalingRule | None, list[str]]:
         """Return the rule for a direction, and the bindings whose cooldown begins with it.
+
+        Of several rules the one that was attached last counts, as in Senlin; the cooldown of each does.
 
         Raises:
             Rejected: ActionCooldown.
         """
         now, found, ids = self._db.now_of(tx), None, []
+        ended = actions.last_end(tx, cluster.id, tuple(Direction))
         for row in bindings.of_cluster(tx, cluster.id):
             if not row.enabled or row.policy_type.rpartition("-")[0] != SCALING.name:
                 continue
@@ -180,11 +152,26 @@ class Sizing:
             ids.append(row.id)
             if rule.event is not direction:
                 continue
-            if sizes.cooldown_left_s(rule, row.last_op, now) > 0:
+            if sizes.cooldown_left_s(rule, sizes.last_operation(row.last_op, ended), now) > 0:
                 message = f"cannot be processed due to Policy {row.policy_id} cooldown still in progress"
                 raise Rejected("ActionCooldown", f"The {direction} action for cluster {cluster.id} {message}")
-            found = found or rule
+            found = rule
         return found, ids
+
+
+def _waiting(plan: Plan, hook: Mapping[str, Any], gone: Sequence[NodeFacts]) -> Plan:
+    """Return a plan after which nodes go once others have been notified; those that are not active go at once."""
+    active = {each.id: each.status == NodeStatus.ACTIVE and each.created_at is not None for each in gone}
+    return replace(plan, hook=hook, hooked=active, at_once=True)
+
+
+def placements(tx: Connection, cluster: Row[Any], nodes: Sequence[NodeFacts], count: int) -> list[Placement]:
+    """Return where new nodes of a cluster go, beside those that it has.
+
+    Raises:
+        Rejected: BadRequest: the policies of the cluster leave no room.
+    """
+    return placement.placements(nodes, placement.rules(attached_policies.of_cluster(tx, cluster.id)), count)
 
 
 def sizes_of(cluster: Row[Any]) -> Sizes:
@@ -201,21 +188,38 @@ def facts_of(tx: Connection, cluster: Row[Any]) -> list[NodeFacts]:
     rows = tx.execute(chosen.where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))).all()
     stacks = living.stacks_of(tx, [cluster.id])
     group = stacks[cluster.id].group_id if cluster.id in stacks else None
-    found = living.resources_of(tx, [group], [row.number for row in rows]) if group is not None else ()
+    numbers = [row.number for row in rows]
+    found = living.resources_of(tx, [group], numbers) if group is not None else ()
     resources = {each.name: each for each in found}
-    return [_facts(row, resources.get(str(row.number))) for row in rows]
+    places = living.places_of(tx, [group], numbers) if group is not None else {}
+    unbalanced = {number for (_, number), place in places.items() if place.status == Status.FAILED}
+    regions = _regions(tx, {row.profile_id for row in rows})
+    return [
+        _facts(row, resources.get(str(row.number)), regions[row.profile_id], unbalanced=row.number in unbalanced)
+        for row in rows
+    ]
 
 
-def _facts(row: Row[Any], resource: Row[Any] | None) -> NodeFacts:
+def _regions(tx: Connection, profile_ids: Collection[str]) -> dict[str, str]:
+    """Return the regions that profiles name, by their ids; "" where one names none."""
+    table = schema.profile
+    found = tx.execute(select(table.c.id, table.c.spec).where(table.c.id.in_(profile_ids)))
+    return {row.id: region_of({"context": {}, **(row.spec.get("properties") or {})}) for row in found}
+
+
+def _facts(row: Row[Any], resource: Row[Any] | None, region: str, *, unbalanced: bool) -> NodeFacts:
+    well = NodeStatus.WARNING if unbalanced else NodeStatus.ACTIVE
     failed = resource is not None and (resource.status == Status.FAILED or bool(left_alone_for(resource.intent)))
     made = resource is not None and bool(resource.handle) and not failed
+    placed = row.data.get("placement") or {}
     return NodeFacts(
         row.id,
         row.name,
         row.number + 1,
-        NodeStatus.ERROR if failed else NodeStatus.ACTIVE,
+        NodeStatus.ERROR if failed else well,
         resource.created_at if made and resource is not None else None,
         row.profile_created_at,
         row.tainted,
-        (row.data.get("placement") or {}).get("zone") or "",
+        placed.get(placement.ZONE) or "",
+        placed.get(placement.REGION) or region,
     )

@@ -6,10 +6,11 @@ from typing import Any
 
 from homeostat.api.services.clusters.stack_texts import StackText
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
-from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.resources.families import node_groups
 from homeostat.store.clusters import living
 
-INTERNAL = frozenset({NodeGroup.name})
+INTERNAL = frozenset(each.name for each in node_groups.INTERNAL)
+"""Types that the stacks of clusters have, and no template of a user."""
 LEFT_ALONE: Mapping[str, Any] = {living.GROUP: {"converge": False}}
 """Exceptions of the stack of a cluster: without a health policy no lost node is replaced."""
 TIMEOUT_S = 3600

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeostat.clustering.attached import Beside
 from homeostat.clustering.names import IDENTITY, INDEX, NAME
 from homeostat.clustering.origins import Origin
 from homeostat.clustering.profiles import Terms, define, node_metadata
@@ -26,6 +27,8 @@ class OwnNode:
     Attributes:
         name: Its name; "" for the one that follows from its number.
         zone: Availability zone that was chosen for it; "" for that of the profile.
+        region: Region that was chosen for it; "" for that of the profile.
+        grouped: Whether it is in the server group of its cluster, if that has one.
         identity: Its id; "" for the one that follows from its number.
         origin: Where it was made, if that was elsewhere; None for here.
     """
@@ -34,6 +37,8 @@ class OwnNode:
     spec: Spec
     name: str = ""
     zone: str = ""
+    region: str = ""
+    grouped: bool = False
     identity: str = ""
     origin: Origin | None = None
 
@@ -51,7 +56,7 @@ class ClusterFacts:
         removed: Numbers of nodes that leave with this revision.
         own: Nodes that differ from the others.
         batches: How nodes are changed, `{max_batch_size, min_in_service, pause_time}`; None for all at once.
-        grace_s: Seconds for which nodes that leave stay.
+        beside: What the policies of the cluster put into its stack.
     """
 
     seed: str
@@ -62,7 +67,7 @@ class ClusterFacts:
     removed: Sequence[int] = ()
     own: Sequence[OwnNode] = ()
     batches: Mapping[str, Any] | None = None
-    grace_s: int = 0
+    beside: Beside = field(default_factory=Beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ def stack_text(facts: ClusterFacts) -> StackText:
     environment: dict[str, Any] = {}
 
     def member(spec: Spec, own: OwnNode | None = None) -> dict[str, Any]:
-        made = define(spec, _terms(facts.cluster_id, own))
+        made = define(spec, _terms(facts, own))
         files.update(made.files)
         for section, content in made.environment.items():
             environment[section] = {**environment.get(section, {}), **content}
@@ -105,22 +110,27 @@ def stack_text(facts: ClusterFacts) -> StackText:
         "removal_policies": [{"resource_list": [str(number) for number in facts.removed]}],
         "nodes": {"seed": facts.seed, "format": facts.form},
         "own": own,
+        **({"beside": list(facts.beside.nodes)} if facts.beside.nodes else {}),
     }
     group: dict[str, Any] = {"type": NodeGroup.name, "properties": properties}
     rolling = {"rolling_update": dict(facts.batches)} if facts.batches is not None else {}
-    drained = {DRAIN_TIME: facts.grace_s} if facts.grace_s else {}
+    drained = {DRAIN_TIME: facts.beside.drain_s} if facts.beside.drain_s else {}
     if rolling or drained:
         group["update_policy"] = {**rolling, **drained}
-    return StackText({"heat_template_version": HOT, "resources": {GROUP: group}}, files, environment)
+    resources = {**facts.beside.resources, GROUP: group}
+    return StackText({"heat_template_version": HOT, "resources": resources}, files, environment)
 
 
-def _terms(cluster_id: str, own: OwnNode | None) -> Terms:
+def _terms(facts: ClusterFacts, own: OwnNode | None) -> Terms:
     """Return what the definition of one node, or of all of them, needs besides the profile."""
     moved = own is not None and own.origin is not None
     identity, index = (own.identity, str(own.number + 1)) if own is not None and moved else (IDENTITY, INDEX)
-    found = node_metadata(identity, cluster_id, 0)
+    found = node_metadata(identity, facts.cluster_id, 0)
     metadata = {key: index if key == "cluster_node_index" else value for key, value in found.items()}
-    return Terms((own.name if own else "") or NAME, metadata, zone=own.zone if own else "")
+    if own is None:
+        return Terms(NAME, metadata)
+    group = facts.beside.server_group if own.grouped else None
+    return Terms(own.name or NAME, metadata, zone=own.zone, server_group=group, region=own.region)
 
 
 def _own(nodes: Sequence[OwnNode], member: Any) -> list[dict[str, Any]]:
@@ -131,5 +141,9 @@ def _own(nodes: Sequence[OwnNode], member: Any) -> list[dict[str, Any]]:
         same = next((entry for entry in found if entry["resource_def"] == definition), None)
         if same is None:
             found.append(same := {"resource_def": definition, "numbers": []})
-        same["numbers"].append([each.number, each.number + 1])
+        numbers = same["numbers"]
+        if numbers and numbers[-1][1] == each.number:
+            numbers[-1] = [numbers[-1][0], each.number + 1]
+        else:
+            numbers.append([each.number, each.number + 1])
     return found

@@ -19,7 +19,7 @@ from homeostat.model.rollout import WAITED_FOR_MAX
 from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
-from homeostat.resources.families.node_groups import NodeGroup, definitions_of
+from homeostat.resources.families.node_groups import NodeGroup, beside_nodes, definitions_of
 from homeostat.resources.families.remote import RemoteStack
 from homeostat.resources.families.resource_groups import Membership, ResourceGroup
 from homeostat.resources.families.scaling import InstanceGroup, ScalingGroup
@@ -42,7 +42,7 @@ from homeostat.templates import (
 )
 from homeostat.templates.environment_merge import parameter_types
 from homeostat.templates.hidden_parameters import HiddenValues
-from homeostat.templates.registry import is_template
+from homeostat.templates.registry import Registry, is_template
 from homeostat.templates.weights import Unacceptable
 
 
@@ -326,11 +326,8 @@ class Checker:
             member = registry.applied(Definition("0", made["type"], **further))
             healing_policy.check(member.metadata, (*where, "metadata"))
             _check_policies(inside.resource(member, made["properties"], where), member, where)
-        for one in definitions_of(values) if isinstance(kind, NodeGroup) else ():
-            made = groups.member_definition(one, "0", values.get("index_var"))
-            before = inside.needs.resources
-            inside.resource(registry.applied(Definition("0", made["type"])), made["properties"], (*path, "own"))
-            inside.needs.resources = max(before, inside.needs.resources - before)
+        if isinstance(kind, NodeGroup):
+            inside.nodes(values, registry, path)
         inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
         types, properties = values.get("resources"), values.get("resource_properties") or {}
         if isinstance(types, list) and properties is not UNKNOWN:
@@ -345,6 +342,20 @@ class Checker:
             self.expansion.check_size(self.needs.resources)
         except Rejected as error:
             raise error.at(*path[:-1]) from error
+
+    def nodes(self, values: Mapping[str, Any], registry: Registry, path: tuple[str | int, ...]) -> None:
+        """Check the definitions of single nodes of a group, and of what stands beside its nodes."""
+        for one in definitions_of(values):
+            made = groups.member_definition(one, "0", values.get("index_var"))
+            before = self.needs.resources
+            self.resource(registry.applied(Definition("0", made["type"])), made["properties"], (*path, "own"))
+            self.needs.resources = max(before, self.needs.resources - before)
+        for place, entry in enumerate(beside_nodes(values)):
+            one, where = entry["resource_def"], (*path, "beside", place, "resource_def", "properties")
+            type_beside = resource_type(one["type"])
+            properties = type_beside.check({**(one["properties"] or {}), entry["member"]: UNKNOWN}, where)
+            self.needs.of_resource(type_beside, properties, where[:-1])
+            self.needs.resources += 1
 
     def _within(
         self, each: Definition, compiled: Compiled | None, needs: Requirements, path: tuple[str | int, ...]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from homeostat.clustering.policies import POLICY_TYPES, check_policy
+from homeostat.clustering.policies import POLICY_TYPES, stored_policy
 from homeostat.clustering.profiles import PROFILE_TYPES, check_profile
 from homeostat.clustering.sizes import new_sizes
 from homeostat.clustering.specs import Catalogue, Spec, spec_of_template
@@ -16,7 +16,7 @@ from homeostat.templates.tree import holds
 
 SPECS: Mapping[str, tuple[str, Catalogue, Callable[[Any], Spec]]] = {
     PROFILE: ("profile type", PROFILE_TYPES, check_profile),
-    POLICY: ("policy type", POLICY_TYPES, check_policy),
+    POLICY: ("policy type", POLICY_TYPES, stored_policy),
 }
 """Kind -> what its types are called, its types, and the check of a spec."""
 SIZES = ("desired_capacity", "min_size", "max_size")

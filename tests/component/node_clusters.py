@@ -1,0 +1,151 @@
+"""A service with one cluster, whose user speaks to what the routes of the Clustering API call."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import select, update
+
+from homeostat.api.access.auth import Caller
+from homeostat.api.clustering import views
+from homeostat.api.services.clusters import membership
+from homeostat.api.services.clusters.clusters import Begun
+from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.services import Clustering
+from homeostat.clustering.sizes import Direction
+from homeostat.store import schema
+from homeostat.store.clusters import bindings, node_views, parts
+from tests.component.running import PROJECT, Service
+
+SERVER: dict[str, Any] = {"flavor": "small", "image": "i"}
+
+
+def server_spec(**properties: Any) -> dict[str, Any]:
+    return {"type": "os.nova.server", "version": "1.0", "properties": {**SERVER, **properties}}
+
+
+class Cluster(Service):
+    """A cluster of so many nodes, at rest; `spec` is that of its profile."""
+
+    def __init__(self, count: int = 0, spec: Mapping[str, Any] | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.clustering = Clustering(self.db, self.stack_service)
+        self.asking = Asking(Caller(), PROJECT)
+        sizes = {"min_size": 0, "max_size": -1, "desired_capacity": count}
+        profile = self.profile(spec or server_spec())
+        self.id = self.clustering.clusters.create(self.asking, "web", profile, sizes, 3600, {}, {}).target
+        self.settle()
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def profile(self, spec: Mapping[str, Any]) -> Any:
+        return self.clustering.profiles.create(self.asking, "p", spec, metadata={})
+
+    def policy(self, kind: str, version: str = "1.0", **properties: Any) -> str:
+        spec = {"type": f"senlin.policy.{kind}", "version": version, "properties": properties}
+        return str(self.clustering.policies.create(self.asking, kind, spec).id)
+
+    def attach(self, kind: str, version: str = "1.0", *, enabled: bool = True, **properties: Any) -> str:
+        """Make and attach a policy, and let the cluster come to rest; gives the id of the policy."""
+        policy = self.policy(kind, version, **properties)
+        self.begun(self.clustering.bindings.attach(self.asking, self.id, policy, enabled=enabled))
+        return policy
+
+    def detach(self, policy: str) -> None:
+        self.begun(self.clustering.bindings.detach(self.asking, self.id, policy))
+
+    def switch(self, policy: str, *, enabled: bool) -> None:
+        self.begun(self.clustering.bindings.switch(self.asking, self.id, policy, enabled=enabled))
+
+    def scale(self, direction: Direction, count: int | None = None) -> None:
+        sizing = self.clustering.sizing
+        self._change(lambda tx, row: sizing.scale(tx, row, direction, count))
+
+    def resize(self, count: int) -> None:
+        sizing, given = self.clustering.sizing, {"adjustment_type": "EXACT_CAPACITY", "number": count}
+        self._change(lambda tx, row: sizing.resize(tx, row, given))
+
+    def remove(self, *names: str, **given: Any) -> None:
+        sizing = self.clustering.sizing
+        self._change(lambda tx, row: sizing.del_nodes(tx, row, self.asking, names, given))
+
+    def join(self, *names: str) -> None:
+        self._change(lambda tx, row: membership.add_nodes(tx, row, self.asking, names))
+
+    def take(self, spec: Mapping[str, Any], **given: Any) -> None:
+        """Give all nodes another profile."""
+        profile, clusters, sizing = self.profile(spec), self.clustering.clusters, self.clustering.sizing
+
+        def plan(tx: Any, row: Any) -> Any:
+            return sizing.batches(tx, row, clusters.update(tx, row, given, profile))
+
+        self._change(plan)
+
+    def add_node(self, spec: Mapping[str, Any] | None = None) -> str:
+        with self.db.read() as tx:
+            cluster = self.clustering.clusters.get(tx, self.asking, self.id)
+        profile = self.profile(spec or server_spec())
+        begun = self.clustering.nodes.create(self.asking, "n", profile, cluster, {})
+        self.begun(begun)
+        return begun.target
+
+    def delete_node(self, identity: str) -> None:
+        self.begun(self.clustering.nodes.delete(self.asking, identity, force=False))
+
+    def _change(self, planner: Any) -> None:
+        self.begun(self.clustering.clusters.change(self.asking, self.id, planner))
+
+    def begun(self, begun: Begun) -> None:
+        self.action = begun.action
+        self.settle()
+
+    def settle(self) -> None:
+        self.work()
+        self.rest(7200)
+
+    # -- what users see ----------------------------------------------------------------------------------------------
+
+    def ended(self) -> tuple[str, str]:
+        """Status of the last action, and its reason."""
+        with self.db.read() as tx:
+            row = tx.execute(select(schema.action).where(schema.action.c.id == self.action)).one()
+            shown = views.action(tx, row, cluster=True)
+        return shown["status"], shown["status_reason"]
+
+    def shown(self) -> dict[str, Any]:
+        with self.db.read() as tx:
+            row = self.clustering.clusters.get(tx, self.asking, self.id)
+            (found,) = views.clusters(tx, [row], {}, {})
+        return found
+
+    def nodes(self) -> dict[int, dict[str, Any]]:
+        """Index -> node."""
+        with self.db.read() as tx:
+            rows = tx.execute(select(schema.node).where(schema.node.c.cluster_id == self.id)).all()
+            found = node_views.nodes(tx, [row for row in rows if not row.leaving], {}, tainted=True)
+        return {each["index"]: each for each in found}
+
+    def binding(self, policy: str) -> dict[str, Any]:
+        with self.db.read() as tx:
+            (row,) = [each for each in bindings.of_cluster(tx, self.id) if each.policy_id == policy]
+            made = parts.of_clusters(tx, [self.id]).get(self.id, parts.NONE)
+            return views.binding(row, "web", made)
+
+    def bound(self) -> list[str]:
+        """Types of the policies that are attached."""
+        with self.db.read() as tx:
+            return [row.policy_type for row in bindings.of_cluster(tx, self.id)]
+
+    def servers_of(self, indexes: Sequence[int]) -> list[str]:
+        nodes = self.nodes()
+        return sorted(nodes[index]["physical_id"] for index in indexes)
+
+    def balanced(self) -> list[int]:
+        """Indexes of the nodes whose servers are in a pool."""
+        by_server = {each["physical_id"]: index for index, each in self.nodes().items()}
+        members = self.cloud.things("pool_member").values()
+        return sorted(by_server.get(each["server"], 0) for each in members)
+
+    def taint(self, index: int) -> None:
+        with self.db.write() as tx:
+            node = schema.node.c
+            tx.execute(update(schema.node).where(node.number == index - 1).values(tainted=True))

@@ -1,0 +1,101 @@
+"""Clusters behind load balancers of a real Octavia, whose nodes are in a server group of a real Nova."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.openstack.projects import Project
+from tests.openstack.serving import Served, Wire, serving
+
+pytestmark = [pytest.mark.services("octavia")]
+NAME = "farm"
+
+
+def of(resource: str) -> dict[str, str]:
+    return {"get_resource": resource}
+
+
+@pytest.fixture(scope="module")
+def served(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(project, tmp_path_factory.mktemp("service") / "state") as found:
+        yield found
+
+
+def policy(kind: str, version: str, properties: Wire) -> Wire:
+    return {
+        "type": "OS::Senlin::Policy",
+        "properties": {"type": f"senlin.policy.{kind}-{version}", "properties": properties},
+    }
+
+
+def farm(nodes: int, *policies: str) -> Wire:
+    """A cluster with a network of its own, and these of its policies attached."""
+    server = {"image": "mini", "flavor": "m1.tiny", "networks": [{"network": of("net"), "subnet": of("subnet")}]}
+    balanced = {
+        "pool": {"subnet": of("subnet"), "protocol": "TCP", "protocol_port": 8080},
+        "vip": {"subnet": of("subnet"), "protocol": "TCP", "protocol_port": 80},
+        "health_monitor": {"type": "TCP", "delay": 5, "timeout": 3, "max_retries": 2},
+    }
+    bound = [{"policy": of(each), "enabled": True} for each in policies]
+    return {
+        "net": {"type": "OS::Neutron::Net"},
+        "subnet": {"type": "OS::Neutron::Subnet", "properties": {"network": of("net"), "cidr": "10.8.0.0/24"}},
+        "profile": {
+            "type": "OS::Senlin::Profile",
+            "properties": {"type": "os.nova.server-1.0", "properties": server},
+        },
+        "balancing": policy("loadbalance", "1.3", balanced),
+        "apart": policy("affinity", "1.0", {"servergroup": {"policies": "soft-anti-affinity"}}),
+        "leaving": policy("deletion", "1.1", {"criteria": "OLDEST_FIRST", "grace_period": 1}),
+        "cluster": {
+            "type": "OS::Senlin::Cluster",
+            "properties": {"profile": of("profile"), "desired_capacity": nodes, "policies": bound},
+        },
+    }
+
+
+def at_rest(served: Served, status: str) -> None:
+    found = served.at_rest(NAME)
+    assert found["stack_status"] == status, (found, served.failures(NAME))
+
+
+def test_nodes_are_members_of_a_pool_and_of_a_server_group(served: Served, project: Project) -> None:
+    with contextlib.closing(project.connection()) as user:
+
+        def pooled() -> list[str]:
+            pools: list[Any] = list(user.load_balancer.pools(project_id=project.id))
+            return sorted(each.address for pool in pools for each in user.load_balancer.members(pool.id))
+
+        def addresses() -> list[str]:
+            servers = user.compute.servers()
+            return sorted(each["addr"] for one in servers for found in one.addresses.values() for each in found)
+
+        served.create(NAME, farm(1, "leaving"))
+        at_rest(served, "CREATE_COMPLETE")
+        (first,) = [each.id for each in user.compute.servers()]
+        assert pooled() == []
+        served.update(NAME, farm(2, "leaving", "balancing", "apart"))
+        at_rest(served, "UPDATE_COMPLETE")
+        assert (len(pooled()), pooled()) == (2, addresses()), "the first one has entered the pool as it is"
+        assert first in {each.id for each in user.compute.servers()}
+        (balancer,) = user.load_balancer.load_balancers(project_id=project.id)
+        assert balancer.name.startswith("senlin-lb-")
+        (monitor,) = user.load_balancer.health_monitors(project_id=project.id)
+        assert (monitor.type, monitor.delay, monitor.max_retries) == ("TCP", 5, 2)
+        served.update(NAME, farm(1, "leaving", "balancing", "apart"))
+        at_rest(served, "UPDATE_COMPLETE")
+        assert (len(pooled()), pooled()) == (1, addresses())
+        (left,) = user.compute.servers()
+        (group,) = user.compute.server_groups()
+        assert (left.id == first, group.member_ids) == (False, [left.id]), "the newer one is in the group"
+        served.update(NAME, farm(1, "leaving"))
+        at_rest(served, "UPDATE_COMPLETE")
+        assert list(user.load_balancer.load_balancers(project_id=project.id)) == []
+        assert list(user.compute.server_groups()) == []
+        assert [each.id for each in user.compute.servers()] == [left.id]
+        id = served.stack(NAME)["id"]
+        served.delete(NAME)
+        assert served.at_rest(id)["stack_status"] == "DELETE_COMPLETE", served.failures(id)
+        assert list(user.compute.servers()) == []
