@@ -257,3 +257,15 @@ def test_what_a_round_finds_of_a_policy_that_is_taken_away_meanwhile_is_not_kept
         service.live(15.0)
     with service.db.read() as tx:
         assert health.of_shard(tx, service.group, 0) == {}
+
+
+def test_an_update_makes_no_other_node_in_the_place_of_an_ill_one_that_is_not_cut_off() -> None:
+    service = Checked(2, fenced("COMPUTE", detection={"node_update_timeout": 300}))
+    before = service.handle(0)
+    service.cloud.change(before, status="error")
+    service.live(70.0)  # it is seen, and not judged yet
+    service.resize(3)
+    assert (service.handle(0), service.recoveries()) == (before, [])
+    service.live(300.0)
+    assert service.handle(0) != before
+    assert service.recoveries() == ["fence", "RECREATE"]
