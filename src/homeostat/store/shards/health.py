@@ -204,6 +204,7 @@ def uncover(tx: Connection, shard: Shard, until: float) -> None:
 
 def hurry(tx: Connection, these: Collection[Shard], now: float) -> None:
     """Have everything in these shards looked at now, as far as policies hold there."""
+    notices.mark_due(tx)
     _hurry(tx, sorted(these), now)
 
 
