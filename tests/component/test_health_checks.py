@@ -269,3 +269,11 @@ def test_an_update_makes_no_other_node_in_the_place_of_an_ill_one_that_is_not_cu
     service.live(300.0)
     assert service.handle(0) != before
     assert service.recoveries() == ["fence", "RECREATE"]
+
+
+def test_what_was_recovered_is_seen_healthy_at_once() -> None:
+    service = Checked(2, policy(STATUS, actions=actions("REBOOT"), detection={"interval": 60}))
+    service.cloud.change(service.handle(0), status="error")
+    service.live(63.0)
+    assert service.recoveries() == ["REBOOT"]
+    assert service.health_of(0).finding is Finding.HEALTHY
