@@ -71,6 +71,10 @@ class Checked(Service):
         self.asked.append(address)
         return self.answers.get(address.split("/")[2], Answer(200, "ok"))
 
+    def resize(self, count: int) -> None:
+        self.update(self.id, self._wanted(count), internal_types={NodeGroup.name})
+        self.rest()
+
     def attach(self, spec: dict[str, Any]) -> None:
         with self.db.write() as tx:
             now = self.db.now_of(tx)

@@ -186,7 +186,7 @@ def test_all_that_the_cloud_does_not_offer_is_named() -> None:
     entries["web"] = entry("web", TYPES["server"], web)
     service.cloud.kinds = service.cloud.kinds - {"volume"}
     found = preview(service, document(resources, entries))
-    why = ("refused", "the cloud simulated+own has no volume")
+    why = ("refused", "the cloud simulated+own+clustering has no volume")
     assert obstacles(found) == {"disk": why, "more": why}
     with pytest.raises(Rejected, match="has no volume"):
         service.adopt(document(resources, entries))

@@ -1,13 +1,16 @@
 """Health policies at work: what is found unhealthy is recovered, by the actions of the policy, one by one."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.health_checks.probes import Answer
+from homeostat.model.errors import Terminal
 from homeostat.model.node_health import Finding
-from tests.component.checked import EVENTS, HOST, STATUS, Checked, actions, policy, url
+from homeostat.store.shards import health
+from tests.component.checked import EVENTS, HOST, SOURCE, STATUS, Checked, actions, policy, url
 
 
 def test_a_stopped_node_is_found_at_the_next_look_and_made_again() -> None:
@@ -225,3 +228,52 @@ def test_a_kept_node_is_cut_off_and_another_one_serves() -> None:
     service.live(60.0)
     assert service.handle(0) != before
     assert before in service.servers()
+
+
+def test_a_node_whose_recovery_failed_is_well_once_it_is_seen_healthy() -> None:
+    service = Checked(2, policy(STATUS, actions=actions("REBOOT"), verify_timeout=3600))
+    before = service.handle(0)
+    with patch.object(service.cloud, "operate", return_value=[Terminal("no")]):
+        service.cloud.change(before, status="error")
+        service.live(25.0)
+        assert service.states(service.group)["0"] == "UPDATE_FAILED"
+        service.cloud.change(before, status="active")
+        service.live(25.0)
+    assert service.states(service.group)["0"] == "CHECK_COMPLETE"
+    assert service.is_lawful(service.group, "0")
+
+
+def test_what_a_round_finds_of_a_policy_that_is_taken_away_meanwhile_is_not_kept() -> None:
+    service = Checked(2, policy(STATUS))
+    store = health.store
+
+    def too_late(*arguments: Any) -> None:
+        tx = arguments[1]
+        health.detach(tx, SOURCE, service.db.now_of(tx))
+        store(*arguments)
+
+    service.stop_server(0)
+    with patch.object(health, "store", too_late):
+        service.live(15.0)
+    with service.db.read() as tx:
+        assert health.of_shard(tx, service.group, 0) == {}
+
+
+def test_an_update_makes_no_other_node_in_the_place_of_an_ill_one_that_is_not_cut_off() -> None:
+    service = Checked(2, fenced("COMPUTE", detection={"node_update_timeout": 300}))
+    before = service.handle(0)
+    service.cloud.change(before, status="error")
+    service.live(70.0)  # it is seen, and not judged yet
+    service.resize(3)
+    assert (service.handle(0), service.recoveries()) == (before, [])
+    service.live(300.0)
+    assert service.handle(0) != before
+    assert service.recoveries() == ["fence", "RECREATE"]
+
+
+def test_what_was_recovered_is_seen_healthy_at_once() -> None:
+    service = Checked(2, policy(STATUS, actions=actions("REBOOT"), detection={"interval": 60}))
+    service.cloud.change(service.handle(0), status="error")
+    service.live(63.0)
+    assert service.recoveries() == ["REBOOT"]
+    assert service.health_of(0).finding is Finding.HEALTHY

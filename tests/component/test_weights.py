@@ -149,9 +149,7 @@ def test_the_attributes_of_a_nested_stack_are_bounded(monkeypatch: pytest.Monkey
     reader = value({"get_attr": ["grp", "refs"]})
     stack_id = service.create({"grp": group(20, member), "reader": reader})
     assert service.states(stack_id) == {"grp": "CREATE_COMPLETE", "reader": "CREATE_FAILED"}
-    assert f"resources.grp: the attributes and outputs of its nested stack weigh more than {LIMIT}" in (
-        service.row(stack_id, "reader").reason
-    )
+    assert f"resources.grp: what is inside of it weighs more than {LIMIT}" in (service.row(stack_id, "reader").reason)
     service.update(stack_id, {"grp": group(5, member), "reader": reader})
     assert service.state(stack_id) == "UPDATE_COMPLETE"
 

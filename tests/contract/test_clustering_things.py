@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from tests.contract.test_cloud_kinds import UNKNOWN_OPERATION
 from tests.contract.test_clouds import NOWHERE
 from tests.contract.test_records import URL, owned, present
@@ -134,3 +135,30 @@ def test_a_thing_that_is_deleted_by_others_leaves_no_record_for_long(
     present(here.create("cluster_profile", [Creation("clusternode-2", {**PROFILE, "name": "third"})])[0])
     with database.read() as tx:
         assert "nodecluster-2" not in records.of_tokens(tx, "cluster_profile", ["nodecluster-2", "clusternode-2"])
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_a_look_at_many_costs_as_many_queries_as_at_one_but_for_actions_that_go_on(
+    database: Database, made: Mapping[str, Observation], kind: str
+) -> None:
+    here = things(database)
+    spec = {**SPECS[kind], "policies": []} if kind == "node_cluster" else SPECS[kind]
+    more = [
+        Creation(f"{token(each).partition('-')[0]}-9", {**spec, "name": f"m{index}"})
+        for index, each in enumerate(SPECS)
+    ]
+    handles = [made[kind].handle, *(present(each).handle for each in here.create(kind, more))]
+    asked: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_more: Any) -> None:
+        asked.append(statement)
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    try:
+        here.observe(kind, handles[:1])
+        one = len(asked)
+        here.observe(kind, handles)
+    finally:
+        event.remove(database.engine, "before_cursor_execute", note)
+    going_on = len(more) if kind in ("node_cluster", "cluster_node") else 0
+    assert len(asked) - one <= one + 4 * going_on

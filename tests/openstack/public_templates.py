@@ -236,6 +236,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
             ("flavor_update_policy", "image_update_policy", "user_data"), "how it is done: test_servers.py"
         ),
         **dict.fromkeys(("software_config_transport", "deployment_swift_data"), "replaces by user data"),
+        "server_group": "of new servers alone",
     },
     "OS::Octavia::HealthMonitor": dict.fromkeys(("expected_codes", "http_method", "url_path"), "for HTTP alone"),
     "OS::Octavia::Listener": {

@@ -13,11 +13,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from heatclient.common.template_utils import get_template_contents
 
-from homeostat.resources.registry import type_of
 from tests.openstack.beside import Stack, World, serving
 from tests.openstack.inventory import inventory
 from tests.openstack.projects import Project, auth_of_admin
-from tests.openstack.public_templates import CASES, LEFT_OUT, NEW_VALUES, TEMPLATES, Case, loaded, renewed
+from tests.openstack.public_templates import CASES, Case, renewed
 
 Document = dict[str, Any]
 
@@ -158,15 +157,3 @@ def test_a_template_lives(case: Case, request: pytest.FixtureRequest) -> None:
     finally:
         life.delete()
     assert inventory(world.project) == before
-
-
-def test_all_that_can_change_in_place_changes_or_is_left_out_for_a_reason() -> None:
-    used = {
-        each["type"]
-        for path in (*TEMPLATES.glob("*/*"), CASES[0].file)
-        for each in loaded(path)["resources"].values()
-        if each["type"].startswith("OS::")
-    }
-    can = {name: {each for each, prop in type_of(name).properties.items() if prop.update} for name in used}
-    named = {name: {*NEW_VALUES.get(name, {}), *LEFT_OUT.get(name, {})} for name in used}
-    assert {name: each for name, each in can.items() if each} == {name: each for name, each in named.items() if each}

@@ -48,6 +48,9 @@ def heals(world: World, row: Resource) -> bool:
     """
     if world.stack.held or (world.stack.adopting and row.asked_at is None):
         return False
+    # What a health policy holds for is recovered by its actions, and cut off before, also while an update goes on.
+    if world.health is not None and world.health.policy_of(row.name) is not None:
+        return row.asked_at is not None
     if world.brake.leaves_alone(row.name):
         return row.asked_at is not None
     # A revision in progress is brought about, even where continuous convergence is switched off.

@@ -14,7 +14,7 @@ from homeostat.model.intent import FENCE, OperationIntent, arguments_of, operati
 from homeostat.model.marks import BY_HINT, NO_MARKS, RecoveryMark, UnhealthyMark
 from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
 from homeostat.model.observed import Condition, Presence, Remedy, Verdict
-from homeostat.model.plan import SETTLED, Decision, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Step, Verb, event_of
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -80,9 +80,12 @@ def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
         return heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
     row.marks = replace(row.marks or NO_MARKS, recovery=None)
     if row.failed:
+        events = []
         if row.handle and row.action != Action.CHECK:
+            # An action of the recovery has failed, and the thing is well all the same.
             row.enter(Action.CHECK, Status.FAILED, row.reason)
-        events = [unhealthy.unmarked(row, reason, context.world.settled_revision, now)]
+            events.append(event_of(row))
+        events.append(unhealthy.unmarked(row, reason, context.world.settled_revision, now))
     else:
         events = outcome.begin(row, Action.CHECK, reason)
         unhealthy.forget(row)

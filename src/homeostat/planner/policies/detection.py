@@ -109,7 +109,8 @@ def found(
     """
     known = before.detected if before is not None and len(before.detected) == len(policy.detections) else None
     turns = tuple(at for at in (before.turns if before is not None else ()) if at > now - FLAPPING_S)
-    factor = 2 ** min(len(turns), TURNS_MAX)
+    # The first turn is no flapping.
+    factor = 2 ** min(max(len(turns) - 1, 0), TURNS_MAX)
     detected, again = [], False
     for number, detection in enumerate(policy.detections):
         earlier = known[number] if known is not None else Detected(detection.type, Finding.UNKNOWN, now)

@@ -24,10 +24,28 @@ def policy_ids(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, list[str
 
 def of_cluster(tx: Connection, cluster_id: str) -> list[Row[Any]]:
     """Return the bindings of a cluster with the policies' names, types and specs, in the order in which they act."""
+    return of_clusters(tx, [cluster_id]).get(cluster_id, [])
+
+
+def of_clusters(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, list[Row[Any]]]:
+    """Return the same for each of these clusters that has policies."""
     columns = (_policy.c.name.label("policy_name"), _policy.c.type.label("policy_type"), _policy.c.spec)
     chosen = select(_binding, *columns).join(_policy, _policy.c.id == _binding.c.policy_id)
-    chosen = chosen.where(_binding.c.cluster_id == cluster_id)
-    return list(tx.execute(chosen.order_by(*_ORDER)))
+    chosen = chosen.where(_binding.c.cluster_id.in_(cluster_ids))
+    found: dict[str, list[Row[Any]]] = {}
+    for row in tx.execute(chosen.order_by(*_ORDER)):
+        found.setdefault(row.cluster_id, []).append(row)
+    return found
+
+
+def of_policies(tx: Connection, policy_ids: Sequence[str]) -> dict[str, dict[str, bool]]:
+    """Return the clusters that each of these policies is attached to, by id, and whether it acts there."""
+    columns = (_binding.c.policy_id, _binding.c.cluster_id, _binding.c.enabled)
+    chosen = select(*columns).where(_binding.c.policy_id.in_(policy_ids))
+    found: dict[str, dict[str, bool]] = {}
+    for row in tx.execute(chosen.order_by(_binding.c.cluster_id)):
+        found.setdefault(row.policy_id, {})[row.cluster_id] = row.enabled
+    return found
 
 
 def note_operations(tx: Connection, ids: Sequence[str], now: float) -> None:

@@ -204,6 +204,7 @@ def uncover(tx: Connection, shard: Shard, until: float) -> None:
 
 def hurry(tx: Connection, these: Collection[Shard], now: float) -> None:
     """Have everything in these shards looked at now, as far as policies hold there."""
+    notices.mark_due(tx)
     _hurry(tx, sorted(these), now)
 
 
@@ -245,7 +246,10 @@ def store(db: Database, tx: Connection, found: Sequence[tuple[str, str, int, Nod
     The caller has locked the shards.
     """
     keys = [each[0] for each in found]
-    there = set(tx.execute(select(_resource.c.key).where(_resource.c.key.in_(keys))).scalars())
+    # Where a policy was taken away meanwhile, nothing of what it has found is left.
+    checked = and_(_shard.c.stack_id == _resource.c.stack_id, _shard.c.number == _resource.c.shard)
+    found_in = select(_resource.c.key).join(_shard, checked).where(_shard.c.health_at.is_not(None))
+    there = set(tx.execute(found_in.where(_resource.c.key.in_(keys))).scalars())
     rows = [
         {
             "key": key,

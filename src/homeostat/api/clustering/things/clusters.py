@@ -69,19 +69,21 @@ class Clusters:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
         ids = [row.id for row in rows]
         shown = views.clusters(tx, rows, names, bindings.policy_ids(tx, ids))
-        stacks = living.stacks_of(tx, ids)
-        return {each["id"]: self._object(tx, each, stacks.get(each["id"])) for each in shown}
+        stacks, made, bound = living.stacks_of(tx, ids), parts.of_clusters(tx, ids), bindings.of_clusters(tx, ids)
+        found = {}
+        for each in shown:
+            id = each["id"]
+            policies = [views.binding(row, each["name"], made.get(id, parts.NONE)) for row in bound.get(id, ())]
+            found[id] = self._object({**each, "policies": policies}, stacks.get(id))
+        return found
 
-    def _object(self, tx: Connection, shown: Mapping[str, Any], of: living.StackOf | None) -> Fields:
+    def _object(self, shown: Mapping[str, Any], of: living.StackOf | None) -> Fields:
         """Return a cluster as templates see it: one whose last action has failed is in error.
 
         One in error has `failures`, for which the next update of its stack tries it again.
         """
         left_out = ("data", "dependents", "domain")
         found = {name: value for name, value in shown.items() if name not in left_out}
-        made = parts.of_clusters(tx, [shown["id"]]).get(shown["id"], parts.NONE)
-        bound = bindings.of_cluster(tx, shown["id"])
-        found["policies"] = [views.binding(row, shown["name"], made) for row in bound]
         if shown["status"] not in ILL:
             return {**found, "status": str(shown["status"]).lower()}
         failed = of is not None and of.stack.status == Status.FAILED

@@ -89,20 +89,16 @@ class Policies:
     def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> dict[str, Fields]:
         ids = [row.id for row in rows]
         asked = {id: each.object.get("bindings") or [] for id, each in records.of_ids(tx, POLICY, ids).items()}
+        bindings_of = bindings.of_policies(tx, ids)
         found: dict[str, Fields] = {}
         for row in rows:
-            bound = self._bound(tx, row.id)
+            bound = bindings_of.get(row.id, {})
             there = [{"cluster_id": cluster, "enabled": enabled} for cluster, enabled in bound.items()]
             missing = [each for each in asked.get(row.id, ()) if each["cluster_id"] not in bound]
             shown = {name: value for name, value in views.policy(row).items() if name not in ("spec", "data")}
             status = DETACHED if missing else ATTACHED
             found[row.id] = {**shown, **properties_of(row), "bindings": there, "status": status}
         return found
-
-    def _bound(self, tx: Connection, id: str) -> dict[str, bool]:
-        table = schema.cluster_policy
-        chosen = select(table.c.cluster_id, table.c.enabled).where(table.c.policy_id == id)
-        return {row.cluster_id: row.enabled for row in tx.execute(chosen.order_by(table.c.cluster_id))}
 
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
         asking = self._context.asking(by)
@@ -145,7 +141,7 @@ class Policies:
 
     def _attach(self, asking: Asking, id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
         with self._context.db.read() as tx:
-            bound = self._bound(tx, id)
+            bound = bindings.of_policies(tx, [id]).get(id, {})
         check_types = self._context.check_types(asking)
         for each in wanted:
             cluster, enabled = each["cluster_id"], each["enabled"]
@@ -156,7 +152,7 @@ class Policies:
 
     def _detach(self, asking: Asking, id: str, gone: Sequence[Mapping[str, Any]]) -> None:
         with self._context.db.read() as tx:
-            bound = self._bound(tx, id)
+            bound = bindings.of_policies(tx, [id]).get(id, {})
         for each in gone:
             if each["cluster_id"] in bound:
                 self._bindings.detach(asking, each["cluster_id"], id, self._context.check_types(asking))
@@ -184,11 +180,6 @@ def check_done(context: ThingContext, begun: Begun) -> None:
         row = tx.execute(select(table.c.status, table.c.status_reason).where(table.c.id == begun.action)).first()
     if row is not None and row.status == ActionStatus.FAILED:
         raise Rejected("BadRequest", row.status_reason)
-
-
-def attached_to(tx: Connection, cluster_id: str) -> dict[str, bool]:
-    """Return the policies of a cluster by id, and whether each acts."""
-    return {row.policy_id: row.enabled for row in bindings.of_cluster(tx, cluster_id)}
 
 
 def unknown(verb: str) -> Rejected:
