@@ -80,6 +80,7 @@ class CheckedWorld(AilingWorld):
         rng = random.Random(f"checked {seed}")
         self.wards: list[Ward] = []
         self._created = self._sources = 0
+        self._ends_now = False
         self._beats = rng.random() < 0.5
         often = [(weight * rng.choice((0, 1, 1, 3)), act) for weight, act in self._optional()]
         self._acts = [*self._always(), *often]
@@ -335,7 +336,8 @@ class CheckedWorld(AilingWorld):
         self._request(put, f"attach to s{ward.number} {source}: {spec['properties']}")
 
     def _take_away(self, tx: Connection, ward: Ward) -> None:
-        health.detach(tx, ward.source, self.db.now_of(tx))
+        if not self._ends_now:
+            health.detach(tx, ward.source, self.db.now_of(tx))
 
     def _bind(self, tx: Connection, ward: Ward, source: str, spec: Spec, *, enabled: bool = True) -> None:
         """As for a cluster: the policy holds for the members of its group."""
@@ -355,7 +357,8 @@ class CheckedWorld(AilingWorld):
         def detach(_: StackService) -> None:
             with api.db.write() as tx:
                 self._take_away(tx, ward)
-            ward.spec = None
+            if not self._ends_now:
+                ward.spec = None
 
         self._request(detach, f"detach from s{ward.number}")
         self.laws.note("detached in the middle")
@@ -367,6 +370,8 @@ class CheckedWorld(AilingWorld):
             return
 
         def toggle(_: StackService) -> None:
+            if self._ends_now:
+                return
             with api.db.write() as tx:
                 health.switch(tx, ward.source, enabled=not ward.enabled, now=self.db.now_of(tx))
             ward.enabled = not ward.enabled
@@ -387,6 +392,7 @@ class CheckedWorld(AilingWorld):
             if ward.stack_id:
                 self._amend(ward)
         self._revive()
+        self._ends_now = True  # a request that is being served takes no policy away any more
 
     def _amend(self, ward: Ward) -> None:
         """The policy is one that recovers everything by itself; what has none is brought back by convergence."""

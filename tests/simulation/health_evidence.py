@@ -137,16 +137,30 @@ class Evidence:
         elif operation.verb in STARTS and sent:
             self.confirmed[handle].discard("COMPUTE")
 
+    def about(self, handle: str) -> str:
+        """All that was said of a server, newest last."""
+        hosts = {each: self._hosts[each][-5:] for each in self._on[handle]}
+        return f"words {self._words[handle][-8:]}, hosts {hosts}, URL {self._said[handle][-8:]}"
+
     # -- judging -----------------------------------------------------------------------------------------------------
 
-    def accuses(self, policy: HealthPolicy, handle: str, mates: frozenset[str], since: float) -> str:
+    def accuses(
+        self, policy: HealthPolicy, handle: str, mates: frozenset[str], attached: float, memory_s: float
+    ) -> str:
         """Which detections of a policy had reason to find a server unhealthy: "events", "polling", or "" for too few.
 
-        mates — handles of the members of its group; since — what was said before does not count.
+        mates — handles of the members of its group; attached — what was said before does not count; memory_s — nor what
+        is older, for URLs than the newest answer: one that is being changed is not asked.
         """
+        since = max(attached, self._lived() - memory_s)
         if policy.takes_events and any(at >= since for at, _ in self._words[handle]):
             return "events"
-        failed = sum(self._failed(policy, each, handle, mates, since) for each in policy.polled)
+        asked_at = self._said[handle][-1].at if self._said[handle] else 0.0
+        asked_since = max(attached, asked_at - memory_s)
+        failed = sum(
+            self._failed(policy, each, handle, mates, asked_since if each.type is DetectionType.URL else since)
+            for each in policy.polled
+        )
         return "polling" if policy.is_unhealthy(failed) else ""
 
     def _failed(

@@ -27,8 +27,8 @@ LATE_S = 10.0
 FENCE = "fence"
 HINTS = ("START", "REBOOT", "RESTORE", "UNPAUSE")
 BY_HINT = -1
-UNCOUNTED = frozenset({FENCE, "unfence"})
-"""Operations that may be repeated."""
+UNCOUNTED = frozenset({FENCE, "unfence", "lock", "unlock", "suspend", "resume"})
+"""Operations that may be repeated, or that are no actions of recoveries."""
 
 
 @dataclass
@@ -178,13 +178,15 @@ class HealthLaws:
             return
         mates = frozenset(each.handle for each in self._rows.values() if each.stack_id == row.stack_id and each.handle)
         seen = [self._accused(row, each, mates) for each in self._in_pass(row.stack_id) if each is not None]
-        self._demand(any(seen), f"{row.name} is called unhealthy without reason: {row}")
+        known = self._in_pass(row.stack_id)
+        said = self.evidence.about(row.handle)
+        self._demand(any(seen), f"{row.name} is called unhealthy without reason: {row}, {known}, {said}")
         self.happened[f"marked by {next(filter(None, seen), 'nothing')}"] += 1
 
     def _accused(self, row: Member, known: Known, mates: frozenset[str]) -> str:
         policy, turns = known.policy, self._reader.turns(row.key)
-        since = max(self._since.get(row.stack_id, 0.0), self._lived() - _memory_s(policy, turns))
-        found = self.evidence.accuses(policy, row.handle, mates, since)
+        attached, memory_s = self._since.get(row.stack_id, 0.0), _memory_s(policy, turns)
+        found = self.evidence.accuses(policy, row.handle, mates, attached, memory_s)
         well_since = max(self.evidence.born.get(row.handle, 0.0), self._well_at.get(row.key, 0.0))
         if found == "polling" and self._now() < well_since + policy.grace_s:
             return ""
@@ -199,6 +201,9 @@ class HealthLaws:
             return
         known = [each for each in self._in_pass(begun.stack_id) if each is not None]
         self.happened[begun.what] += 1
+        if begun.what == FENCE and not row.is_sick:
+            self.happened["cut off because a user has marked it"] += 1
+            return
         if not known:
             self._demand(False, f"{begun.name} is recovered, and no policy holds for it: {begun}")
             return
@@ -207,9 +212,9 @@ class HealthLaws:
         begins = earlier is None or (earlier["rounds"] > 0 and earlier["step"] == 0 and earlier["acted_at"] is None)
         modes = {each.policy.mode for each in known}
         asked = row.asked_at is not None
-        self._demand(asked or modes != {Mode.OBSERVE}, f"a policy that observes recovers: {what}")
-        in_action = all(each.status == Status.IN_PROGRESS for each in known)
-        self._demand(not in_action or self._changes(row), f"recovered in the middle of an action: {what}")
+        in_action = all(each.status == Status.IN_PROGRESS for each in known) and self._changes(row)
+        lets = asked or in_action or modes != {Mode.OBSERVE}
+        self._demand(lets, f"a policy that observes recovers: {what}")
         if in_action:
             self.happened["made anew by an update"] += 1
         elif begins:
@@ -278,9 +283,11 @@ class HealthLaws:
         while origin is not None:
             missing = origin.fences - self.evidence.confirmed[origin.handle]
             there = self._cloud.things("server").get(origin.handle)
-            if there is not None and missing and origin.handle not in self.evidence.missing:
+            if there is None or origin.handle in self.evidence.missing:
+                pass  # as far as the cloud tells, there is nothing to cut off
+            elif missing:
                 self._demand(False, f"another {row} is made, and {origin} is not cut off: {missing}, {there}")
-            elif there is not None and origin.fences:
+            elif origin.fences:
                 self.happened["cut off, and another one is made"] += 1
                 forced = there["host"] in self._cloud.hosts.forced
                 runs = "COMPUTE" in origin.fences and may_run(there, forced=forced)
