@@ -5,6 +5,7 @@ It is taken where the answer is given, so that it does not depend on what the se
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import greenlet
@@ -158,13 +159,21 @@ class Evidence:
         asked_at = self._said[handle][-1].at if self._said[handle] else 0.0
         asked_since = max(attached, asked_at - memory_s)
         failed = sum(
-            self._failed(policy, each, handle, mates, asked_since if each.type is DetectionType.URL else since)
+            self._failed(
+                policy, each, handle, mates, asked_since if each.type is DetectionType.URL else since, attached
+            )
             for each in policy.polled
         )
         return "polling" if policy.is_unhealthy(failed) else ""
 
     def _failed(
-        self, policy: HealthPolicy, detection: Detection, handle: str, mates: frozenset[str], since: float
+        self,
+        policy: HealthPolicy,
+        detection: Detection,
+        handle: str,
+        mates: frozenset[str],
+        since: float,
+        attached: float,
     ) -> bool:
         if detection.type is DetectionType.STATUS:
             bad = sum(at >= since and word != "paused" for at, word in self._words[handle])
@@ -172,9 +181,14 @@ class Evidence:
             gone = sum(at >= since and word == "" for at, word in self._words[handle])
             bad = gone + sum(at >= since for host in self._on[handle] for at in self._hosts[host])
         else:
-            counted = (each for each in self._said[handle] if each.at >= since and is_bad(each.answer, detection))
-            bad = sum(not each.cut_off or self._is_believed(policy, each, mates) for each in counted)
-            return bad >= policy.failures * detection.attempts
+            counts = [
+                is_bad(each.answer, detection) and (not each.cut_off or self._is_believed(policy, each, mates))
+                for each in self._said[handle]
+                if each.at >= attached
+            ]
+            lately = sum(counts[-sum(each.at >= since for each in self._said[handle]) :])
+            in_a_row = len(list(takewhile(bool, reversed(counts))))
+            return max(lately, in_a_row) >= policy.failures * detection.attempts
         return bad >= policy.failures
 
     def _is_believed(self, policy: HealthPolicy, said: Said, mates: frozenset[str]) -> bool:

@@ -89,6 +89,7 @@ class HealthLaws:
         self._rows: dict[str, Member] = {}
         self._known: list[tuple[int, dict[str, Known]]] = [(0, {})]
         self._since: dict[str, float] = {}
+        self._attached: dict[str, tuple[str, float]] = {}
         self._commits = 0
         self._passes: dict[greenlet.greenlet, Pass] = {}
         self._begun: dict[str, list[float]] = defaultdict(list)
@@ -138,12 +139,11 @@ class HealthLaws:
         groups = self._reader.groups()
         if groups == self._known[-1][1]:
             return
-        for id in groups:
-            if self._known[-1][1].get(id) is None or groups[id].spec != self._known[-1][1][id].spec:
+        for id, known in groups.items():
+            if self._attached.get(id) != (known.spec, known.since):  # else it was only switched off and on
+                self._attached[id] = known.spec, known.since
                 self._since[id] = self._lived()
-        for id in self._known[-1][1].keys() - groups.keys():
-            self.happened["taken away"] += 1
-            self._since.pop(id, None)
+        self.happened["taken away"] += len(self._known[-1][1].keys() - groups.keys())
         self._known.append((self._commits, groups))
         self._disturb(groups)
 
