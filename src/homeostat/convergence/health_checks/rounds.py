@@ -138,8 +138,8 @@ class HealthRounds:
     def _keep(self, current: _Round) -> None:
         """Take the shards for longer: to look at them may have taken long."""
         with self._db.write() as tx:
-            current.until = self._db.now_of(tx) + health.TAKEN_S
-            health.keep(tx, current.taken, current.until)
+            before, current.until = current.until, self._db.now_of(tx) + health.TAKEN_S
+            health.keep(tx, current.taken, before, current.until)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

@@ -54,8 +54,8 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         return _well(context, row, RECOVERED if _recovery(row) else WELL, now) if concerned else None
     if mark is None:
         # What was found before the last act on it may have been mended by that.
-        old = node.finding is Finding.UNKNOWN or health.looked_at < row.updated_at
-        return None if old else _noticed(context, row, node, now)
+        old = max(node.since, health.looked_at) < row.updated_at
+        return None if old or node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
     if context.world.stack.status == Status.IN_PROGRESS:
         return _during_action(context, definition, row, node, policy, now)
     return _recovered(context, definition, row, node, policy, now)

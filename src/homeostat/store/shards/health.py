@@ -154,8 +154,15 @@ def take(tx: Connection, now: float, limit: int) -> list[Taken]:
         Taken(row[0], row[1], row[2], row[3] is None or row[3] <= now, row[3] or now) for row in _due(tx, now, limit)
     ]
     if found:
-        keep(tx, [(each.stack_id, each.number) for each in found], now + TAKEN_S)
+        these = sorted((each.stack_id, each.number) for each in found)
+        lock_order.take(tx, these)
+        _take(tx, these, now + TAKEN_S)
     return found
+
+
+@prepared
+def _take(these: Sequence[Shard], until: float) -> UpdateBase:
+    return update(_shard).where(is_any_of(these), _shard.c.health_at.is_not(None)).values(health_at=until)
 
 
 @prepared
@@ -165,15 +172,15 @@ def _due(now: float, limit: int) -> Select[Any]:
     return chosen.with_for_update(skip_locked=True)
 
 
-def keep(tx: Connection, these: Collection[Shard], until: float) -> None:
-    """Take shards until this time."""
+def keep(tx: Connection, these: Collection[Shard], before: float, until: float) -> None:
+    """Take shards for longer that were taken until `before`; those of which another look was requested stay due."""
     lock_order.take(tx, sorted(these))
-    _keep(tx, sorted(these), until)
+    _keep(tx, sorted(these), before, until)
 
 
 @prepared
-def _keep(these: Sequence[Shard], until: float) -> UpdateBase:
-    return update(_shard).where(is_any_of(these), _shard.c.health_at.is_not(None)).values(health_at=until)
+def _keep(these: Sequence[Shard], before: float, until: float) -> UpdateBase:
+    return update(_shard).where(is_any_of(these), _shard.c.health_at == before).values(health_at=until)
 
 
 def release(tx: Connection, shard: Shard, until: float, at: float, next_at: float, looked_at: float | None) -> None:
