@@ -7,6 +7,7 @@ import pytest
 
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.health_checks.probes import Answer
+from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.model.errors import Terminal
 from homeostat.model.node_health import Finding
 from homeostat.store.shards import health
@@ -245,15 +246,15 @@ def test_a_node_whose_recovery_failed_is_well_once_it_is_seen_healthy() -> None:
 
 def test_what_a_round_finds_of_a_policy_that_is_taken_away_meanwhile_is_not_kept() -> None:
     service = Checked(2, policy(STATUS))
-    store = health.store
+    store = HealthRounds._store
 
-    def too_late(*arguments: Any) -> None:
-        tx = arguments[1]
-        health.detach(tx, SOURCE, service.db.now_of(tx))
-        store(*arguments)
+    def too_late(rounds: HealthRounds, current: Any) -> None:
+        with service.db.write() as tx:
+            health.detach(tx, SOURCE, service.db.now_of(tx))
+        store(rounds, current)
 
     service.stop_server(0)
-    with patch.object(health, "store", too_late):
+    with patch.object(HealthRounds, "_store", too_late):
         service.live(15.0)
     with service.db.read() as tx:
         assert health.of_shard(tx, service.group, 0) == {}

@@ -67,8 +67,8 @@ class Pass:
         """Fail the stack at the first failure of its newest revision.
 
         What runs already is finished, and judged by a later pass. A `thorough` action (a check, a lock) gives every
-        resource its turn first, and fails at the end. A row that a user has merely marked unhealthy fails nothing, nor does
-        one that a health policy recovers.
+        resource its turn first, and fails at the end. A row that a user has merely marked unhealthy fails nothing,
+        nor does one that a health policy recovers.
         """
         stack = self.world.stack
         mine = row.fails_stack and row.revision == stack.revision

@@ -88,7 +88,9 @@ def cut_off_first(context: Context, row: Resource, reason: str, now: float) -> D
 
 def _unlooked(row: Resource, mark: UnhealthyMark | None) -> NodeHealth:
     """Return the health of a member at which the policy that holds now has not looked yet."""
-    return NodeHealth(Finding.UNKNOWN, row.updated_at if mark is None else mark.since, "" if mark is None else mark.reason)
+    return NodeHealth(
+        Finding.UNKNOWN, row.updated_at if mark is None else mark.since, "" if mark is None else mark.reason
+    )
 
 
 def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> Step:
