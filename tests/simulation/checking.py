@@ -429,6 +429,9 @@ class CheckedWorld(AilingWorld):
     def _jump(self, rested_at: float | None) -> None:
         """Users unlock and resume what they may, take back what they have marked, and say that what is gone is gone."""
         self._free()
+        for ward in self.wards:
+            if ward.stack_id and (ward.spec is None or not ward.enabled):
+                self._converge_again(ward)  # it may have been refused while the stack was locked
         super()._jump(rested_at)
 
     def _free(self) -> None:

@@ -95,7 +95,7 @@ class HealthLaws:
         self._begun: dict[str, list[float]] = defaultdict(list)
         self._ladders: dict[str, Ladder] = {}
         self._origins: dict[str, Origin] = {}
-        self._sent: dict[tuple[str, int], Sent] = defaultdict(Sent)
+        self._sent: dict[tuple[str, int, str], Sent] = defaultdict(Sent)
         self._actions: Counter[str] = Counter()
         self._well_at: dict[str, float] = {}
         cloud.on_answer = self.evidence.saw
@@ -302,7 +302,7 @@ class HealthLaws:
             return
         if read(row.intent).get("operation") != operation.verb or not isinstance(answer, Observation | Terminal):
             return
-        sent, mine = self._sent[row.key, self._actions[row.key]], self._passes.get(greenlet.getcurrent())
+        sent, mine = self._sent[row.key, self._actions[row.key], operation.verb], self._passes.get(greenlet.getcurrent())
         again = [each for each in sent.passes if each is None or each is mine or each.ended]
         self._demand(not again, f"{operation} was carried out before, and its answer stored: {row}")
         sent.passes.append(mine)

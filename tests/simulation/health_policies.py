@@ -78,8 +78,11 @@ def _spec(detection: Spec, recovery: Spec) -> Spec:
 
 
 def amended(spec: Spec) -> Spec:
-    """The policy with which everything can be recovered by itself: what a user attaches in the end."""
+    """The policy with which everything is seen and can be recovered by itself: what a user attaches in the end."""
     detection, recovery = (dict(spec["properties"][part]) for part in ("detection", "recovery"))
+    if not _sees_what_is_gone(policy_of(spec)):
+        detection["detection_modes"] = [{"type": DetectionType.STATUS.value}]
+        detection.pop("recovery_conditional", None), detection.pop("quorum", None)
     for name in ("max_unhealthy", "max_per_hour"):
         recovery.pop(name, None)
     recovery["mode"] = Mode.AUTOMATIC.value
@@ -91,8 +94,14 @@ def amended(spec: Spec) -> Spec:
 def recovers_all(spec: Spec) -> bool:
     """Does it recover everything that it sees, whoever agrees, and however much it is?"""
     policy = policy_of(spec)
-    anew = any(each.name == Built.RECREATE for each in policy.actions)
+    anew = any(each.name == Built.RECREATE for each in policy.actions) and _sees_what_is_gone(policy)
     return policy.mode is Mode.AUTOMATIC and anew and not (policy.max_unhealthy or policy.per_hour)
+
+
+def _sees_what_is_gone(policy: HealthPolicy) -> bool:
+    """Does it find a server unhealthy that does not exist any more?"""
+    failed = sum(counts_silence(each) for each in policy.polled)
+    return policy.takes_events or policy.is_unhealthy(failed)
 
 
 def sees(policy: HealthPolicy, server: Mapping[str, Any], *, host_down: bool) -> bool:

@@ -20,6 +20,7 @@ from homeostat.planner.lifecycle import (
     heal,
     intents,
     metadata_updates,
+    recovery,
     update,
 )
 from homeostat.planner.retry import conditions
@@ -114,6 +115,9 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     """
     # Whether anything was created is not known yet: a replacement made now could leave a second thing behind.
     if row.action == Action.CREATE and row.acted_at is None:
+        return None
+    # The action of a recovery ends first: what the newer revision replaces then is cut off before.
+    if row.action != Action.CREATE and recovery.is_marked(row):
         return None
     if definition.type != row.type:
         return context.halted(row.name) or _replace(context, definition, row, now)

@@ -42,9 +42,11 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     health = context.world.health
     policy = health.policy_of(row.name) if health is not None else None
     mark = unhealthy.mark_of(row)
-    if row.external_id is not None or (mark is not None and not is_marked(row)):
+    # In a locked or suspended stack what is wrong is shown with what was found; nothing begins from it.
+    if context.world.stack.held or row.external_id is not None or (mark is not None and not is_marked(row)):
         return None
-    concerned = mark is not None or is_cut_off(row)
+    # What is cut off and out of sight is joined again once it is seen.
+    concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and _is_gone(context, row)))
     if health is None or policy is None:
         return _well(context, row, UNCHECKED, now) if concerned else None
     node = health.nodes.get(row.key) or _unlooked(row, mark)
@@ -68,7 +70,12 @@ def is_marked(row: Resource) -> bool:
 
 def fails_nothing(row: Resource) -> bool:
     """Return whether the failure of a row concerns its health policy alone, and no action of its stack."""
-    return is_marked(row) and row.handle != ""
+    return (is_marked(row) or was_recovered(row)) and row.handle != ""
+
+
+def was_recovered(row: Resource) -> bool:
+    """Return whether a recovery of a row has begun, and its traces are still there."""
+    return _recovery(row) is not None
 
 
 def is_cut_off(row: Resource) -> bool:
@@ -102,12 +109,14 @@ def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> S
 
 def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
     """Take the mark off a member; what was cut off of it is joined again before."""
-    recovery = _recovery(row)
-    if recovery is not None and recovery.fenced and row.handle and not _is_gone(context, row):
-        _keep(row, replace(recovery, fenced=()))
+    recovery, gone = _recovery(row), _is_gone(context, row)
+    if recovery is not None and recovery.fenced and row.handle and not gone:
         step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(recovery.fenced)})
-        return heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
-    row.marks = replace(row.marks or NO_MARKS, recovery=None)
+        decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
+        if decision is step:
+            _keep(row, replace(recovery, fenced=()))
+        return decision
+    row.marks = replace(row.marks or NO_MARKS, recovery=recovery if gone and is_cut_off(row) else None)
     if row.failed:
         events = []
         if row.handle and row.action != Action.CHECK:
