@@ -324,3 +324,15 @@ def test_an_update_ends_though_a_policy_only_observes_that_a_member_is_ill() -> 
     assert len(service.servers()) == 3
     assert service.stack(service.group).status == "FAILED"
     assert service.stack(service.group).action == "CHECK"
+
+
+def test_a_policy_with_fewer_actions_takes_over_a_recovery() -> None:
+    wanted = actions("REBOOT", "REBUILD", "RECREATE")
+    service = Checked(2, policy(url(poll_url_retry_limit=1), actions=wanted, verify_timeout=20))
+    service.answers["n-001"] = Answer(500, "ill")
+    while len(service.recoveries()) < 2:
+        service.live(5.0)
+    service.detach()
+    service.attach(policy(url(poll_url_retry_limit=1), actions=actions("REBOOT"), verify_timeout=20))
+    service.live(60.0)
+    assert service.recoveries()[:3] == ["REBOOT", "REBUILD", "REBOOT"]

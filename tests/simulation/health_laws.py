@@ -302,7 +302,10 @@ class HealthLaws:
             return
         if read(row.intent).get("operation") != operation.verb or not isinstance(answer, Observation | Terminal):
             return
-        sent, mine = self._sent[row.key, self._actions[row.key], operation.verb], self._passes.get(greenlet.getcurrent())
+        sent, mine = (
+            self._sent[row.key, self._actions[row.key], operation.verb],
+            self._passes.get(greenlet.getcurrent()),
+        )
         again = [each for each in sent.passes if each is None or each is mine or each.ended]
         self._demand(not again, f"{operation} was carried out before, and its answer stored: {row}")
         sent.passes.append(mine)

@@ -7,6 +7,7 @@ policy asks for is cut off, and the cloud has to confirm that.
 """
 
 from dataclasses import replace
+from typing import overload
 
 from homeostat.model.desired import Definition
 from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, Fence, HealthPolicy, Mode
@@ -154,7 +155,7 @@ def _recovered(
 def _recover(
     context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
 ) -> Decision:
-    recovery = _recovery(row)
+    recovery = _fitting(_recovery(row), policy)
     if recovery is None:
         waits = _waits(context, row, node, policy, now)
         if waits is not None:
@@ -354,6 +355,7 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
             # marked is replaced next.
             return context.acts.fail(row, f"it is cut off: {', '.join(asked)}", now, Action.CHECK)
+        recovery = _fitting(recovery, policy)
         if _name_of(policy, recovery.step, node) == Built.EVACUATE:
             return _operate(context, row, node, policy, recovery, now)
         return _make_another(context, definition, row, node, policy, recovery, now)
@@ -368,6 +370,17 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
 
 def _recovery(row: Resource) -> RecoveryMark | None:
     return row.marks.recovery if row.marks is not None else None
+
+
+@overload
+def _fitting(recovery: RecoveryMark, policy: HealthPolicy) -> RecoveryMark: ...
+@overload
+def _fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None: ...
+def _fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None:
+    """Return the mark of a recovery; from the first action on where another policy, with more of them, has begun it."""
+    if recovery is None or recovery.step < len(policy.actions):
+        return recovery
+    return replace(recovery, step=0, acted_at=None, tried=())
 
 
 def _unfenced(row: Resource, policy: HealthPolicy) -> list[str]:
