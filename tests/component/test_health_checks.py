@@ -5,8 +5,10 @@ from unittest.mock import patch
 
 import pytest
 
+from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.health_checks.probes import Answer
+from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.model.errors import Terminal
 from homeostat.model.node_health import Finding
 from homeostat.store.shards import health
@@ -245,15 +247,15 @@ def test_a_node_whose_recovery_failed_is_well_once_it_is_seen_healthy() -> None:
 
 def test_what_a_round_finds_of_a_policy_that_is_taken_away_meanwhile_is_not_kept() -> None:
     service = Checked(2, policy(STATUS))
-    store = health.store
+    store = HealthRounds._store
 
-    def too_late(*arguments: Any) -> None:
-        tx = arguments[1]
-        health.detach(tx, SOURCE, service.db.now_of(tx))
-        store(*arguments)
+    def too_late(rounds: HealthRounds, current: Any) -> None:
+        with service.db.write() as tx:
+            health.detach(tx, SOURCE, service.db.now_of(tx))
+        store(rounds, current)
 
     service.stop_server(0)
-    with patch.object(health, "store", too_late):
+    with patch.object(HealthRounds, "_store", too_late):
         service.live(15.0)
     with service.db.read() as tx:
         assert health.of_shard(tx, service.group, 0) == {}
@@ -277,3 +279,48 @@ def test_what_was_recovered_is_seen_healthy_at_once() -> None:
     service.live(63.0)
     assert service.recoveries() == ["REBOOT"]
     assert service.health_of(0).finding is Finding.HEALTHY
+
+
+def test_what_could_not_be_looked_at_has_not_failed_once_more() -> None:
+    service = Checked(2, policy(STATUS, actions=actions("REBOOT"), detection={"failures": 3}))
+    service.stop_server(0)
+    service.live(12.0)
+    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.live(120.0)
+    assert service.row(service.group, "0").marks is None
+    service.cloud.weather.faults = Faults()
+    service.live(60.0)
+    assert service.recoveries() == ["REBOOT"]
+
+
+def test_what_a_policy_has_found_counts_for_no_other_one() -> None:
+    service = Checked(2, policy(STATUS, mode="observe"))
+    service.stop_server(0)
+    service.live(12.0)
+    assert service.health_of(0).finding is Finding.UNHEALTHY
+    service.detach()
+    service.attach(policy(HOST, detection={"interval": 20}))
+    service.live(30.0)
+    assert service.health_of(0).finding is Finding.HEALTHY
+    assert service.recoveries() == []
+
+
+def test_what_a_user_has_marked_is_cut_off_before_an_update_replaces_it() -> None:
+    service = Checked(2, fenced("COMPUTE"))
+    before = service.handle(0)
+    Marks(service.db).mark(service.group, MarkRequest(True, "by hand"), {"": "0"})
+    service.resize(3)
+    service.live(60.0)
+    assert service.handle(0) != before
+    assert service.recoveries()[:1] == ["fence"]
+
+
+def test_an_update_ends_though_a_policy_only_observes_that_a_member_is_ill() -> None:
+    service = Checked(2, policy(STATUS, mode="observe"))
+    service.stop_server(0)
+    service.live(12.0)
+    service.resize(3)
+    service.live(30.0)
+    assert len(service.servers()) == 3
+    assert service.stack(service.group).status == "FAILED"
+    assert service.stack(service.group).action == "CHECK"

@@ -294,8 +294,8 @@ def test_workers_that_die_when_they_decide_make_no_batch_twice() -> None:
     fleet.change("two")
     decide, deaths = rolling_update.settle, []
 
-    def dies(*arguments: Any) -> Any:
-        decide(*arguments)
+    def dies(*arguments: Any, **options: Any) -> Any:
+        decide(*arguments, **options)
         deaths.append(1)
         raise KeyboardInterrupt
 

@@ -280,8 +280,8 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
     service.update(stack_id, {"grp": rolling(3, "b")})
     settle, deaths = rolling_update.settle, []
 
-    def dies(*arguments: Any) -> Any:
-        settle(*arguments)
+    def dies(*arguments: Any, **options: Any) -> Any:
+        settle(*arguments, **options)
         deaths.append(1)
         raise KeyboardInterrupt
 

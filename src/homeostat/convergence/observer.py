@@ -26,6 +26,8 @@ from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
 Shard = tuple[str, int]
+Unseen = tuple[WatchedThing, str]
+"""A thing that could not be looked at, and why."""
 """Id of a stack and number of one of its shards."""
 SHARDS_MAX = 50
 """Shards observed in one round: at most about 50,000 things."""
@@ -102,7 +104,8 @@ class Observer:
         # What is at rest beside it was seen lately, and is looked at as often as anything at rest.
         partly = {shard for shard in busy.keys() & lately if self._any_dear(busy[shard][:1])}
         whole = [thing for shard, things in shards_of.items() if shard not in partly for thing in things]
-        blind = self.look(whole + [thing for shard in partly for thing in _of_kinds_in_progress(busy[shard])])
+        unseen = self.look(whole + [thing for shard in partly for thing in _of_kinds_in_progress(busy[shard])])
+        blind = _blind(unseen)
         seen = taken.keys() - blind.keys() - partly
         self._looked({**taken, **{shard: self._busy_interval(busy[shard], now) for shard in busy}}, seen, blind, now)
         self._nudge()
@@ -217,7 +220,7 @@ class Observer:
             found = observations.by_handle(tx, sorted(set().union(*by_kind.values())), names)
         self.look([thing for thing in found if thing.handle in by_kind[type_of(thing.type).kind]])
 
-    def look(self, watched: Sequence[WatchedThing], *, hurries: bool = True) -> dict[Shard, str]:
+    def look(self, watched: Sequence[WatchedThing], *, hurries: bool = True) -> list[Unseen]:
         """Look at things, with one call for each project and kind; store what has changed, and wake its shards.
 
         Args:
@@ -225,14 +228,9 @@ class Observer:
             hurries: Whether the health of what has changed is checked at once, where a policy holds for it.
 
         Returns:
-            The shards with things that could not be looked at, and why.
+            The things that could not be looked at, each with the reason.
         """
-        blind: dict[Shard, dict[str, None]] = defaultdict(dict)
-
-        def missed(things: Iterable[WatchedThing], reason: str) -> None:
-            for shard in _shards(things):
-                blind[shard][reason] = None
-
+        unseen: list[Unseen] = []
         groups: dict[tuple[str, str], list[WatchedThing]] = defaultdict(list)
         for thing in watched:
             groups[thing.project, type_of(thing.type).kind].append(thing)
@@ -246,21 +244,21 @@ class Observer:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "transient")
                 with _about(things):
                     LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
-                missed(things, str(error))
+                unseen += [(each, str(error)) for each in things]
                 continue
             except Exception as error:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "bug")
                 with _about(things):
                     LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
-                missed(things, f"the adapter of {kind} failed: {error!r}")
+                unseen += [(each, f"the adapter of {kind} failed: {error!r}") for each in things]
                 continue
             metrics.looked(kind, len(things), self._clock.monotonic() - started)
             looked = list(zip(things, looks, strict=True))
-            for thing, look in looked:
-                if look.presence is Presence.UNKNOWN:
-                    missed([thing], look.reason or "it is unknown")
+            unseen += [
+                (thing, look.reason or "it is unknown") for thing, look in looked if look.presence is Presence.UNKNOWN
+            ]
             self._store([(thing, look) for thing, look in looked if _is_change(thing, look, cloud)], hurries=hurries)
-        return {shard: "; ".join(list(reasons)[:REASONS_MAX]) for shard, reasons in blind.items()}
+        return unseen
 
     def _store(self, changes: Sequence[tuple[WatchedThing, Observation]], *, hurries: bool = True) -> None:
         if not changes:
@@ -314,6 +312,14 @@ def _urgency(thing: WatchedThing, look: Observation) -> Priority:
         return Priority.USER
     ill = not look.present or look.properties.get("status") != (thing.seen or {}).get("status")
     return Priority.HEAL if ill else Priority.DRIFT
+
+
+def _blind(unseen: Iterable[Unseen]) -> dict[Shard, str]:
+    """Return the shards with things that could not be looked at, and why."""
+    reasons: dict[Shard, dict[str, None]] = defaultdict(dict)
+    for thing, reason in unseen:
+        reasons[thing.stack_id, thing.shard][reason] = None
+    return {shard: "; ".join(list(each)[:REASONS_MAX]) for shard, each in reasons.items()}
 
 
 def _shards(things: Iterable[WatchedThing]) -> set[Shard]:

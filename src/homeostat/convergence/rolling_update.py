@@ -132,6 +132,8 @@ def settle(
     now: float,
     batch: Batch | None,
     taken: Cell | None = None,
+    *,
+    heals: bool = False,
 ) -> float | None:
     """Finish the action of a stack that came to rest at revision `number`, or begin the next batch of its series.
 
@@ -145,6 +147,7 @@ def settle(
         now: The time.
         batch: The next batch, if there is one.
         taken: Description of a stack of which a snapshot was taken; None where it has not been read yet.
+        heals: Whether something was left alone that is to be healed once the action has ended.
 
     Returns:
         When the shard has to be visited again: at the end of the pause before the next batch; at the deadline where the
@@ -156,12 +159,12 @@ def settle(
     if row is None:
         return None
     if batch is None:
-        return _finish(db, tx, row, now, taken)
+        return _finish(db, tx, row, now, taken, heals=heals)
     stays = _paused(tx, row, batch, now) if batch.tally is None else _reported(db, tx, row, batch, batch.tally, now)
     if stays is not None:
         return stays.at
     if batch.desired is None and not batch.waits:
-        return _last(db, tx, row, now, batch, taken)
+        return _last(db, tx, row, now, batch, taken, heals=heals)
     return _follow(db, tx, row, batch, unrest, now)
 
 
@@ -182,14 +185,16 @@ def _follow(db: Database, tx: Connection, row: Row[Any], batch: Batch, unrest: U
     return None
 
 
-def _last(db: Database, tx: Connection, row: Row[Any], now: float, batch: Batch, taken: Cell | None) -> float | None:
+def _last(
+    db: Database, tx: Connection, row: Row[Any], now: float, batch: Batch, taken: Cell | None, *, heals: bool
+) -> float | None:
     """End the action of a group after its last batch."""
     if batch.tally is not None:
         # What is still to be said is too late.
         member_reports.drop(tx, row.parent_key)
     # What broke meanwhile was left alone, or has waited for the members that had to report.
     waited = batch.tally is not None and rolling_update.limit(batch.group).binds
-    return _finish(db, tx, row, now, taken, heals=waited or leaves_alone(batch.group))
+    return _finish(db, tx, row, now, taken, heals=heals or waited or leaves_alone(batch.group))
 
 
 def _finish(

@@ -134,7 +134,7 @@ def _in_progress_with_nothing(context: Context, definition: Definition, row: Res
     marks = row.marks
     if marks is not None and marks.requested and (row.failed or not outcome.is_unchanged(row)):
         return requested.decide(context, definition, row, marks.requested[0], now)
-    if context.world.health is not None or recovery.is_marked(row):
+    if context.world.health is not None or recovery.is_marked(row) or recovery.is_cut_off(row):
         recovered = recovery.decide(context, definition, row, now)
         if recovered is not None:
             return recovered

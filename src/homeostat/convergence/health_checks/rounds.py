@@ -60,6 +60,7 @@ class _Round:
         until: Until when the shards are taken.
         checks: Id of a stack -> its policies as stored, and as values by name.
         members: Row key -> its row.
+        unseen: Row key -> why its thing could not be looked at.
         looks: Row key -> number of a detection -> what it has seen.
     """
 
@@ -69,6 +70,7 @@ class _Round:
     checks: Mapping[str, Sequence[Check]]
     policies: Mapping[str, Mapping[str, HealthPolicy]]
     members: dict[str, Row[Any]] = field(default_factory=dict)
+    unseen: dict[str, str] = field(default_factory=dict)
     looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
 
     def policy(self, row: Row[Any]) -> HealthPolicy | None:
@@ -136,8 +138,8 @@ class HealthRounds:
     def _keep(self, current: _Round) -> None:
         """Take the shards for longer: to look at them may have taken long."""
         with self._db.write() as tx:
-            current.until = self._db.now_of(tx) + health.TAKEN_S
-            health.keep(tx, current.taken, current.until)
+            before, current.until = current.until, self._db.now_of(tx) + health.TAKEN_S
+            health.keep(tx, current.taken, before, current.until)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -148,7 +150,7 @@ class HealthRounds:
             watched = observations.in_shards(tx, whole, self._types) if whole else []
         if watched:
             # What it finds is judged below: it need not be looked at once more for that.
-            self._observer.look(watched, hurries=False)
+            current.unseen = {each.key: reason for each, reason in self._observer.look(watched, hurries=False)}
         with self._db.read() as tx:
             for row in health.members_of(tx, sorted(current.taken)):
                 if current.policy(row) is not None:
@@ -161,7 +163,7 @@ class HealthRounds:
             policy = current.policy(row)
             if policy is None or not current.taken[row.stack_id, row.shard].whole:
                 continue
-            member = _member(row)
+            member = _member(row, current.unseen.get(key, ""))
             for number, each in enumerate(policy.detections):
                 if each.type in (DetectionType.STATUS, DetectionType.EVENTS):
                     current.looks[key][number] = _made(row) or detection.by_status(member, each.type)
@@ -257,7 +259,9 @@ class HealthRounds:
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             lock_order.take(tx, sorted(current.taken))
-            health.store(self._db, tx, changed)
+            # What was found by policies that hold no more, or were amended, does not count.
+            holding = health.checks_of(tx, sorted({each[1] for each in changed})) if changed else {}
+            health.store(self._db, tx, [each for each in changed if holding.get(each[1]) == current.checks[each[1]]])
             for stack_id, numbers in sorted(woken.items()):
                 shards.wake(tx, stack_id, now, Priority.HEAL, sorted(numbers))
             for shard, each in sorted(current.taken.items()):
@@ -294,18 +298,27 @@ def _is_news(row: Row[Any], node: NodeHealth | None) -> bool:
         return True
     if node is None or row.health is None:
         return node is not None
+    # What was found before an act on a member was left out of account: here it is found once more.
+    marked = row.marks is not None and row.marks.unhealthy is not None
+    if node.finding is Finding.UNHEALTHY and not marked and row.updated_at >= row.health.since:
+        return True
     return node.finding is not row.health.finding or node.reason != row.health.reason
 
 
-def _member(row: Row[Any]) -> Member:
+def _member(row: Row[Any], unseen: str = "") -> Member:
+    """Return a member as detection needs it.
+
+    Args:
+        row: Its row.
+        unseen: Why it could not be looked at: what was seen of it before is no look, and counts for nothing.
+    """
     kind = type_of(row.type)
-    seen = (
-        None
-        if row.presence is None
-        else Observation(
-            Presence(row.presence), row.handle, row.object or {}, row.seen_at or 0.0, row.seen_reason or ""
-        )
-    )
+    seen = None
+    if unseen:
+        seen = Observation(Presence.UNKNOWN, row.handle, reason=unseen)
+    elif row.presence is not None:
+        presence, reason = Presence(row.presence), row.seen_reason or ""
+        seen = Observation(presence, row.handle, row.object or {}, row.seen_at or 0.0, reason)
     condition = None
     if seen is not None and kind.kind != "server":
         judged = kind.judge(Thing(row.key, row.name, row.name, {}, seen, row.handle), seen.seen_at)

@@ -10,6 +10,7 @@ from homeostat.model.plan import Event, Step
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import Frontier, outcome
+from homeostat.planner.lifecycle import recovery
 from homeostat.planner.policies.unhealthy import merely_marked
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store.database import Database
@@ -66,10 +67,12 @@ class Pass:
         """Fail the stack at the first failure of its newest revision.
 
         What runs already is finished, and judged by a later pass. A `thorough` action (a check, a lock) gives every
-        resource its turn first, and fails at the end. A row that a user has merely marked unhealthy fails nothing.
+        resource its turn first, and fails at the end. A row that a user has merely marked unhealthy fails nothing,
+        nor does one that a health policy recovers.
         """
         stack = self.world.stack
-        mine = row.fails_stack and row.revision == stack.revision and not merely_marked(row)
+        mine = row.fails_stack and row.revision == stack.revision
+        mine = mine and not merely_marked(row) and not recovery.fails_nothing(row)
         if mine and not stack.thorough and stack.status == Status.IN_PROGRESS and not self.failure:
             self.failure = outcome.stack_failure(self.world, row)
 

@@ -14,6 +14,7 @@ from homeostat.model.stack_actions import ROLLED_BACK_ON_FAILURE
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares, look_interval
 from homeostat.planner.actions.check import look_first
+from homeostat.planner.lifecycle import recovery
 from homeostat.planner.policies.budget import away_of
 from homeostat.planner.policies.unhealthy import merely_marked
 from homeostat.planner.priority import urgency
@@ -98,10 +99,15 @@ def _prepare(current: Pass) -> _Ending:
     frontier, stack, now = current.frontier, current.world.stack, current.clock.now()
     encoded, failure_events = encode(current, now), current.redactor.events(current.failure_events)
     batch, snapshot = _next_batch(current), _snapshot(current)
-    failed = [row for row in current.world.rows.values() if row.fails_stack]
+    in_action = stack.status == Status.IN_PROGRESS
+    failed = [
+        row
+        for row in current.world.rows.values()
+        if row.fails_stack and not (in_action and recovery.fails_nothing(row))
+    ]
     failures, marked = len(failed), all(merely_marked(row) for row in failed)
     corrects = status_at_rest.may_be_wrong(stack, failures, at_rest=frontier.at_rest)
-    ends = stack.status == Status.IN_PROGRESS and bool(current.failure or frontier.at_rest)
+    ends = in_action and bool(current.failure or frontier.at_rest)
     return _Ending(now, encoded, failure_events, batch, snapshot, failures, marked, corrects, ends)
 
 
@@ -168,7 +174,14 @@ def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
         stack.step_at = ending.now
     else:
         stack.step_at = rolling_update.settle(
-            current.db, tx, stack.id, stack.revision, ending.now, ending.batch, ending.snapshot
+            current.db,
+            tx,
+            stack.id,
+            stack.revision,
+            ending.now,
+            ending.batch,
+            ending.snapshot,
+            heals=current.world.health is not None,
         )
 
 

@@ -10,6 +10,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner.actions import check
 from homeostat.planner.context import Context
+from homeostat.planner.lifecycle import recovery
 from homeostat.planner.policies import unhealthy
 
 
@@ -42,6 +43,9 @@ def _replace(context: Context, definition: Definition, row: Resource, mark: Unhe
         return replace(stopped, due_at=min(mark.expires_at, stopped.due_at or mark.expires_at))
     if stopped is not None:
         return stopped
+    cut_off = recovery.cut_off_first(context, row, mark.reason, now)
+    if cut_off is not None:
+        return cut_off
     row.attempts = 0
     step = context.acts.replace(definition, row, now, f"it is marked unhealthy: {mark.reason}")
     context.gates.begin_healing(step)

@@ -9,7 +9,7 @@ policy asks for is cut off, and the cloud has to confirm that.
 from dataclasses import replace
 
 from homeostat.model.desired import Definition
-from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, HealthPolicy, Mode
+from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, Fence, HealthPolicy, Mode
 from homeostat.model.intent import FENCE, OperationIntent, arguments_of, operation_of
 from homeostat.model.marks import BY_HINT, NO_MARKS, RecoveryMark, UnhealthyMark
 from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
@@ -41,27 +41,56 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     """Decide about a resource at rest for which a health policy may hold; None where the policy has no say."""
     health = context.world.health
     policy = health.policy_of(row.name) if health is not None else None
-    if health is None or policy is None:
-        return _well(context, row, UNCHECKED, now) if is_marked(row) else None
-    mark, node = unhealthy.mark_of(row), health.nodes.get(row.key)
-    if node is None or row.external_id is not None or (mark is not None and not is_marked(row)):
+    mark = unhealthy.mark_of(row)
+    if row.external_id is not None or (mark is not None and not is_marked(row)):
         return None
+    concerned = mark is not None or is_cut_off(row)
+    if health is None or policy is None:
+        return _well(context, row, UNCHECKED, now) if concerned else None
+    node = health.nodes.get(row.key) or _unlooked(row, mark)
     if row.marks is not None and row.marks.kept and _is_kept(context, row):
-        return None if mark is None else _well(context, row, KEPT, now)
+        return _well(context, row, KEPT, now) if concerned else None
     if node.finding is Finding.HEALTHY:
-        return None if mark is None else _well(context, row, RECOVERED if _recovery(row) else WELL, now)
+        return _well(context, row, RECOVERED if _recovery(row) else WELL, now) if concerned else None
     if mark is None:
-        return None if node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
+        # What was found before the last act on it may have been mended by that.
+        old = max(node.since, health.looked_at) < row.updated_at
+        return None if old or node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
     if context.world.stack.status == Status.IN_PROGRESS:
         return _during_action(context, definition, row, node, policy, now)
-    if node.finding is Finding.UNKNOWN:
-        return Waiting(row.name, Why.UNSEEN, (), node.reason, row.updated_at, key=row.key)
-    return check.look_first(context.world, row) or _recover(context, definition, row, node, policy, now)
+    return _recovered(context, definition, row, node, policy, now)
 
 
 def is_marked(row: Resource) -> bool:
     """Return whether a health policy has marked a row unhealthy."""
     return row.marks is not None and row.marks.unhealthy is not None and row.marks.unhealthy.reporter == REPORTER
+
+
+def fails_nothing(row: Resource) -> bool:
+    """Return whether the failure of a row concerns its health policy alone, and no action of its stack."""
+    return is_marked(row) and row.handle != ""
+
+
+def is_cut_off(row: Resource) -> bool:
+    """Return whether something of a row is cut off."""
+    recovery = _recovery(row)
+    return recovery is not None and bool(recovery.fenced)
+
+
+def cut_off_first(context: Context, row: Resource, reason: str, now: float) -> Decision | None:
+    """Return what cuts a thing off that is to be replaced though no recovery does it; None where nothing has to be."""
+    health = context.world.health
+    policy = health.policy_of(row.name) if health is not None else None
+    if policy is None or not row.handle or not _unfenced(row, policy) or _is_gone(context, row):
+        return None
+    return _fence(context, row, reason, policy, _recovery(row) or RecoveryMark(now), now)
+
+
+def _unlooked(row: Resource, mark: UnhealthyMark | None) -> NodeHealth:
+    """Return the health of a member at which the policy that holds now has not looked yet."""
+    return NodeHealth(
+        Finding.UNKNOWN, row.updated_at if mark is None else mark.since, "" if mark is None else mark.reason
+    )
 
 
 def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> Step:
@@ -98,10 +127,19 @@ def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
 def _during_action(
     context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
 ) -> Decision:
-    """Leave a member alone while an action of its stack goes on, unless that action has to change it."""
+    """Have an action of the stack replace a member that it has to change; recover any other, and do not wait for it."""
     if context.unsettled and not context.is_halted and context.differs(definition, row):
         return _recreate(context, definition, row, node, policy, now)
-    return SETTLED
+    decision = _recovered(context, definition, row, node, policy, now)
+    return decision if isinstance(decision, Step) else SETTLED
+
+
+def _recovered(
+    context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
+) -> Decision:
+    if node.finding is Finding.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, (), node.reason, row.updated_at, key=row.key)
+    return check.look_first(context.world, row) or _recover(context, definition, row, node, policy, now)
 
 
 def _recover(
@@ -188,7 +226,7 @@ def _act(
     if name == Built.RECREATE:
         return _recreate(context, definition, row, node, policy, now)
     if name in AFTER_FENCING and _unfenced(row, policy):
-        return _fence(context, row, node, policy, recovery, now)
+        return _fence(context, row, node.reason, policy, recovery, now)
     return _operate(context, row, node, policy, recovery, now)
 
 
@@ -204,7 +242,9 @@ def _operate(
     verdict = Verdict(Condition.BROKEN, f"{node.reason}; {name}", Remedy.OPERATE)
     decision = heal.heal(context, row, verdict, now, step)
     if isinstance(decision, Step) and row.busy:
-        _keep(row, replace(recovery, acted_at=now))
+        # It may run by it: what is made in its place later waits until it is cut off once more.
+        fenced = tuple(each for each in recovery.fenced if each != Fence.COMPUTE)
+        _keep(row, replace(recovery, acted_at=now, fenced=fenced))
         decision.recovery = name
     return decision
 
@@ -231,7 +271,7 @@ def _recreate(
     if not row.handle:
         return context.halted(row.name) or context.acts.replace(definition, row, now, node.reason)
     if _unfenced(row, policy) and not _is_gone(context, row):
-        return _fence(context, row, node, policy, recovery, now)
+        return _fence(context, row, node.reason, policy, recovery, now)
     return _make_another(context, definition, row, node, policy, recovery, now)
 
 
@@ -268,15 +308,15 @@ def _make_another(
 
 
 def _fence(
-    context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, recovery: RecoveryMark, now: float
+    context: Context, row: Resource, reason: str, policy: HealthPolicy, recovery: RecoveryMark, now: float
 ) -> Decision:
     """Begin to cut a thing off; it stays in progress until the cloud confirms that."""
-    stopped = context.gates.held_back(row, node.reason, now, alive=True)
+    stopped = context.gates.held_back(row, reason, now, alive=True)
     if stopped is not None:
         return stopped
     due_at = row.updated_at + RETRY.delay_after_s(row.attempts)
     if row.attempts and due_at > now:
-        return Waiting(row.name, Why.BACKOFF, (), f"{node.reason}; {row.reason}", row.updated_at, due_at, row.key)
+        return Waiting(row.name, Why.BACKOFF, (), f"{reason}; {row.reason}", row.updated_at, due_at, row.key)
     what = [each.value for each in policy.fencing]
     events = outcome.begin(row, Action.UPDATE, f"it is cut off before another one is made: {', '.join(what)}")
     row.intent = OperationIntent(FENCE, arguments={"what": what})
@@ -301,9 +341,10 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
     if not missing:
         policy = health.policy_of(row.name) if health is not None else None
         node = health.nodes.get(row.key) if health is not None else None
-        if policy is None or node is None or recovery is None or stack.held or stack.status == Status.IN_PROGRESS:
-            # It is found unhealthy again, where a policy holds for it, and the recovery goes on then.
-            return context.acts.fail(row, f"{row.reason}, and no other one may be made now", now, Action.CHECK)
+        if policy is None or node is None or recovery is None or stack.held or stack.maintained:
+            # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
+            # marked is replaced next.
+            return context.acts.fail(row, f"it is cut off: {', '.join(asked)}", now, Action.CHECK)
         if _name_of(policy, recovery.step, node) == Built.EVACUATE:
             return _operate(context, row, node, policy, recovery, now)
         return _make_another(context, definition, row, node, policy, recovery, now)

@@ -91,7 +91,10 @@ def detach(tx: Connection, source: str, now: float) -> None:
 
 
 def cover(tx: Connection, stack_id: str, now: float) -> None:
-    """Have the shards of a stack, and of its groups, checked exactly if policies hold there; wake them."""
+    """Have the shards of a stack, and of its groups, checked exactly if policies hold there; wake them.
+
+    What was found there is forgotten: it was found by other policies than those that hold now.
+    """
     near = or_(_stack.c.id == stack_id, _stack.c.parent_id == stack_id)
     mine = select(_stack.c.id).where(near)
     lock_order.take_shards(tx, _shard.c.stack_id.in_(mine))
@@ -100,7 +103,7 @@ def cover(tx: Connection, stack_id: str, now: float) -> None:
     tx.execute(update(_shard).where(here, holds).values(health_at=now, health_from=now))
     gone = update(_shard).where(here, ~holds).values(health_at=None, health_from=None, health_looked_at=None)
     tx.execute(gone)
-    tx.execute(delete(_node).where(_node.c.stack_id.in_(mine), ~is_checked(_node.c.stack_id)))
+    tx.execute(delete(_node).where(_node.c.stack_id.in_(mine)))
     values = {"wake_at": now, "wakes": _shard.c.wakes + 1}
     tx.execute(update(_shard).where(here, _shard.c.crashes == 0).values(**values))
     notices.mark_due(tx)
@@ -151,8 +154,15 @@ def take(tx: Connection, now: float, limit: int) -> list[Taken]:
         Taken(row[0], row[1], row[2], row[3] is None or row[3] <= now, row[3] or now) for row in _due(tx, now, limit)
     ]
     if found:
-        keep(tx, [(each.stack_id, each.number) for each in found], now + TAKEN_S)
+        these = sorted((each.stack_id, each.number) for each in found)
+        lock_order.take(tx, these)
+        _take(tx, these, now + TAKEN_S)
     return found
+
+
+@prepared
+def _take(these: Sequence[Shard], until: float) -> UpdateBase:
+    return update(_shard).where(is_any_of(these), _shard.c.health_at.is_not(None)).values(health_at=until)
 
 
 @prepared
@@ -162,15 +172,15 @@ def _due(now: float, limit: int) -> Select[Any]:
     return chosen.with_for_update(skip_locked=True)
 
 
-def keep(tx: Connection, these: Collection[Shard], until: float) -> None:
-    """Take shards until this time."""
+def keep(tx: Connection, these: Collection[Shard], before: float, until: float) -> None:
+    """Take shards for longer that were taken until `before`; those of which another look was requested stay due."""
     lock_order.take(tx, sorted(these))
-    _keep(tx, sorted(these), until)
+    _keep(tx, sorted(these), before, until)
 
 
 @prepared
-def _keep(these: Sequence[Shard], until: float) -> UpdateBase:
-    return update(_shard).where(is_any_of(these), _shard.c.health_at.is_not(None)).values(health_at=until)
+def _keep(these: Sequence[Shard], before: float, until: float) -> UpdateBase:
+    return update(_shard).where(is_any_of(these), _shard.c.health_at == before).values(health_at=until)
 
 
 def release(tx: Connection, shard: Shard, until: float, at: float, next_at: float, looked_at: float | None) -> None:
@@ -246,10 +256,7 @@ def store(db: Database, tx: Connection, found: Sequence[tuple[str, str, int, Nod
     The caller has locked the shards.
     """
     keys = [each[0] for each in found]
-    # Where a policy was taken away meanwhile, nothing of what it has found is left.
-    checked = and_(_shard.c.stack_id == _resource.c.stack_id, _shard.c.number == _resource.c.shard)
-    found_in = select(_resource.c.key).join(_shard, checked).where(_shard.c.health_at.is_not(None))
-    there = set(tx.execute(found_in.where(_resource.c.key.in_(keys))).scalars())
+    there = set(tx.execute(select(_resource.c.key).where(_resource.c.key.in_(keys))).scalars())
     rows = [
         {
             "key": key,
