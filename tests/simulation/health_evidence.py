@@ -52,19 +52,19 @@ class CheckedCloud(WatchedCloud):
         if kind == "server" and self.weather.faults.unreachable < 1.0:
             for each in intents:
                 self.on_create(each.token)
-        return self._told(kind, super().create(kind, intents))
+        return self._answered(kind, super().create(kind, intents))
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[CloudAnswer]:
-        return self._told(kind, super().delete(kind, handles))
+        return self._answered(kind, super().delete(kind, handles))
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[CloudAnswer]:
         answers = super().operate(kind, operations)
         if kind == "server":
             for operation, answer in zip(operations, answers, strict=True):
                 self.on_operate(operation, answer)
-        return self._told(kind, answers)
+        return self._answered(kind, answers)
 
-    def _told(self, kind: str, answers: list[CloudAnswer]) -> list[CloudAnswer]:
+    def _answered(self, kind: str, answers: list[CloudAnswer]) -> list[CloudAnswer]:
         for each in answers:
             if isinstance(each, Observation):
                 self.on_answer(kind, each)

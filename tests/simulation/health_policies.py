@@ -92,7 +92,7 @@ def amended(spec: Spec) -> Spec:
 
 
 def recovers_all(spec: Spec) -> bool:
-    """Does it recover everything that it sees, whoever agrees, and however much it is?"""
+    """Does it recover everything that it sees, with consent or without, and however much it is?"""
     policy = policy_of(spec)
     anew = any(each.name == Built.RECREATE for each in policy.actions) and _sees_what_is_gone(policy)
     return policy.mode is Mode.AUTOMATIC and anew and not (policy.max_unhealthy or policy.per_hour)
