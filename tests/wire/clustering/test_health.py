@@ -57,6 +57,7 @@ def test_what_is_found_is_shown_and_a_recovery_waits_for_approval(
     api: Any, proposing: Any, service: Running, project: str
 ) -> None:
     node = members(api, proposing)[1]
+    until(lambda: len(found(service, project, proposing)) == 2, "the nodes to be looked at")
     service.cloud.change(node.physical_id, status="stopped")
     until(lambda: found(service, project, proposing)["nodes/0"]["resource_status"] == "CHECK_FAILED", "it to be found")
     assert api.get_node(node.id).status == "ERROR"
