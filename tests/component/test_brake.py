@@ -94,6 +94,20 @@ def test_the_share_counts_across_the_shards_of_a_group() -> None:
         assert len(service.servers()) == 7
 
 
+def test_members_that_a_group_is_about_to_get_do_not_count() -> None:
+    """Of six that are lost two are healed at a time, though there are to be thirty."""
+    with patch.object(desired_members, "MEMBERS_PER_SHARD", 10):
+        service = Service(Weather(build_s=100.0))
+        stack_id, child, members = six(service)
+        grown = {"resources": {"g": group(30), "other": server()}}
+        service.update(stack_id, grown["resources"])
+        vanish(service, members)
+        service.live(60)
+        assert service.stack(child).shards == 3
+        healing = [row for row in service.rows(child) if row.marks is not None and row.marks.healing]
+        assert len(healing) == 2
+
+
 def test_what_waits_for_one_that_is_gone_does_not_keep_it_from_being_healed() -> None:
     """A server that was being healed when its volume vanished needed the whole share of the stack."""
     service = Service()

@@ -167,3 +167,35 @@ def test_instances_get_another_launch_configuration_step_by_step_while_signals_s
     fleet.steer("roll_back")
     fleet.rest()
     assert (fleet.images(), fleet.state(fleet.id)) == ("bbb", "UPDATE_FAILED"), "the size of the template"
+
+
+def test_a_canary_that_is_removed_before_it_reports_is_followed_by_another_one() -> None:
+    fleet = Fleet(made=shrinking, gated=True, steps=["1", "100%"])
+    fleet.change("b")
+    assert fleet.images() == "baaa"
+    fleet.change("b", 60, count=3, removed=["0"])
+    assert fleet.images() == "baa"
+    fleet.report(0)
+    assert fleet.images() == "bbb"
+
+
+def shrinking(image: str, removed: list[str] | None = None, **more: Any) -> dict[str, Any]:
+    made = resources(image, **more)
+    made["group"]["properties"]["removal_policies"] = [{"resource_list": removed or []}]
+    return made
+
+
+def test_a_locked_stack_whose_rollout_has_been_ended_is_locked_and_members_go_back_once_it_is_not() -> None:
+    fleet = Fleet(steps=["1", "100%"], on_failure="hold")
+    fleet.change("b")
+    fleet.report(0, "FAILURE", "no")
+    assert fleet.images() == "baaa"
+    fleet.stack_service.cancel(fleet.id, roll_back=False)
+    lock = {"level": "all", "owner": "ann", "owner_id": None, "reason": "disks", "at": 0.0, "expires_at": None}
+    fleet.actions.lock(fleet.id, lock, lambda _: True)
+    fleet.live(60)
+    assert (fleet.images(), fleet.state(fleet.id)) == ("baaa", "LOCK_COMPLETE")
+    fleet.actions.unlock(fleet.id, lambda _: True)
+    fleet.live(60)
+    fleet.rest()
+    assert fleet.images() == "aaaa"

@@ -66,7 +66,7 @@ class Fleet(Service):
     def __init__(self, made: Callable[..., dict[str, Any]] = resources, **more: Any) -> None:
         super().__init__(cloud=self._made)
         self.made, self.more = made, more
-        gated = made is resources and more.get("gated", True)
+        gated = more.get("gated", made is resources)
         self.id = self.begin(made("a", **more))
         if gated:
             self.live(5)

@@ -267,55 +267,6 @@ def test_a_step_bakes_before_the_next_one() -> None:
     assert service.values() == "22"
 
 
-def test_a_member_that_is_replaced_meanwhile_is_not_waited_for() -> None:
-    service = Group()
-    service.change("2")
-    service.cloud.vanish(service.members[0])
-    service.live(30)
-    assert service.values().count("2") == 1
-    for _ in range(5):
-        for number, value in enumerate(service.values()):
-            if value == "2":
-                service.report(number)
-    service.rest()
-    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
-
-
-def test_a_convergence_reaches_members_that_all_seem_to_be_gone() -> None:
-    """Nobody but their user can say that they are, and the user names the stack of the template."""
-    service = Group(progress_deadline=86400)
-    service.change("2")
-    gone = set(service.members)
-    for each in gone:
-        service.cloud.vanish(each)
-    service.live(90)
-    assert set(service.members) == gone
-    service.actions.converge(service.id)
-    service.live(60)
-    assert not gone & set(service.members)
-    for member in range(4):
-        service.report(member)
-    service.rest()
-    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
-
-
-def test_no_member_is_left_out_for_one_that_was_reached_and_has_gone() -> None:
-    service = Group(3, progress_deadline=600)
-    service.change("2")
-    service.report(0)
-    service.cloud.vanish(service.members[0])
-    service.live(90)
-    assert service.values() == "121"
-    service.report(1)
-    assert service.values() == "221"
-    service.report(0)
-    service.live(10)
-    assert (service.values(), service.state(service.id)) == ("222", "UPDATE_IN_PROGRESS")
-    service.report(2)
-    service.rest()
-    assert (service.values(), service.state(service.id)) == ("222", "UPDATE_COMPLETE")
-
-
 @pytest.mark.parametrize(("step", "size"), [("1", 1), ("1%", 1), ("5%", 3), ("20%", 12), ("100%", 60), ("0.1%", 1)])
 def test_sizes_of_steps(step: str, size: int) -> None:
     assert step_size(step, 60) == size

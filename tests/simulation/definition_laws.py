@@ -140,7 +140,11 @@ class DefinitionLaws(RolloutLaws):
         # Members that have failed come first, all of them.
         allowed += len(came & before.failed)
         self._demand(len(after.given) <= allowed, f"{len(after.given)} have it, {allowed} may: {before} {after}")
-        if rollout.step:
+        if rollout.step and reached.step == rollout.step:
+            left = [name for name, each in reached.members.items() if each.step == rollout.step]
+            self._demand(not left, f"{came} get the new definition in a step that has members: {before} {after}")
+            self.happened["repeated"] += 1
+        elif rollout.step:
             self._passed_gates(rollout, reached, settings)
 
     def _passed_gates(self, before: Rolling, after: Rolling, settings: RolloutSettings) -> None:

@@ -75,4 +75,5 @@ class Doubters:
         """May a user converge it now?"""
         if stack.deleted_at is not None or stack.lock is not None or stack.suspended:
             return False
-        return bool(stack.status != Status.IN_PROGRESS or (self.amid_updates and stack.action == Action.UPDATE))
+        amid = self.amid_updates and stack.action in (Action.UPDATE, Action.ROLLBACK)
+        return bool(stack.status != Status.IN_PROGRESS or amid)

@@ -61,7 +61,7 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
     if stack.shards > 1 or suspends or asks:
         group = revisions.group_of(tx, stack.id, stack.revision)
     if stack.shards > 1:
-        members = groups.size_of(group) if group is not None else None
+        members = None if group is None else _members(tx, stack, group)
         healing, changing, _ = brakes.beside(tx, stack.id, world.shard)
         brake = replace(brake, members=members, elsewhere=healing, changing=changing)
     if group is not None and asks:
@@ -69,6 +69,15 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
     if group is not None and suspends and not _waits_for_lost(tx, world, group, limit):
         brake = replace(brake, moving=_moving(group))
     return brake
+
+
+def _members(tx: Connection, stack: StackFacts, group: groups.Group) -> int:
+    """Return how many members a group of several shards has; those that it is about to get are none yet."""
+    size = groups.size_of(group)
+    if stack.complete_revision in (None, stack.revision):
+        return size
+    complete = revisions.group_of(tx, stack.id, stack.complete_revision)
+    return size if complete is None else min(size, groups.size_of(complete))
 
 
 def _is_pending(stack: StackFacts) -> bool:

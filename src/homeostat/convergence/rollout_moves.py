@@ -3,7 +3,9 @@
 `planner.policies.metadata_rollout` says which is next; `definition_rollouts` what a new definition means for members.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -15,7 +17,7 @@ from homeostat.model.rollout import MemberOrder, OnFailure, Rollout, RolloutStat
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.planner.policies import metadata_rollout
-from homeostat.planner.policies.metadata_rollout import Advance, Checked, Finish, Move, Refuse, Rest
+from homeostat.planner.policies.metadata_rollout import Advance, Checked, Finish, Move, Refuse, Repeat, Rest
 from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
@@ -114,7 +116,11 @@ class RolloutMoves:
                 if staged is not None:
                     self._give(tx, step, staged, target, now)
                 else:
-                    self._fill(tx, replace(step, target=target), members, now, begins=True)
+                    # Others that are counted have no thing: they get the metadata of the group.
+                    none_left = partial(self._succeed, tx, rollout, now)
+                    self._fill(tx, replace(step, target=target), members, now, none_left)
+            case Repeat(target):
+                self._repeat(tx, replace(rollout, target=target), members, staged, now)
             case Rest(due_at, reason, reported):
                 due = now + POLL_S if due_at is None else min(due_at, now + POLL_S)
                 at = (rollout.reported_at or now) if reported else None
@@ -164,7 +170,9 @@ class RolloutMoves:
     def _watch_members(self, tx: Connection, rollout: Rollout, staged: Staged, now: float) -> None:
         """See how far the members of a step are; an alarm, or one that fails, does not wait for the others."""
         there = definition_rollouts.note_reached(tx, rollout, staged) if rollout.giving is not None else 0
-        refused = metadata_rollout.refusal(rollout, rollout_reports.report_of(tx, rollout), now)
+        # Their time to report begins once they have it.
+        begun = replace(rollout, step_at=now)
+        refused = metadata_rollout.refusal(begun, rollout_reports.report_of(tx, rollout), now)
         if refused:
             self._refuse(tx, rollout, refused, now, staged)
             return
@@ -172,8 +180,7 @@ class RolloutMoves:
         if rollout.step:
             reason = f"step {rollout.step}: its members get the new definition, {there} of {rollout.active} so far"
         poll_s = BUSY_S if staged.stack.size <= CHUNK else POLL_S
-        # Their time to report begins once they have it.
-        rollouts.save(tx, replace(rollout, due_at=now + poll_s, step_at=now, reason=reason))
+        rollouts.save(tx, replace(begun, due_at=now + poll_s, reason=reason))
 
     def _give(self, tx: Connection, step: Rollout, staged: Staged, target: int, now: float) -> None:
         """Give the new definition to the members of a step."""
@@ -182,15 +189,39 @@ class RolloutMoves:
         self._note(tx, given, reason, now)
         rollouts.save(tx, replace(given, reason=reason, due_at=now + BUSY_S))
 
-    def _fill(self, tx: Connection, rollout: Rollout, members: Row[Any], now: float, *, begins: bool = False) -> None:
+    def _repeat(self, tx: Connection, rollout: Rollout, members: Row[Any], staged: Staged | None, now: float) -> None:
+        """Give what is new to others in place of the members of a step, which are gone; its time goes on."""
+        rest = replace(rollout, due_at=now + BUSY_S, reason=f"step {rollout.step}: its members are gone")
+        if staged is None:
+            again = replace(rollout, active=rollout_members.count_known(tx, rollout))
+            self._fill(tx, again, members, now, partial(rollouts.save, tx, rest))
+        elif definition_rollouts.given(staged) < rollout.target:
+            self._give(tx, rollout, staged, rollout.target, now)
+        else:
+            definition_rollouts.note_given(tx, rollout, staged, now)
+            rollouts.save(tx, rest)
+
+    def _fill(
+        self,
+        tx: Connection,
+        rollout: Rollout,
+        members: Row[Any],
+        now: float,
+        none_left: Callable[[], object] | None = None,
+    ) -> None:
         """Give the new metadata to the members of a step, so many at a time that others need not wait.
 
-        Where no member is left to begin a step with, the rollout is over.
+        Args:
+            tx: The transaction; the row of the rollout is locked.
+            rollout: The rollout at that step.
+            members: Row of the stack with the members.
+            now: The time.
+            none_left: What follows where no member is left that does not have them; None to go on with fewer.
         """
         wanted = min(rollout.target - rollout.active, CHUNK)
         found, place = rollout_members.activate(tx, rollout, int(members.shards), wanted)
-        if not found and begins:  # Others that are counted have no thing: they get the metadata of the group.
-            self._succeed(tx, replace(rollout, step=rollout.step - 1), now)
+        if not found and none_left is not None:
+            none_left()
             return
         active = rollout.active + len(found)
         # Fewer than counted: some are being made, or have gone. They get the metadata of the group in the end.

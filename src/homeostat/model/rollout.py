@@ -241,6 +241,11 @@ class StepReport:
     failed_in_all: int = 0
     said: Mapping[str, str] | None = None
 
+    @property
+    def asked(self) -> int:
+        """Members of the step."""
+        return self.waiting + self.succeeded + self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class Rollout:

@@ -22,11 +22,13 @@ def decide(context: Context, row: Resource, verdict: Verdict, now: float, *, beg
         row: Row of the group.
         verdict: The judgement of its stack.
         now: The time.
-        begins: Whether a rollout may begin, and be waited for that waits for a person.
+        begins: Whether a rollout may begin; where not, none is waited for that does not come to its end by itself.
     """
     subject, rollout = metadata_updates.subject_of(context, row), context.world.rollouts.get(row.key)
     about = rollout.subject if rollout is not None else None
     if (subject is None and about is None) or verdict.condition in (Condition.ABSENT, Condition.UNKNOWN):
+        return None
+    if not begins and metadata_updates.is_left(context, row):
         return None
     if rollout is not None and about is not None and RolloutState(rollout.state).ended and subject in (None, about):
         return _ended(context, row, rollout, verdict, now, carried_out=subject is None)
@@ -39,8 +41,6 @@ def decide(context: Context, row: Resource, verdict: Verdict, now: float, *, beg
     if rollout is None or about != subject:
         waits = verdict.condition is Condition.PENDING
         return None if waits or not begins else metadata_updates.begin_gated(context, row, now)
-    if not begins and (rollout.state in (RolloutState.PAUSED, RolloutState.HELD) or rollout.unbegun):
-        return None
     return metadata_updates.wait(context, row, rollout, now)
 
 

@@ -146,9 +146,23 @@ def _followed(context: Context, row: Resource, rollout: Rollout) -> Step | None:
 
 def finish(context: Context, row: Resource, now: float) -> Decision | None:
     """Let a rollout that runs come to its end, and begin none; None where nothing is waited for."""
-    rollout = context.world.rollouts.get(row.key)
-    waits = rollout is None or rollout.state in (RolloutState.PAUSED, RolloutState.HELD) or rollout.unbegun
+    waits = context.world.rollouts.get(row.key) is None or is_left(context, row)
     return None if waits else decide(context, row, now)
+
+
+def is_left(context: Context, row: Resource) -> bool:
+    """Return whether a rollout does not come to its end by itself, as long as nothing may be begun in its stack.
+
+    It waits for a person, for its handles, or for its stack to be neither locked nor suspended: then the members get
+    the definition that its end has led to.
+    """
+    rollout = context.world.rollouts.get(row.key)
+    if rollout is None:
+        return False
+    if rollout.state in (RolloutState.PAUSED, RolloutState.HELD) or rollout.unbegun:
+        return True
+    carried_out = rollout.subject is None or subject_of(context, row) != rollout.subject
+    return RolloutState(rollout.state).ended and not carried_out and context.world.stack.held
 
 
 def resume(context: Context, row: Resource, now: float) -> Step | None:

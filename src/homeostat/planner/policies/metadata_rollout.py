@@ -19,6 +19,13 @@ class Advance:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Give what is new to others in the same step: all that had it are gone, and none of them has reported."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rest:
     """Wait for a report, a person, or the time `due_at`.
 
@@ -62,7 +69,7 @@ class Checked:
     asked: bool = True
 
 
-Move = Advance | Rest | Refuse | Finish
+Move = Advance | Repeat | Rest | Refuse | Finish
 
 
 def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int, now: float) -> Move:
@@ -79,6 +86,8 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
     refused = refusal(rollout, report, now)
     if refused:
         return Refuse(refused)
+    if rollout.step and settings.gates and total and not report.asked:
+        return Repeat(min(rollout.target, total))
     if rollout.step:
         waits = _waits_for_members(rollout, report, now) or _asks(rollout, checked, now) or _bakes(rollout, now)
         if waits is not None:
@@ -102,13 +111,15 @@ def refusal(rollout: Rollout, report: StepReport, now: float) -> str:
         return f"step {rollout.step}: {_members(report.failed_in_all)} failed, {allowed}: {said}"
     if report.failed > per_step + rollout.forgiven:
         return f"step {rollout.step}: {_members(report.failed)} of the step failed, {per_step} may fail: {said}"
-    unreported = bool(report.waiting and settings.gates) and not _is_enough(rollout, report)
-    if not unreported or not _is_late(rollout, now):
+    if not rollout.step or not settings.gates or not _is_late(rollout, now):
         return ""
-    asked = report.waiting + report.succeeded + report.failed
+    if not report.asked:
+        return f"step {rollout.step}: its members were gone before one of them reported, for {settings.time_s:g} s"
+    if not report.waiting or _is_enough(rollout, report):
+        return ""
     return (
-        f"step {rollout.step}: {report.succeeded} of {_members(asked)} reported success within "
-        f"{settings.time_s or 0:g} s, {needed(settings.success_share, asked)} are needed"
+        f"step {rollout.step}: {report.succeeded} of {_members(report.asked)} reported success within "
+        f"{settings.time_s or 0:g} s, {needed(settings.success_share, report.asked)} are needed"
     )
 
 
@@ -139,8 +150,7 @@ def needed(share: float, members: int) -> int:
 
 def _is_enough(rollout: Rollout, report: StepReport) -> bool:
     """Return whether enough members succeeded, so that the step may go on without the others once its time is over."""
-    asked = report.waiting + report.succeeded + report.failed
-    return report.succeeded >= needed(rollout.settings.success_share, asked)
+    return report.succeeded >= needed(rollout.settings.success_share, report.asked)
 
 
 def _is_late(rollout: Rollout, now: float) -> bool:
@@ -153,9 +163,9 @@ def _waits_for_members(rollout: Rollout, report: StepReport, now: float) -> Rest
         return None
     if _is_late(rollout, now):  # enough have succeeded: `refusal` has seen to that
         return None
-    asked = report.waiting + report.succeeded + report.failed
     due_at = rollout.step_at + (rollout.settings.time_s or 0.0)
-    return Rest(due_at, f"step {rollout.step}: {asked - report.waiting} of {_members(asked)} have reported")
+    reported = report.asked - report.waiting
+    return Rest(due_at, f"step {rollout.step}: {reported} of {_members(report.asked)} have reported")
 
 
 def _bakes(rollout: Rollout, now: float) -> Rest | None:
