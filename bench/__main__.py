@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from bench.answering import answers
 from bench.databases import KINDS, SETTINGS
+from bench.defining import defining
 from bench.encryption import encryption
 from bench.figures import Figure, Measured, growth, machine
 from bench.idling import idling
@@ -169,6 +170,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "openstack-rest": ("requests to it while nothing happens; best --sizes 10 100 1000", real_resting),
     "openstack-healing": ("servers of it that are deleted by hand", real_healing),
     "rollout": ("a canary of new metadata over the members of a group, who all report", per_size(rolling)),
+    "definition": ("a canary of a new definition over the members of a group, and its way back", per_size(defining)),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
 

@@ -4,7 +4,7 @@ import itertools
 import math
 import multiprocessing
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -65,9 +65,10 @@ def no_scaling(policy: str, body: object) -> SignalOutcome:
 
 
 class Rolling:
-    """One stack with a group at rest, whose metadata is about to change."""
+    """One stack with a group at rest, whose metadata is about to change. made — the template of a size and a value, or
+    another one, of which another value is to be rolled out."""
 
-    def __init__(self, url: str, n: int) -> None:
+    def __init__(self, url: str, n: int, made: Callable[[int, str], Template] = template) -> None:
         spare_the_collector()
         clock, entropy = SystemClock(), Entropy()
         self.db = opened(url)
@@ -81,13 +82,13 @@ class Rolling:
         self._engine = build_engine(self.db, clouds, clock, entropy, limits, Threads(self._pool))
         self._board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
         stack_service = StackService(self.db, entropy, Quotas(resources_max=10 * n))
-        self.id = stack_service.create(PROJECT, None, "web", StackRequest(template(n, "1")))
+        self.id = stack_service.create(PROJECT, None, "web", StackRequest(made(n, "1")))
         self.signals = Signals(self.db, no_scaling, self._engine.rollouts.advance)
         self.settle()
         self.handle = self._handle_of("handle")
         self.signals.native(PROJECT, "signal_handle", self.handle, None)
         self.settle()
-        stack_service.update(self.id, StackRequest(template(n, "2")))
+        stack_service.update(self.id, StackRequest(made(n, "2")))
         self.settle()
         with self.db.read() as tx:
             (self.key,) = rollouts.of_stack(tx, self.id)

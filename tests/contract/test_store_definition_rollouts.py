@@ -88,18 +88,18 @@ def test_who_has_a_new_definition_follows_what_there_is(database: Database) -> N
     _, members = staged(database)
     with database.write() as tx:
         going = replace(rollout(database), step=1)
-        assert rollout_members.renew(tx, going, lambda name: name != "2", 2, since=10**6) == 0
-        assert rollout_members.renew(tx, going, lambda name: name != "2", 2) == 2
+        assert rollout_members.renew(tx, going, lambda name: name != "2", {0}, 2, since=10**6) == 0
+        assert rollout_members.renew(tx, going, lambda name: name != "2", {0}, 2) == 2
     assert handles(database) == {"h0", "h1"}
     table = schema.resource
     with database.write() as tx:
         tx.execute(update(table).where(table.c.stack_id == members, table.c.name == "0").values(handle=""))
         assert rollout_members.gone(tx, going, 10) == ["h0"]
-        assert rollout_members.renew(tx, going, lambda name: name != "2", 2) == 1
+        assert rollout_members.renew(tx, going, lambda name: name != "2", {0}, 2) == 1
     assert handles(database) == {"h0", "h1"}, "it is waited for until there is another"
     with database.write() as tx:
         tx.execute(update(table).where(table.c.stack_id == members, table.c.name == "0").values(handle="h9"))
-        assert rollout_members.renew(tx, going, lambda name: name != "2", 2) == 2
+        assert rollout_members.renew(tx, going, lambda name: name != "2", {0}, 2) == 2
     assert handles(database) == {"h1", "h9"}
 
 

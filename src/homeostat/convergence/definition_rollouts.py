@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete
 
-from homeostat.desired.members import group_desired, touched_shards
+from homeostat.desired.members import group_desired, reached_shards, touched_shards
 from homeostat.model.rollout import MemberOrder, Rollout, RolloutState
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies import definition_rollout
@@ -179,8 +179,7 @@ def _forget(tx: Connection, rollout: Rollout, stack: Row[Any]) -> None:
 
 def note_reached(tx: Connection, rollout: Rollout, found: Staged) -> int:
     """Note which members are on their way to the new definition; return how many have it, or are."""
-    unreached, given = Unreached(found.group), definition_rollout.given(found.group)
-    return rollout_members.renew(tx, rollout, lambda name: name not in unreached, given, rollout.giving)
+    return _renew(tx, rollout, found, rollout.giving)
 
 
 def note_given(tx: Connection, rollout: Rollout, found: Staged, now: float) -> None:
@@ -188,8 +187,7 @@ def note_given(tx: Connection, rollout: Rollout, found: Staged, now: float) -> N
 
     A member may report before its id is known here: that report is among the signals of the handle.
     """
-    unreached, given = Unreached(found.group), definition_rollout.given(found.group)
-    rollout_members.renew(tx, rollout, lambda name: name not in unreached, given)
+    _renew(tx, rollout, found)
     gates = rollout.settings.gates
     signals = records.signals_of(tx, {gate.handle for gate in gates})
     since = float(found.stack.updated_at or found.stack.created_at)
@@ -198,6 +196,12 @@ def note_given(tx: Connection, rollout: Rollout, found: Staged, now: float) -> N
         for signal in signals.get(gate.handle, ()):
             if signal.at >= since:
                 rollout_reports.store(tx, heard, [_report(signal.object)], now)
+
+
+def _renew(tx: Connection, rollout: Rollout, found: Staged, since: int | None = None) -> int:
+    group = found.group
+    unreached, given = Unreached(group), definition_rollout.given(group)
+    return rollout_members.renew(tx, rollout, lambda name: name not in unreached, reached_shards(group), given, since)
 
 
 def _report(signal: Mapping[str, Any]) -> Report:

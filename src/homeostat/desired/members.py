@@ -178,6 +178,17 @@ def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | 
     return {number: ShardChange(_members_of(old, number, 0, end), count) for number, count in changed.items()}
 
 
+def reached_shards(group: groups.Group) -> set[int]:
+    """Return the shards with members that have the newest definition."""
+    found, low = set[int](), 0
+    end = groups.names_end(group["count"], group["skip"])
+    for first, last, _ in [*groups.earlier_runs(group), (end, end, {})]:
+        if low < first:
+            found.update(shards_between(low, first))
+        low = last
+    return found
+
+
 def _members_of(group: groups.Group, shard: int, low: int, high: int) -> int:
     """Count the members of one shard with numbers from `low` on, below `high`."""
     first, end = numbers_of(shard)

@@ -5,7 +5,7 @@ members, which are pairs of a zone and a shard, are collected once, when the rol
 """
 
 import hashlib
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ from homeostat.store import schema
 _active = schema.active_metadata_updates
 _resource = schema.resource
 _observed = schema.resource_observed
+_HAVE_THINGS = (_resource.c.handle != "", _resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE)
+"""The conditions that rows of members meet that have a thing."""
 ZONE = "availability_zone"
 """Field of an observed server that says in which zone it is."""
 ROWS_PER_QUERY = 500
@@ -122,7 +124,12 @@ def failed_names(tx: Connection, rollout: Rollout) -> set[str]:
 
 
 def renew(
-    tx: Connection, rollout: Rollout, reached: Callable[[str], bool], expected: int, since: int | None = None
+    tx: Connection,
+    rollout: Rollout,
+    reached: Callable[[str], bool],
+    shards: Collection[int],
+    expected: int,
+    since: int | None = None,
 ) -> int:
     """Bring the rows of members with a new definition up to date, since members are replaced for it, and by healing.
 
@@ -133,13 +140,14 @@ def renew(
         tx: The transaction; the row of the rollout is locked.
         rollout: The rollout.
         reached: Whether the member of a name is to have the new definition.
+        shards: Numbers of the shards with such members.
         expected: How many members are to have it.
         since: Only members that a revision of the child stack from this one on has changed; None for all.
 
     Returns:
         How many members have it, or are on their way to it.
     """
-    there = {row.handle: (row.name, row.revision) for row in _present(tx, rollout)}
+    there = {row.handle: (row.name, row.revision) for row in _present(tx, rollout, shards)}
     rows = tx.execute(select(_active.c.instance_id, _active.c.status).where(_mine(rollout))).all()
     known = {row.instance_id for row in rows}
     mine = [
@@ -163,10 +171,10 @@ def _mine(rollout: Rollout) -> ColumnElement[bool]:
     return _active.c.resource_id == rollout.key
 
 
-def _present(tx: Connection, rollout: Rollout) -> Sequence[Any]:
-    """Return name, handle and revision of all members that have a thing."""
+def _present(tx: Connection, rollout: Rollout, shards: Collection[int]) -> Sequence[Any]:
+    """Return name, handle and revision of all members in these shards that have a thing."""
     chosen = select(_resource.c.name, _resource.c.handle, _resource.c.revision)
-    return tx.execute(chosen.where(*_are_members(rollout))).all()
+    return tx.execute(chosen.where(*_are_members(rollout), _resource.c.shard.in_(sorted(shards)))).all()
 
 
 def _first_of(tx: Connection, rollout: Rollout) -> list[str]:
@@ -220,12 +228,7 @@ def _rows(tx: Connection, rollout: Rollout, *where: ColumnElement[bool], zoned: 
 
 def _are_members(rollout: Rollout) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions that the members of a group meet that have a thing."""
-    return (
-        _resource.c.stack_id == rollout.members,
-        _resource.c.handle != "",
-        _resource.c.replaced_by.is_(None),
-        _resource.c.action != Action.DELETE,
-    )
+    return (_resource.c.stack_id == rollout.members, *_HAVE_THINGS)
 
 
 def count_reached(tx: Connection, rollout: Rollout) -> int:
@@ -265,7 +268,13 @@ def gone(tx: Connection, rollout: Rollout, limit: int) -> list[str]:
     """
     mine = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
     waiting = list(tx.execute(select(_active.c.instance_id).where(*mine).limit(limit)).scalars())
-    there = set(_handles(tx, rollout, _resource.c.handle.in_(waiting))) if waiting else set()
+    there: set[str] = set()
+    for start in range(0, len(waiting), ROWS_PER_QUERY):
+        # Without a condition on the stack, for which SQLite would read all of its members.
+        chosen = select(_resource.c.stack_id, _resource.c.handle)
+        some = _resource.c.handle.in_(waiting[start : start + ROWS_PER_QUERY])
+        rows = tx.execute(chosen.where(some, *_HAVE_THINGS))
+        there |= {row.handle for row in rows if row.stack_id == rollout.members}
     return [each for each in waiting if each not in there]
 
 
