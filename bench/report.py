@@ -102,6 +102,12 @@ TARGETS = (
     Target("Metadata of a member, 1,000 of 100,000 reporting a second", "rollout.read.p99", 5, 100_000, PG),
     Target("Reports of members a second, as fast as it goes", "rollout.reports.rate", 2_000, 100_000, PG, least=True),
     Target("Each of them, 99 %", "rollout.reports.p99", 50, 100_000, PG),
+    Target("New definition for the first of 100,000, its step begun, CPU", "definition.step_1.begin", 100, 100_000, PG),
+    Target("The member changed", "definition.step_1.change", 100, 100_000, PG),
+    Target("Its thing noted, which has to report", "definition.step_1.note", 100, 100_000, PG),
+    Target(
+        "Old definition for 5,000 of 100,000, from a failing report, CPU", "definition.back.begin", 100, 100_000, PG
+    ),
     Target("60 servers with ports and volumes, time beside a script", "openstack.make.to_script", 1.15, 60, REAL),
     Target("Requests that change something, meanwhile", "openstack.make.service.mutating", 1, 60, REAL),
     Target("Requests that only look, meanwhile", "openstack.make.service.reading", 0.2, 60, REAL),

@@ -1,10 +1,12 @@
 """Rollouts of a new definition: members that die, report early, read metadata, are scaled, or come in another order."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.desired import members as desired_members
 from homeostat.store import schema
 from tests.component.test_definition_rollouts import Fleet, resources
 
@@ -77,6 +79,20 @@ def test_a_canary_that_dies_is_made_again_and_has_to_report() -> None:
     assert (fleet.images(), fleet.members()[0].handle != first) == ("baaa", True)
     fleet.report(0)
     assert fleet.images() == "bbbb"
+
+
+def test_canaries_in_several_shards_that_die_are_made_again_and_have_to_report() -> None:
+    with patch.object(desired_members, "MEMBERS_PER_SHARD", 2):
+        fleet = Fleet(count=5, steps=["1", "3", "100%"])
+        assert fleet.stack(fleet.child().id).shards == 3
+        fleet.change("b")
+        fleet.report(0)
+        assert fleet.images() == "bbbaa"
+        fleet.cloud.vanish(fleet.members()[2].handle)
+        fleet.report(1, seconds=120)
+        assert fleet.images() == "bbbaa"
+        fleet.report(2)
+        assert fleet.images() == "bbbbb"
 
 
 def test_a_convergence_reaches_members_that_all_seem_to_be_gone() -> None:

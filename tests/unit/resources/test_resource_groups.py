@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.desired.members import group_desired, touched_shards
+from homeostat.desired.members import group_desired, reached_shards, touched_shards
 from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.resources.groups import (
@@ -142,6 +142,16 @@ def test_only_shards_whose_members_leave_or_come_are_touched(monkeypatch: pytest
     assert sorted(touched_shards(group_desired(smaller), group_desired(again)) or ()) == [3]
     other = {**again, "resource_def": {"type": "OS::Heat::RandomString"}}
     assert sorted(touched_shards(group_desired(again), group_desired(other)) or ()) == [1, 2, 3]
+
+
+def test_the_shards_that_a_new_definition_has_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeostat.desired.members.MEMBERS_PER_SHARD", 10)
+    group = resized({}, ONE, 35, ())
+    assert reached_shards(group) == {0, 1, 2, 3}
+    none = {**group, "earlier": [{"resource_def": ONE, "numbers": [[0, 35]]}]}
+    assert reached_shards(none) == set()
+    some = {**group, "earlier": [{"resource_def": ONE, "numbers": [[0, 12], [13, 30]]}]}
+    assert reached_shards(some) == {1, 3}
 
 
 def beside(*ranges: tuple[int, int]) -> dict[str, Any]:
