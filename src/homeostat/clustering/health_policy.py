@@ -374,8 +374,6 @@ def problem_on(policy: HealthPolicy, profile: str, is_server: bool) -> str:
 
 def not_carried_out(policy: HealthPolicy) -> str:
     """Return what of a policy this service does not carry out; "" where it does all."""
-    if any(each.type is DetectionType.BALANCER for each in policy.detections):
-        return f"Detection mode {DetectionType.BALANCER} is not carried out by this version of the service."
     strange = [each.name for each in policy.actions if each.type is not ActionType.BUILT_IN]
     if strange:
         return f"Workflows and webhooks are not carried out by this version of the service: {', '.join(strange)}."

@@ -127,7 +127,7 @@ POOL_MEMBER = Kind(
     },
     reported={
         "status": TEXT,
-        "operating_status": Field(FieldType.TEXT, "online|offline|no_monitor"),
+        "operating_status": Field(FieldType.TEXT, "online|error|offline|no_monitor|draining"),
     },
     statuses=STATUSES,
     notes=(

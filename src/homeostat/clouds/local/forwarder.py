@@ -233,7 +233,7 @@ class Balancer:
             await asyncio.sleep(max(monitor["delay"], TICK_S))
 
     def report(self) -> None:
-        words = {None: "no_monitor", True: "online", False: "offline"}
+        words = {None: "no_monitor", True: "online", False: "error"}
         state = {
             "listeners": {each.config["id"]: each.problem for each in self.listeners.values()},
             "members": {id: words[member.online] for id, member in self.members.items()},

@@ -22,6 +22,7 @@ from homeostat.convergence.health_facts import policies
 from homeostat.convergence.observer import Observer
 from homeostat.model.errors import HomeostatError
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
+from homeostat.model.member_names import member_of_name, stands_beside
 from homeostat.model.node_health import Finding, Look, NodeHealth, policy_for
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
@@ -29,7 +30,7 @@ from homeostat.model.status import Action, Status
 from homeostat.planner.policies import detection
 from homeostat.planner.policies.detection import Member
 from homeostat.resources.base import Thing
-from homeostat.resources.registry import type_of, types
+from homeostat.resources.registry import all_types, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import health, observations, shards
 from homeostat.store.shards.health import Check, Shard, Taken
@@ -48,6 +49,8 @@ CHANGES = frozenset({Action.CREATE, Action.UPDATE, Action.CHECK, Action.RESUME})
 """Actions from whose end the grace of a member counts. The check of one that was recovered is complete then."""
 DOUBTED_S = 600.0
 """Time after which it is believed that no member answers."""
+PLACE_KIND = "pool_member"
+"""Kind of the place of a member in a load balancer."""
 
 
 @dataclass(slots=True)
@@ -60,6 +63,7 @@ class _Round:
         until: Until when the shards are taken.
         checks: Id of a stack -> its policies as stored, and as values by name.
         members: Row key -> its row.
+        places: Stack and name of a member -> the row of its place in the pool of a load balancer.
         unseen: Row key -> why its thing could not be looked at.
         looks: Row key -> number of a detection -> what it has seen.
     """
@@ -70,6 +74,7 @@ class _Round:
     checks: Mapping[str, Sequence[Check]]
     policies: Mapping[str, Mapping[str, HealthPolicy]]
     members: dict[str, Row[Any]] = field(default_factory=dict)
+    places: dict[tuple[str, str], Row[Any]] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
     looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -114,7 +119,7 @@ class HealthRounds:
         """
         self._db, self._clouds, self._clock, self._observer = db, clouds, clock, observer
         self._get, self._pool, self._nudge = get, pool, nudge
-        self._types = sorted(name for name, each in types().items() if each.kind not in ("", "stack"))
+        self._types = sorted(name for name, each in all_types().items() if each.kind not in ("", "stack"))
 
     def round(self) -> int:
         """Look at the members of all shards that are due; return how many shards."""
@@ -155,6 +160,8 @@ class HealthRounds:
             for row in health.members_of(tx, sorted(current.taken)):
                 if current.policy(row) is not None:
                     current.members[row.key] = row
+                elif stands_beside(row.name) and type_of(row.type).kind == PLACE_KIND:
+                    current.places[row.stack_id, member_of_name(row.name)] = row
 
     def _hear(self, current: _Round) -> None:
         """Note what the status of each member says, and the state of its host."""
@@ -171,6 +178,8 @@ class HealthRounds:
                     host = str((row.object or {}).get("host") or "")
                     seen = hosts.get((current.project(row), host)) if host else None
                     current.looks[key][number] = detection.by_hypervisor(member, seen, each)
+                elif each.type is DetectionType.BALANCER:
+                    current.looks[key][number] = _made(row) or _balanced(current, row)
 
     def _hosts(self, current: _Round) -> dict[tuple[str, str], Observation]:
         """Look at the hosts of servers, with one call for each project."""
@@ -312,19 +321,34 @@ def _member(row: Row[Any], unseen: str = "") -> Member:
         row: Its row.
         unseen: Why it could not be looked at: what was seen of it before is no look, and counts for nothing.
     """
-    kind = type_of(row.type)
-    seen = None
-    if unseen:
-        seen = Observation(Presence.UNKNOWN, row.handle, reason=unseen)
-    elif row.presence is not None:
-        presence, reason = Presence(row.presence), row.seen_reason or ""
-        seen = Observation(presence, row.handle, row.object or {}, row.seen_at or 0.0, reason)
+    kind, seen = type_of(row.type), _seen(row, unseen)
     condition = None
     if seen is not None and kind.kind != "server":
         judged = kind.judge(Thing(row.key, row.name, row.name, {}, seen, row.handle), seen.seen_at)
         known = judged.condition not in (Condition.UNKNOWN, Condition.PENDING)
         condition = judged.condition in (Condition.READY, Condition.DRIFTED) if known else None
     return Member(kind.kind, seen, _well_since(row), condition)
+
+
+def _balanced(current: _Round, row: Row[Any]) -> Look:
+    """Return what its load balancer says of a member."""
+    place = current.places.get((row.stack_id, row.name))
+    if place is None:
+        return detection.by_balancer(None)
+    # The place of a predecessor says nothing of this one, which gets its own once it is well.
+    if place.created_at < row.created_at:
+        return Look(Finding.HEALTHY, "it is on its way into the pool of its load balancer")
+    return detection.by_balancer(_seen(place, current.unseen.get(place.key, "")))
+
+
+def _seen(row: Row[Any], unseen: str) -> Observation | None:
+    """Return what was seen of the thing of a row; None for nothing yet."""
+    if unseen:
+        return Observation(Presence.UNKNOWN, row.handle, reason=unseen)
+    if row.presence is None:
+        return None
+    reason = row.seen_reason or ""
+    return Observation(Presence(row.presence), row.handle, row.object or {}, row.seen_at or 0.0, reason)
 
 
 def _well_since(row: Row[Any]) -> float:

@@ -25,6 +25,16 @@ _HEARD = {**_POLLED, "paused": "unpause"}
 """Status words of servers: those that are unhealthy when polled, and when the cloud tells of a change; each with the
 operation that brings the server back, "" where none does."""
 
+_BALANCED = {
+    "error": (Finding.UNHEALTHY, "in ERROR: it does not pass the health monitor"),
+    "online": (Finding.HEALTHY, "online"),
+    "degraded": (Finding.HEALTHY, "degraded"),
+    "no_monitor": (Finding.UNKNOWN, "not checked: the pool has no health monitor"),
+    "offline": (Finding.UNKNOWN, "offline: it, or the load balancer, is switched off"),
+    "draining": (Finding.UNKNOWN, "draining"),
+}
+"""Operating status of a place in a pool -> what it says. Only a health monitor that fails says that a member is ill."""
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -89,6 +99,21 @@ def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Det
     if status == "disabled" and detection.disabled_is_down:
         return Look(Finding.UNHEALTHY, f"its host {hypervisor.handle} is disabled")
     return Look(Finding.HEALTHY if state == "up" else Finding.UNKNOWN, f"its host is {state or 'in no known state'}")
+
+
+def by_balancer(place: Observation | None) -> Look:
+    """Return what a load balancer says about a member.
+
+    Args:
+        place: What was seen of its place in the pool; None where it has none.
+    """
+    if place is None or place.presence is Presence.ABSENT:
+        return Look(Finding.UNKNOWN, "it has no place in the pool of a load balancer")
+    if place.presence is Presence.UNKNOWN:
+        return Look(Finding.UNKNOWN, place.reason or "its place in the pool could not be looked at")
+    word = str(place.properties.get("operating_status") or "")
+    finding, said = _BALANCED.get(word, (Finding.UNKNOWN, "in no known state"))
+    return Look(finding, f"in the pool of its load balancer it is {said}")
 
 
 def found(
