@@ -191,9 +191,13 @@ class RolloutMoves:
 
     def _repeat(self, tx: Connection, rollout: Rollout, members: Row[Any], staged: Staged | None, now: float) -> None:
         """Give what is new to others in place of the members of a step, which are gone; its time goes on."""
+        reached = rollout_members.count_reached(tx, rollout)
+        if reached >= members.size:
+            self._succeed(tx, replace(rollout, active=reached), now, staged)
+            return
         rest = replace(rollout, due_at=now + BUSY_S, reason=f"step {rollout.step}: its members are gone")
         if staged is None:
-            again = replace(rollout, active=rollout_members.count_known(tx, rollout))
+            again = replace(rollout, active=min(reached, rollout.target))
             self._fill(tx, again, members, now, partial(rollouts.save, tx, rest))
         elif definition_rollouts.given(staged) < rollout.target:
             self._give(tx, rollout, staged, rollout.target, now)

@@ -94,6 +94,22 @@ SOFTWARE_DEPLOYMENT = Kind(
         "adopt": ("With {token, spec, id, status, metadata, data}: makes the record of an adopted resource."),
     },
 )
+HEALTH_POLICY = Kind(
+    name="health_policy",
+    description="A health policy that holds for a group, or a server, of a template.",
+    fixed={
+        "name": TEXT,
+    },
+    mutable={
+        "target": TEXT,
+        "detection": MAP,
+        "recovery": MAP,
+        "enabled": BOOLEAN,
+    },
+    reported={
+        "holds_for": Field(FieldType.TEXT, "", "name of the resource"),
+    },
+)
 SCALING_POLICY = Kind(
     name="scaling_policy",
     description="A policy that resizes a group when it is signalled.",
@@ -159,6 +175,7 @@ KINDS = (
     SOFTWARE_CONFIG,
     SOFTWARE_DEPLOYMENT,
     SCALING_POLICY,
+    HEALTH_POLICY,
     IAM_USER,
     ACCESS_KEY,
     DEPLOYED_SERVER,

@@ -39,4 +39,4 @@ class Quotas:
 
     @property
     def expansion_limits(self) -> ExpansionLimits:
-        return ExpansionLimits(self.resources_max, self.expanded_max, self.depth_max)
+        return ExpansionLimits(self.resources_max, self.expanded_max, self.depth_max, self.health_interval_min)

@@ -9,12 +9,16 @@ from homeostat.builtin.kinds.base import RecordKind
 from homeostat.builtin.kinds.configs import Configs
 from homeostat.builtin.kinds.deployed_servers import DeployedServers
 from homeostat.builtin.kinds.deployments import Deployments
+from homeostat.builtin.kinds.health_policies import HealthPolicies
 from homeostat.builtin.kinds.scaling_policies import Policies
 from homeostat.builtin.kinds.wait_conditions import Conditions, Handles
 from homeostat.model.observed import Observation, Presence
 from homeostat.store.builtin import records
 
-ALL = (Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies())
+ALL = (
+    *(Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies()),
+    HealthPolicies(),
+)
 RECORD_KINDS: Mapping[str, RecordKind] = {each.kind: each for each in ALL}
 
 

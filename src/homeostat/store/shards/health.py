@@ -90,6 +90,13 @@ def detach(tx: Connection, source: str, now: float) -> None:
         cover(tx, stack_id, now)
 
 
+def source_of(tx: Connection, stack_id: str, name: str) -> str | None:
+    """Return what has made the policy that holds for a resource of a stack; None where none does."""
+    mine = (_check.c.stack_id == stack_id, _check.c.name == name)
+    found = tx.execute(select(_check.c.source).where(*mine)).scalar()
+    return None if found is None else str(found)
+
+
 def cover(tx: Connection, stack_id: str, now: float) -> None:
     """Have the shards of a stack, and of its groups, checked exactly if policies hold there; wake them.
 

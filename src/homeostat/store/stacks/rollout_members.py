@@ -237,11 +237,6 @@ def count_reached(tx: Connection, rollout: Rollout) -> int:
     return int(tx.execute(chosen).scalar_one())
 
 
-def count_known(tx: Connection, rollout: Rollout) -> int:
-    """Return how many members have been given what is new, but for those that were gone before they reported."""
-    return int(tx.execute(select(func.count()).select_from(_active).where(_mine(rollout))).scalar_one())
-
-
 def _zone(row: Row[Any]) -> str:
     """Return the zone in which a member was seen; "" for one that is in none, such as a stack."""
     seen = row.object

@@ -11,6 +11,7 @@ import orjson
 from homeostat.api.services.pipeline.clustering_specs import check_clustering
 from homeostat.api.services.pipeline.expansion import Expansion
 from homeostat.api.services.pipeline.requirements import Nested, Requirements, remote_of
+from homeostat.clustering.health_policy import Intervals
 from homeostat.desired.compiling import attributes_of, compile_desired, registry_of, template_of
 from homeostat.desired.implied import graph_of, member_property
 from homeostat.model.desired import Definition, Identity
@@ -283,7 +284,7 @@ class Checker:
         values = kind.check(properties, (*path, "properties"))
         check_storable(values, *path, "properties")
         self.needs.of_resource(kind, values, path)
-        check_clustering(kind, values, path)
+        check_clustering(kind, values, path, Intervals(self.expansion.limits.health_interval_min))
         if isinstance(kind, RemoteStack):
             self.needs.of_remote(remote_of(values, self.desired.files, path))
         if isinstance(kind, FromTemplate):

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from homeostat.clustering.policies import POLICY_TYPES, stored_policy
+from homeostat.clustering.health_policy import Intervals, health_policy, not_carried_out
+from homeostat.clustering.policies import POLICY_TYPES, check_policy, stored_policy
 from homeostat.clustering.profiles import PROFILE_TYPES, check_profile
 from homeostat.clustering.sizes import new_sizes
 from homeostat.clustering.specs import Catalogue, Spec, spec_of_template
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import ResourceType
 from homeostat.resources.custom_constraints import Path
+from homeostat.resources.families.health_policies import HEALTH, policy_spec
 from homeostat.resources.families.senlin import CLUSTER, POLICY, PROFILE
 from homeostat.resources.schema import UNKNOWN
 from homeostat.templates.tree import holds
@@ -22,25 +24,37 @@ SPECS: Mapping[str, tuple[str, Catalogue, Callable[[Any], Spec]]] = {
 SIZES = ("desired_capacity", "min_size", "max_size")
 
 
-def check_clustering(kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
+def check_clustering(kind: ResourceType, values: Mapping[str, Any], path: Path, intervals: Intervals) -> None:
     """Check the spec of a profile or policy, or the sizes of a cluster; nothing where they are not known yet.
 
     Args:
         kind: Type of the resource.
         values: Coerced properties; they may hold `UNKNOWN`.
         path: Of the resource.
+        intervals: Limits of the operator for the interval of health checks.
 
     Raises:
         Rejected: Names the place.
     """
     if kind.kind in SPECS:
         _check_spec(*SPECS[kind.kind], values, (*path, "properties"))
+    elif kind.kind == HEALTH and not any(holds(values.get(name), UNKNOWN) for name in ("detection", "recovery")):
+        _check_health(policy_spec(values), intervals, (*path, "properties"))
     elif kind.kind == CLUSTER and not any(values.get(name) is UNKNOWN for name in SIZES):
         desired, least, most = (values.get(name) for name in SIZES)
         try:
             new_sizes(desired, least, most)
         except Rejected as error:
             raise invalid(error.detail, *path, "properties", error="Property error") from error
+
+
+def _check_health(spec: Mapping[str, Any], intervals: Intervals, path: Path) -> None:
+    try:
+        problem = not_carried_out(health_policy(check_policy(spec, intervals)))
+    except Rejected as error:
+        problem = error.detail
+    if problem:
+        raise invalid(problem, *path, error="Property error")
 
 
 def _check_spec(

@@ -21,11 +21,13 @@ class ExpansionLimits:
         resources_max: Resources of the whole tree.
         expanded_max: Resources of the nested templates compiled to check it; equal templates count once.
         depth_max: Levels of nested stacks.
+        health_interval_min: Shortest interval of health checks, in seconds.
     """
 
     resources_max: int = 1_000_000
     expanded_max: int = 50_000
     depth_max: int = DEPTH_MAX
+    health_interval_min: int = 60
 
 
 class Expansion:

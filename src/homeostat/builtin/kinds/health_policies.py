@@ -1,0 +1,132 @@
+"""Health policies of templates: each holds for a group, or a server, of its stack as long as it exists (ADR 0078)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from homeostat.builtin.kinds.base import RecordKind
+from homeostat.builtin.sessions import RecordSession
+from homeostat.clouds.port import Creation
+from homeostat.clustering.health_policy import health_policy, not_carried_out, problem_on
+from homeostat.clustering.policies import stored_policy
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.health_policy import DetectionType
+from homeostat.model.status import Action
+from homeostat.resources.families.health_policies import HEALTH, policy_spec
+from homeostat.resources.families.resource_groups import Membership
+from homeostat.resources.registry import kind_of, type_of
+from homeostat.store import schema
+from homeostat.store.builtin import records
+from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.shards import health
+from homeostat.store.stacks import revisions, stacks
+
+_resource = schema.resource
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a policy holds for.
+
+    Attributes:
+        name: Name of the resource.
+        is_group: Whether the policy holds for its members.
+        type: Type of the resource, or of the members.
+    """
+
+    name: str
+    is_group: bool
+    type: str
+
+
+class HealthPolicies(RecordKind):
+    """Health policies of templates."""
+
+    kind = HEALTH
+
+    def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
+        made = session.record(self.kind, intent.token, dict(intent.spec))
+        self._hold(session, made, owner)
+        return [made]
+
+    def change(self, session: RecordSession, record: Record, spec: Mapping[str, Any]) -> None:
+        key = records.key_of(record.token)
+        owner = records.owners(session.tx, [key]).get(key)
+        if owner is None:
+            raise Terminal(f"the resource of health policy {record.id} is not there any more")
+        health.detach(session.tx, record.id, session.now)
+        record.object = {**record.object, **spec}
+        self._hold(session, record, owner)
+        session.keep(record)
+
+    def end(self, session: RecordSession, record: Record) -> bool:
+        health.detach(session.tx, record.id, session.now)
+        return super().end(session, record)
+
+    def _hold(self, session: RecordSession, record: Record, owner: Owner) -> None:
+        """Have a policy hold for its target.
+
+        Raises:
+            Terminal: It fits none, or another policy holds for the target.
+        """
+        spec = policy_spec(record.object)
+        target = _target(session.tx, owner, str(record.object["target"]))
+        _check_fit(spec, target)
+        holding = health.source_of(session.tx, owner.stack_id, target.name)
+        if holding not in (None, record.id):
+            raise Terminal(f"Another health policy holds for {target.name} already: a resource has one at most")
+        record.object["holds_for"] = target.name
+        values = {
+            "id": session.id(),
+            "stack_id": owner.stack_id,
+            "name": target.name,
+            "members": target.is_group,
+            "source": record.id,
+            "spec": spec,
+            "enabled": bool(record.object.get("enabled", True)),
+        }
+        health.attach(session.tx, values, session.now)
+
+
+def _target(tx: Connection, owner: Owner, reference: str) -> Target:
+    """Return the resource of the stack that a policy refers to, by its reference or its name.
+
+    Raises:
+        Terminal: There is none, or it is of a type that no health policy holds for.
+    """
+    mine = (_resource.c.stack_id == owner.stack_id, _resource.c.replaced_by.is_(None))
+    alive = (_resource.c.action != Action.DELETE, _resource.c.handle != "")
+    named = (_resource.c.handle == reference) | (_resource.c.name == reference)
+    chosen = select(_resource.c.name, _resource.c.type, _resource.c.handle).where(*mine, *alive, named)
+    found = tx.execute(chosen.limit(1)).first()
+    if found is None:
+        raise Terminal(f"target: the stack has no group and no server {reference}: name one by get_resource")
+    if isinstance(type_of(found.type), Membership):
+        return Target(found.name, True, _members(tx, found.handle))
+    if kind_of(found.type) == "server":
+        return Target(found.name, False, found.type)
+    text = f"target: {found.name} is of type {found.type}: a health policy holds for a group or a server"
+    raise Terminal(f"{text}; a cluster gets its own, of type senlin.policy.health")
+
+
+def _members(tx: Connection, group: str) -> str:
+    """Return the type of the members of a group."""
+    stack = stacks.get(tx, group)
+    desired = None if stack is None else revisions.group_of(tx, stack.id, stack.revision)
+    if desired is None:
+        raise Terminal("target: the group is not there any more")
+    return str(desired["resource_def"]["type"])
+
+
+def _check_fit(spec: Mapping[str, Any], target: Target) -> None:
+    try:
+        policy = health_policy(stored_policy(spec))
+    except Rejected as error:
+        raise Terminal(error.detail) from error
+    problem = problem_on(policy, target.type, kind_of(target.type) == "server") or not_carried_out(policy)
+    if not problem and any(each.type is DetectionType.BALANCER for each in policy.detections):
+        problem = f"{DetectionType.BALANCER} is for clusters that have a policy of type senlin.policy.loadbalance"
+    if problem:
+        raise Terminal(problem)

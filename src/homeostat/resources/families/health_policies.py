@@ -1,0 +1,40 @@
+"""Health policies for what a template has: groups, and servers."""
+
+from typing import Any
+
+from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.schema import boolean, mapping, text
+
+HEALTH = "health_policy"
+
+
+class HealthPolicy(ResourceType):
+    """A health policy, kept by the service itself, that holds for a group or a server of the same stack."""
+
+    name = "Homeostat::HealthPolicy"
+    kind = HEALTH
+    description = (
+        "Says when the members of a group, or a server, are unhealthy, and what recovers them, with the words of "
+        "senlin.policy.health-1.2. What it holds for is recovered by it alone, not by continuous convergence."
+    )
+    properties = {
+        "target": text("The group, or the server: get_resource of it.", required=True, update=True),
+        "detection": mapping("When something is unhealthy, as in a health policy.", required=True, update=True),
+        "recovery": mapping("What recovers it, as in a health policy; RECREATE without it.", default={}, update=True),
+        "enabled": boolean("Whether the policy acts.", default=True, update=True),
+    }
+
+    def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
+        return {"name": physical_name, **super().spec(values, physical_name)}
+
+    def show(self, thing: Thing) -> Any:
+        return dict(thing.seen.properties)
+
+
+def policy_spec(values: Props) -> dict[str, Any]:
+    """Return the spec of the health policy that these properties are."""
+    properties = {"detection": values.get("detection") or {}, "recovery": values.get("recovery") or {}}
+    return {"type": "senlin.policy.health", "version": "1.2", "properties": properties}
+
+
+TYPES: list[type[ResourceType]] = [HealthPolicy]
