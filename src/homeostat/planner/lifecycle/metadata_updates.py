@@ -153,8 +153,8 @@ def finish(context: Context, row: Resource, now: float) -> Decision | None:
 def is_left(context: Context, row: Resource) -> bool:
     """Return whether a rollout does not come to its end by itself, as long as nothing may be begun in its stack.
 
-    It waits for a person, for its handles, or for its stack to be neither locked nor suspended: then the members get
-    the definition that its end has led to.
+    It waits for a person, for its handles, or for its stack to be neither locked nor suspended: only then it goes on,
+    and members get the definition that its end has led to.
     """
     rollout = context.world.rollouts.get(row.key)
     if rollout is None:
@@ -162,7 +162,8 @@ def is_left(context: Context, row: Resource) -> bool:
     if rollout.state in (RolloutState.PAUSED, RolloutState.HELD) or rollout.unbegun:
         return True
     carried_out = rollout.subject is None or subject_of(context, row) != rollout.subject
-    return RolloutState(rollout.state).ended and not carried_out and context.world.stack.held
+    is_over = RolloutState(rollout.state).ended and carried_out
+    return context.world.stack.held and not is_over
 
 
 def resume(context: Context, row: Resource, now: float) -> Step | None:
