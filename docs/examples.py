@@ -90,6 +90,10 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "OS::Nova::Server": {"image": "my-image"},
     "OS::Octavia::Pool": {"listener": "my-listener"},
     "OS::Octavia::Quota": {"listener": 10},
+    "Homeostat::HealthPolicy": {
+        "detection": {"interval": 60, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]},
+        "recovery": {"actions": [{"name": "REBOOT"}, {"name": "RECREATE"}], "fencing": ["COMPUTE"]},
+    },
     "OS::Senlin::Cluster": {"desired_capacity": 2, "max_size": 5},
     "OS::Senlin::Policy": {
         "type": "senlin.policy.deletion-1.1",
@@ -104,6 +108,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
 """Type -> values of its properties that the schema does not lead to."""
 LINKS: Mapping[str, tuple[str, str]] = {
     "AWS::AutoScaling::AutoScalingGroup": ("LaunchConfigurationName", "AWS::AutoScaling::LaunchConfiguration"),
+    "Homeostat::HealthPolicy": ("target", "OS::Nova::Server"),
     "OS::Heat::InstanceGroup": ("LaunchConfigurationName", "AWS::AutoScaling::LaunchConfiguration"),
     "OS::Heat::SoftwareDeployment": ("config", "OS::Heat::SoftwareConfig"),
     "OS::Heat::SoftwareDeploymentGroup": ("config", "OS::Heat::SoftwareConfig"),

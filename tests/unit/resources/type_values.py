@@ -33,6 +33,11 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "AWS::AutoScaling::ScalingPolicy": {"AdjustmentType": "PercentChangeInCapacity"},
     "AWS::EC2::EIPAssociation": {"AllocationId": LEFT, "NetworkInterfaceId": LEFT, "EIP": "192.0.2.11"},
     "AWS::EC2::Instance": {"NetworkInterfaces": LEFT},
+    "Homeostat::HealthPolicy": {
+        "target": LEFT,
+        "detection": {"interval": 90, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]},
+        "recovery": {"mode": "observe"},
+    },
     "OS::Heat::AutoScalingGroup": {
         "min_size": 2,
         "max_size": 4,

@@ -102,7 +102,7 @@ def _target(tx: Connection, owner: Owner, reference: str) -> Target:
     chosen = select(_resource.c.name, _resource.c.type, _resource.c.handle).where(*mine, *alive, named)
     found = tx.execute(chosen.limit(1)).first()
     if found is None:
-        raise Terminal(f"target: the stack has no group and no server {reference}: name one by get_resource")
+        raise Terminal("target: it refers to no group and no server of this stack: name one by get_resource")
     if isinstance(type_of(found.type), Membership):
         return Target(found.name, True, _members(tx, found.handle))
     if kind_of(found.type) == "server":
