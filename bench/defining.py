@@ -63,7 +63,7 @@ def defining(n: int, database: str) -> Iterator[Figure]:
     with database_url(database) as url:
         run = Defining(url, n)
         for step in STEPS[: STEPS.index(BACK_AFTER) + 1]:
-            _drain(_step(run, n, database, step, 0))
+            list(_step(run, n, database, step, 0))
             if step != BACK_AFTER:
                 run.all_report()
         yield from _back(run, n, database)
@@ -96,16 +96,10 @@ def _back(run: Defining, n: int, database: str) -> Iterator[Figure]:
 
 
 class _Spent:
-    """What an act took: seconds, cpu_s — of this process; statements — sent to the database; gave — its result."""
+    """What an act took: cpu_s — of this process; statements — sent to the database; gave — its result."""
 
     def __init__(self, run: Defining, act: Callable[[], object]) -> None:
-        sent = run.sent.count
-        began, cpu = time.perf_counter(), time.process_time()
+        sent, cpu = run.sent.count, time.process_time()
         self.gave = act()
-        self.seconds, self.cpu_s = time.perf_counter() - began, time.process_time() - cpu
+        self.cpu_s = time.process_time() - cpu
         self.statements = run.sent.count - sent
-
-
-def _drain(figures: Iterator[Figure]) -> None:
-    for _ in figures:
-        pass

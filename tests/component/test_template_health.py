@@ -9,6 +9,7 @@ from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
 from homeostat.store.shards import health
 from homeostat.store.stacks import member_health
+from tests.component.marked import mark
 from tests.component.running import Service, group, server, volume
 
 STATUS = {"type": "NODE_STATUS_POLLING"}
@@ -163,6 +164,39 @@ def test_a_wrong_policy_is_refused_at_the_door(wrong: dict[str, Any], said: str)
         Service().create(resources)
     assert said in str(refused.value)
     assert "resources.p.properties" in str(refused.value)
+
+
+def test_a_wrong_policy_of_values_that_come_late_is_refused_too() -> None:
+    resources = {**grouped(), "late": {"type": "OS::Heat::TestResource", "properties": {"value": "1"}}}
+    resources["p"]["properties"]["detection"]["interval"] = {"get_attr": ["late", "output"]}
+    service = Service()
+    stack_id = service.create(resources)
+    service.rest()
+    assert service.state(stack_id) == "CREATE_FAILED"
+    assert "health_check_interval_min of 60 seconds" in service.row(stack_id, "p").reason
+
+
+def test_the_policy_before_holds_when_a_change_of_it_is_refused() -> None:
+    service = Healed({**grouped(), "v": volume()})
+    service.update(service.id, {**grouped(), "v": volume(), "p": policy("v")})
+    service.rest()
+    assert service.state(service.id) == "UPDATE_FAILED"
+    before = service.members()
+    service.cloud.change(before[1], status="error")
+    service.live(90.0)
+    assert service.members()[1] != before[1]
+
+
+def test_a_policy_that_is_made_again_takes_the_place_of_the_one_before() -> None:
+    service = Healed(grouped())
+    mark(service, service.id, "p")
+    service.change(grouped())
+    service.live(90.0)
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+    before = service.members()
+    service.cloud.change(before[1], status="error")
+    service.live(90.0)
+    assert service.members()[1] != before[1]
 
 
 def test_an_action_for_servers_alone_is_refused_for_others() -> None:

@@ -288,7 +288,14 @@ def _leaving(id: str, other: Owner) -> Transient:
 class Records:
     """The records of all projects."""
 
-    def __init__(self, db: Database, entropy: Entropy, url: str, users: StackUsers | None = None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        entropy: Entropy,
+        url: str,
+        users: StackUsers | None = None,
+        health_interval_min: int = 60,
+    ) -> None:
         """Remember where records are kept.
 
         Args:
@@ -296,11 +303,13 @@ class Records:
             entropy: Randomness for ids and keys.
             url: Where servers reach the API, without its version, like `http://10.0.0.1:8004`.
             users: Users of the identity service for servers; None where there can be none.
+            health_interval_min: Shortest interval of health checks, in seconds.
         """
         self._db = db
         self._entropy = entropy
         self.users = users
         self._url = url.rstrip("/")
+        self._health_interval_min = health_interval_min
 
     def of(self, project: str) -> RecordCloud:
         """Return the records of one project as a cloud."""
@@ -308,7 +317,8 @@ class Records:
 
     def session(self, tx: Connection, project: str) -> RecordSession:
         """Return a transaction on the records of one project."""
-        return RecordSession(self._db, tx, project, self._db.now_of(tx), self._url, self._entropy, self.users)
+        now, limit = self._db.now_of(tx), self._health_interval_min
+        return RecordSession(self._db, tx, project, now, self._url, self._entropy, self.users, limit)
 
     def ensure_users(self, tokens: Sequence[str]) -> None:
         """Make sure that the resources of these tokens have users, where there can be any.

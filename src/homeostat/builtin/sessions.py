@@ -59,6 +59,7 @@ class RecordSession:
         url: Where servers reach the API, without its version.
         entropy: Randomness for ids and keys.
         users: Users of the identity service for servers; None where there can be none.
+        health_interval_min: Shortest interval of health checks, in seconds.
         load: What the transaction has encoded.
     """
 
@@ -69,6 +70,7 @@ class RecordSession:
     url: str
     entropy: Entropy
     users: StackUsers | None = None
+    health_interval_min: int = 60
     load: WriteLoad = field(default_factory=WriteLoad)
 
     def add(self, made: Sequence[Record]) -> None:

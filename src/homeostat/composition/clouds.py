@@ -52,7 +52,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
         contextlib.closing(PluginClouds(db, classes(), monotonic=time.monotonic)) as plugin_clouds,
     ):
         url = settings.public_url or url_of(settings.host, settings.port)
-        own = Records(db, Entropy(), url, stack_users(settings, db))
+        own = Records(db, Entropy(), url, stack_users(settings, db), settings.health_interval_min)
 
         def of_project(project: str) -> JoinedCloud:
             joined: list[Cloud] = [

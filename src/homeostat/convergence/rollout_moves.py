@@ -158,7 +158,7 @@ class RolloutMoves:
         # What was asked for another step says nothing of this one.
         current = checks if checks.step == rollout.step else UNASKED
         move = metadata_rollout.next_move(rollout, report, current, total, now)
-        if isinstance(move, Finish):
+        if isinstance(move, Finish | Repeat):
             # Members that were reached and have gone are still counted, and as many others were never reached.
             reached = (
                 rollout_members.count_reached(tx, rollout) if staged is None else definition_rollouts.given(staged)
@@ -191,15 +191,10 @@ class RolloutMoves:
 
     def _repeat(self, tx: Connection, rollout: Rollout, members: Row[Any], staged: Staged | None, now: float) -> None:
         """Give what is new to others in place of the members of a step, which are gone; its time goes on."""
-        reached = rollout_members.count_reached(tx, rollout)
-        if reached >= members.size:
-            self._succeed(tx, replace(rollout, active=reached), now, staged)
-            return
         rest = replace(rollout, due_at=now + BUSY_S, reason=f"step {rollout.step}: its members are gone")
         if staged is None:
-            again = replace(rollout, active=min(reached, rollout.target))
-            self._fill(tx, again, members, now, partial(rollouts.save, tx, rest))
-        elif definition_rollouts.given(staged) < rollout.target:
+            self._fill(tx, rollout, members, now, partial(rollouts.save, tx, rest))
+        elif rollout.active < rollout.target:
             self._give(tx, rollout, staged, rollout.target, now)
         else:
             definition_rollouts.note_given(tx, rollout, staged, now)

@@ -60,6 +60,18 @@ class RecordKind:
         record.object = {**record.object, **spec}
         session.keep(record)
 
+    def owner(self, session: RecordSession, record: Record) -> Owner:
+        """Return the resource of a record.
+
+        Raises:
+            Terminal: It is not there any more.
+        """
+        key = records.key_of(record.token)
+        found = records.owners(session.tx, [key]).get(key)
+        if found is None:
+            raise Terminal(f"the resource of {self.kind.replace('_', ' ')} {record.id} is not there any more")
+        return found
+
     def operate(self, session: RecordSession, record: Record, verb: str) -> None:
         """Carry out an operation on a record, which is locked.
 

@@ -8,9 +8,7 @@ from sqlalchemy import Connection
 from homeostat.builtin.kinds.base import RecordKind
 from homeostat.builtin.sessions import Fields, RecordSession
 from homeostat.clouds.port import Creation
-from homeostat.model.errors import Terminal
 from homeostat.resources.families.access import DEPLOYED
-from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
 
 
@@ -25,11 +23,7 @@ class DeployedServers(RecordKind):
         return [made]
 
     def change(self, session: RecordSession, record: Record, spec: Mapping[str, Any]) -> None:
-        key = records.key_of(record.token)
-        owner = records.owners(session.tx, [key]).get(key)
-        if owner is None:
-            raise Terminal(f"the resource of server {record.id} is not there any more")
-        collect = session.collect_config(record, owner, spec["transport"], in_cloud=False)
+        collect = session.collect_config(record, self.owner(session, record), spec["transport"], in_cloud=False)
         super().change(session, record, {**spec, "collect": collect})
 
     def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:

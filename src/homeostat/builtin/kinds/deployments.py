@@ -52,10 +52,7 @@ class Deployments(RecordKind):
         """Deploy a new spec; the same spec is not deployed again, since a server must not apply it twice."""
         if record.object.get("spec") == spec:
             return
-        owner = self._owner(session, record)
-        if owner is None:
-            raise Terminal(f"the resource of deployment {record.id} is not there any more")
-        self._redeploy(session, record, dict(spec), "UPDATE", owner)
+        self._redeploy(session, record, dict(spec), "UPDATE", self.owner(session, record))
 
     def end(self, session: RecordSession, record: Record) -> bool:
         """Remove a deployment; one with a config for DELETE is gone once the server has signalled its outputs.

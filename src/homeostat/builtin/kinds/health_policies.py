@@ -9,8 +9,8 @@ from sqlalchemy import Connection, select
 from homeostat.builtin.kinds.base import RecordKind
 from homeostat.builtin.sessions import RecordSession
 from homeostat.clouds.port import Creation
-from homeostat.clustering.health_policy import health_policy, not_carried_out, problem_on
-from homeostat.clustering.policies import stored_policy
+from homeostat.clustering.health_policy import Intervals, health_policy, not_carried_out, problem_on
+from homeostat.clustering.policies import check_policy
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.health_policy import DetectionType
 from homeostat.model.status import Action
@@ -52,11 +52,7 @@ class HealthPolicies(RecordKind):
         return [made]
 
     def change(self, session: RecordSession, record: Record, spec: Mapping[str, Any]) -> None:
-        key = records.key_of(record.token)
-        owner = records.owners(session.tx, [key]).get(key)
-        if owner is None:
-            raise Terminal(f"the resource of health policy {record.id} is not there any more")
-        health.detach(session.tx, record.id, session.now)
+        owner = self.owner(session, record)
         record.object = {**record.object, **spec}
         self._hold(session, record, owner)
         session.keep(record)
@@ -66,17 +62,21 @@ class HealthPolicies(RecordKind):
         return super().end(session, record)
 
     def _hold(self, session: RecordSession, record: Record, owner: Owner) -> None:
-        """Have a policy hold for its target.
+        """Have a policy hold for its target, in the place of what it, or its predecessor in the resource, said before.
+
+        Nothing is changed where that is refused: the caller keeps what is stored.
 
         Raises:
             Terminal: It fits none, or another policy holds for the target.
         """
         spec = policy_spec(record.object)
         target = _target(session.tx, owner, str(record.object["target"]))
-        _check_fit(spec, target)
+        _check_fit(spec, target, session.health_interval_min)
         holding = health.source_of(session.tx, owner.stack_id, target.name)
-        if holding not in (None, record.id):
+        if holding not in (None, record.id) and not self._is_predecessor(session, holding, owner):
             raise Terminal(f"Another health policy holds for {target.name} already: a resource has one at most")
+        for source in {record.id, holding or record.id}:
+            health.detach(session.tx, source, session.now)
         record.object["holds_for"] = target.name
         values = {
             "id": session.id(),
@@ -89,18 +89,24 @@ class HealthPolicies(RecordKind):
         }
         health.attach(session.tx, values, session.now)
 
+    def _is_predecessor(self, session: RecordSession, source: str, owner: Owner) -> bool:
+        """Return whether a policy is that of the resource itself, which has another record made in its place."""
+        found = records.of_ids(session.tx, self.kind, [source]).get(source)
+        key = "" if found is None else records.key_of(found.token)
+        before = records.owners(session.tx, [key]).get(key)
+        return before is not None and (before.stack_id, before.name) == (owner.stack_id, owner.name)
+
 
 def _target(tx: Connection, owner: Owner, reference: str) -> Target:
-    """Return the resource of the stack that a policy refers to, by its reference or its name.
+    """Return the resource of the stack that a policy refers to, by its reference.
 
     Raises:
         Terminal: There is none, or it is of a type that no health policy holds for.
     """
     mine = (_resource.c.stack_id == owner.stack_id, _resource.c.replaced_by.is_(None))
     alive = (_resource.c.action != Action.DELETE, _resource.c.handle != "")
-    named = (_resource.c.handle == reference) | (_resource.c.name == reference)
-    chosen = select(_resource.c.name, _resource.c.type, _resource.c.handle).where(*mine, *alive, named)
-    found = tx.execute(chosen.limit(1)).first()
+    chosen = select(_resource.c.name, _resource.c.type, _resource.c.handle).where(*mine, *alive)
+    found = tx.execute(chosen.where(_resource.c.handle == reference)).first()
     if found is None:
         raise Terminal("target: it refers to no group and no server of this stack: name one by get_resource")
     if isinstance(type_of(found.type), Membership):
@@ -120,9 +126,10 @@ def _members(tx: Connection, group: str) -> str:
     return str(desired["resource_def"]["type"])
 
 
-def _check_fit(spec: Mapping[str, Any], target: Target) -> None:
+def _check_fit(spec: Mapping[str, Any], target: Target, interval_min: int) -> None:
+    """Check a policy once more: when the template came, what it reads of other resources was not known yet."""
     try:
-        policy = health_policy(stored_policy(spec))
+        policy = health_policy(check_policy(spec, Intervals(interval_min)))
     except Rejected as error:
         raise Terminal(error.detail) from error
     problem = problem_on(policy, target.type, kind_of(target.type) == "server") or not_carried_out(policy)

@@ -20,7 +20,7 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Give what is new to others in the same step: all that had it are gone, and none of them has reported."""
+    """Give what is new to others in the same step: all that had it are gone before one of them has reported."""
 
     target: int
 
@@ -86,8 +86,9 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
     refused = refusal(rollout, report, now)
     if refused:
         return Refuse(refused)
-    if rollout.step and settings.gates and total and not report.asked:
-        return Repeat(min(rollout.target, total))
+    if rollout.step and settings.gates and not report.asked and rollout.active < total:
+        gone = f"step {rollout.step}: its members were gone before one of them reported, for {settings.time_s:g} s"
+        return Refuse(gone) if _is_late(rollout, now) else Repeat(min(rollout.target, total))
     if rollout.step:
         waits = _waits_for_members(rollout, report, now) or _asks(rollout, checked, now) or _bakes(rollout, now)
         if waits is not None:
@@ -111,11 +112,8 @@ def refusal(rollout: Rollout, report: StepReport, now: float) -> str:
         return f"step {rollout.step}: {_members(report.failed_in_all)} failed, {allowed}: {said}"
     if report.failed > per_step + rollout.forgiven:
         return f"step {rollout.step}: {_members(report.failed)} of the step failed, {per_step} may fail: {said}"
-    if not rollout.step or not settings.gates or not _is_late(rollout, now):
-        return ""
-    if not report.asked:
-        return f"step {rollout.step}: its members were gone before one of them reported, for {settings.time_s:g} s"
-    if not report.waiting or _is_enough(rollout, report):
+    unreported = bool(report.waiting and settings.gates) and not _is_enough(rollout, report)
+    if not unreported or not _is_late(rollout, now):
         return ""
     return (
         f"step {rollout.step}: {report.succeeded} of {_members(report.asked)} reported success within "

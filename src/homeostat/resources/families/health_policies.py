@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.base import Props, ResourceType
 from homeostat.resources.schema import boolean, mapping, text
 
 HEALTH = "health_policy"
@@ -26,9 +26,6 @@ class HealthPolicy(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         return {"name": physical_name, **super().spec(values, physical_name)}
-
-    def show(self, thing: Thing) -> Any:
-        return dict(thing.seen.properties)
 
 
 def policy_spec(values: Props) -> dict[str, Any]:

@@ -25,7 +25,7 @@ SIZES = ("desired_capacity", "min_size", "max_size")
 
 
 def check_clustering(kind: ResourceType, values: Mapping[str, Any], path: Path, intervals: Intervals) -> None:
-    """Check the spec of a profile or policy, or the sizes of a cluster; nothing where they are not known yet.
+    """Check the spec of a profile or policy, a health policy, or the sizes of a cluster; nothing that is not known yet.
 
     Args:
         kind: Type of the resource.
