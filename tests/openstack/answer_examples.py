@@ -40,6 +40,7 @@ EXAMPLES = (
     ),
     Example("no router", "network", "POST", 404, "External network 7e1 is not reachable from subnet 40c.", TRANSIENT),
     Example("no address", "network", "POST", 400, "Unable to find any IP address on external network 7e1.", TRANSIENT),
+    Example("held port", "network", "DELETE", 403, "rule:delete_port is disallowed by policy", TRANSIENT),
     Example("contradiction", "network", "POST", 409, "Gateway ip 10.1.0.5 conflicts with allocation pool", TERMINAL),
     Example(
         "full balancer", "load-balancer", "DELETE", 400, "Cannot delete Load Balancer 91b - it has children", TRANSIENT

@@ -193,6 +193,14 @@ def exhausted(scene: Scene) -> Became:
         return create(scene.user, "floating_ip", floating_network_id=network)
 
 
+def held_port(scene: Scene) -> Became:
+    with scene.network() as (network, _), scene.thing("OS::Neutron::Port", "port", network=network) as port:
+        scene.root.network.update_port(port, device_owner="compute:nova", device_id=NEVER)
+        found = delete(scene.user, "port", port)
+        scene.root.network.update_port(port, device_owner="", device_id="")
+        return found
+
+
 def contradiction(scene: Scene) -> Became:
     pools = [{"start": "10.61.0.2", "end": "10.61.0.9"}]
     with scene.network() as (network, _):
@@ -403,6 +411,7 @@ CASES = (
     Case("busy volume", busy_volume, Transient),
     Case("no router", no_router, Transient),
     Case("no address", no_address, Transient),
+    Case("held port", held_port, Transient),
     Case("contradiction", contradiction, Terminal),
     Case("full balancer", balancer_with_children, Transient),
     Case("taken place", taken_place, Terminal),

@@ -461,6 +461,6 @@ class CheckedWorld(AilingWorld):
                 except Rejected as error:
                     self.note(f"refused: {error}")
 
-    def settle(self, steps_max: int = 30_000, within_s: float = 7200.0) -> None:
-        super().settle(steps_max, within_s)
+    def settle(self, within_s: float = 7200.0) -> None:
+        super().settle(within_s)
         self.laws.check_rest(self.cloud)

@@ -311,8 +311,8 @@ class TroubledWorld(MovingWorld):
         self._governor.release_all()
         super()._jump(rested_at)
 
-    def settle(self, steps_max: int = 30_000, within_s: float = 7200.0) -> None:
-        super().settle(steps_max, within_s)
+    def settle(self, within_s: float = 7200.0) -> None:
+        super().settle(within_s)
         self._governor.check()
 
     def _is_locked(self, stack_id: str) -> bool:

@@ -36,6 +36,9 @@ PATIENCE_S = 90.0
 """How long late requests are watched for: longer than anybody is frozen."""
 STEADY_S = 45.0
 """How long everything must have been at rest: two rounds of looking."""
+STEPS_MAX = 200_000
+"""Steps until everything must be at rest. Members that report take 40 a second, and a resource that waits for ever ends
+with its stack's time, and once more with that of the rollback."""
 
 
 @dataclass(slots=True)
@@ -178,11 +181,11 @@ class SimulatedWorld:
         self.replace_dead()
         self.note("calm")
 
-    def settle(self, steps_max: int = 30_000, within_s: float = 7200.0) -> None:
+    def settle(self, within_s: float = 7200.0) -> None:
         """Go on without faults until everything has been at rest for a while. Fails: AssertionError."""
         end = self.clock.time + within_s
         rested_at: float | None = None
-        for _ in range(steps_max):
+        for _ in range(STEPS_MAX):
             if not self.step():
                 if self._moving():
                     rested_at = None
@@ -195,7 +198,7 @@ class SimulatedWorld:
                 self._jump(rested_at)
             self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1))
         else:
-            raise AssertionError(f"not at rest after {steps_max} steps: {'; '.join(self._due())}")
+            raise AssertionError(f"not at rest after {STEPS_MAX} steps: {'; '.join(self._due())}")
         check_rest(self)
         left = {handle: thing for handle, thing in self.things().items() if thing.get("locked")}
         assert not left, f"still locked: {left}"

@@ -15,6 +15,7 @@ from homeostat.clouds.openstack.server_ports import PER_QUERY, TAG, TOKEN
 from homeostat.clouds.openstack.servers import LEFT, Servers
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import InTags
+from homeostat.model.errors import Transient
 from homeostat.model.observed import Presence
 
 ADDRESS_MAX = 8000
@@ -48,10 +49,17 @@ class Api:
         found = next((each for each in self.things if path.endswith(f"/{each['id']}")), None)
         if found is None:
             raise Missing(path)
-        return {"server": found}
+        return {path.split("/")[1].removesuffix("s"): found}
 
     def request(self, method: str, path: str, body: Any = None, of: str = "", **more: Any) -> Wire:
         self.asked.append((f"{method} {path}", body))
+        found = next((each for each in self.things if path.endswith(f"/{each['id']}")), None)
+        if method == "DELETE" and found is not None:
+            if found.get("device_owner"):
+                raise Transient("rule:delete_port is disallowed by policy")
+            self.things.remove(found)
+        if method == "PUT" and found is not None:
+            found |= body["port"]
         return {}
 
 
@@ -138,3 +146,18 @@ def test_ports_that_no_server_got_are_deleted_and_those_of_one_that_is_there_are
     assert never.presence is Presence.ABSENT
     assert used.handle == f"{LEFT}t-3"
     assert [each for each, _ in world.network.asked if each.startswith("DELETE")] == ["DELETE /ports/never"]
+
+
+def test_a_port_that_nova_does_not_let_go_of_is_freed_once_its_server_is_gone(world: World) -> None:
+    held = port("held", "t-1", "gone") | {"device_owner": "compute:nova", "tags": [f"{TAG}gone"]}
+    world.network.things = [held]
+    world.cloud.delete("server", ["gone"])
+    assert world.network.things == []
+
+
+def test_a_port_that_another_service_has_is_left_to_it(world: World) -> None:
+    held = port("held", "t-1", "gone") | {"device_owner": "baremetal:none", "tags": [f"{TAG}gone"]}
+    world.network.things = [held]
+    (answer,) = world.cloud.delete("server", ["gone"])
+    assert isinstance(answer, Transient)
+    assert world.network.things == [held]

@@ -129,6 +129,15 @@ RULES: tuple[Rule, ...] = (
         words="Unable to find any IP address on external network",
     ),
     _rule(
+        [403],
+        Meaning.TRANSIENT,
+        "a server, a share or a bare metal node has the port still, or its service has not let go of it yet",
+        service="network",
+        methods="DELETE",
+        words="rule:delete_port is disallowed",
+        remedy="a port can be deleted once its device_owner is empty: detach it from what has it",
+    ),
+    _rule(
         [409],
         Meaning.TERMINAL,
         "the wish contradicts itself, or what is there",

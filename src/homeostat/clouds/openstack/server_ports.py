@@ -47,6 +47,8 @@ OWN = ("subnet", "port_extra_properties", "floating_ip")
 """Fields of an entry that Nova does not know."""
 DETACH_S = 1.0
 """Seconds until a port that is being detached is looked at again."""
+COMPUTE = "compute:"
+"""How the device_owner of a port begins that Nova has bound."""
 SERVICE_FIELDS = ("value_specs", "qos_policy", "no_fixed_ips")
 
 
@@ -203,14 +205,25 @@ class ServerPorts:
         return found
 
     def release(self, ports: Iterable[Wire], of: str) -> None:
-        """Delete ports.
+        """Delete ports, of a server that is gone or has been detached from them.
 
         Raises:
             Transient: One of them may remain.
         """
         for port in ports:
             with contextlib.suppress(Missing):
-                self.api.request("DELETE", f"/ports/{port['id']}", of=of)
+                self._delete(f"/ports/{port['id']}", of)
+
+    def _delete(self, path: str, of: str) -> None:
+        try:
+            self.api.request("DELETE", path, of=of)
+        except Transient:
+            # Neutron keeps a port that Nova has bound; and Nova may never let go of one whose server went while it was
+            # being built.
+            if not self.api.get(path)["port"]["device_owner"].startswith(COMPUTE):
+                raise
+            self.api.request("PUT", path, {"port": {"device_id": "", "device_owner": ""}}, of=of)
+            self.api.request("DELETE", path, of=of)
 
     def give_up(self, token: str, error: HomeostatError) -> None:
         """Delete the ports of a server that was not made, because of an error.
