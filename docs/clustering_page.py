@@ -42,18 +42,20 @@ POLICIES = """\
 ## Policies
 
 A cluster has one policy of each type, but any number for scaling. They act in the order of their priorities, the
-smallest first. Policies about scaling, deletion, batches and zones can be attached to clusters;
-[the others](clustering.md#what-is-not-there-yet) are checked and kept so far: their properties say what they will do.
+smallest first. All can be attached to clusters; [what they do not do yet](clustering.md#what-is-not-there-yet) is
+refused when they are attached.
 """.splitlines()
 
 HEALTH = """
-It cannot be attached yet. What differs from Senlin in what a policy may say:
+What differs from Senlin in what a policy may say:
 
 - Several `actions` are tried one by one until the node is healthy; without any, it is `RECREATE`. The `params` of an
   action count: `type` (`SOFT`, `HARD`) for `REBOOT`, `image` for `REBUILD`, `fence_compute` for `RECREATE`.
-- An action may have a `type`. `MISTRAL_WORKFLOW` runs the workflow that is its `name`, with `params` as its input.
-  `WEBHOOK` sends a request: `params` are `url`, `method` (`POST`, `PUT`, `GET`), `headers`, `body`, and `timeout` in
-  seconds.
+- An action may have a `type`, and a `timeout` in seconds then. `MISTRAL_WORKFLOW` runs the workflow that is its `name`,
+  with `params` as its input; one that does not end in time is cancelled. `WEBHOOK` sends a request: `params` are `url`,
+  `method` (`POST`, `PUT`, `GET`), `headers` and `body`, a map that is sent as JSON; without one it is what is known
+  of the node. A 2xx ends it, another answer fails it; without an answer, after a 5xx, 408, 425 or 429 it is sent
+  again, with the same `Idempotency-Key`. For a node that does not exist any more neither is called.
 - `LIFECYCLE_EVENTS` and modes that poll go together, and `LB_STATUS_POLLING` works where a policy of type
   `senlin.policy.loadbalance` is attached.
 - `poll_url` is needed for `NODE_STATUS_POLL_URL`. It knows the placeholders
@@ -66,7 +68,7 @@ It cannot be attached yet. What differs from Senlin in what a policy may say:
 - `poll_url_conn_error_as_unhealty`, `poll_url_conn_error_as_unheathy` and the former form
   `detection: {type, options: {interval, …}}` are understood, with a warning.
 - `fencing` is done before an action, in the order COMPUTE, NETWORK, STORAGE.
-- `quorum`, `mode`, `max_unhealthy` and `preserve` are this service's own. With more unhealthy nodes than
+- `quorum`, `mode`, `max_unhealthy` and `preserve`, among others, are this service's own. With more unhealthy nodes than
   `max_unhealthy`, none is recovered.
 """.replace("PLACEHOLDERS", ", ".join(f"`{{{name}}}`" for name in KNOWN))
 

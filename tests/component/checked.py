@@ -1,11 +1,14 @@
 """A group of nodes with a health policy, on virtual time; and what its tests share."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
 
 from homeostat.api.services.actions import ConvergenceSettings
+from homeostat.convergence.engine import Urls
 from homeostat.convergence.health_checks.probes import Answer
+from homeostat.convergence.recovery_calls import Request
 from homeostat.model.node_health import NodeHealth
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.store import schema
@@ -42,13 +45,16 @@ class Checked(Service):
 
     Takes: count — of the nodes; spec — of the policy; more — of the service.
 
-    Attributes: answers — name of a node -> the answer to its URL, others are well; asked — all URLs that were asked.
+    Attributes: answers — name of a node -> the answer to its URL, others are well; asked — all URLs that were asked;
+    called — all requests to webhooks; hook — answers them.
     """
 
     def __init__(self, count: int, spec: dict[str, Any], **more: Any) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: list[str] = []
-        super().__init__(get=self._get, **more)
+        self.called: list[Request] = []
+        self.hook: Callable[[Request], tuple[int, str]] = lambda _: (200, "")
+        super().__init__(urls=Urls(get=self._get, call=self._call), **more)
         self.count = count
         self.id = self.begin(self._wanted(count), internal_types={NodeGroup.name})
         self.rest()
@@ -70,6 +76,10 @@ class Checked(Service):
     def _get(self, address: str, _verify: bool, _patience_s: float) -> Answer:
         self.asked.append(address)
         return self.answers.get(address.split("/")[2], Answer(200, "ok"))
+
+    def _call(self, request: Request) -> tuple[int, str]:
+        self.called.append(request)
+        return self.hook(request)
 
     def resize(self, count: int) -> None:
         self.update(self.id, self._wanted(count), internal_types={NodeGroup.name})

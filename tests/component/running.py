@@ -26,9 +26,8 @@ from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud, Weather
-from homeostat.convergence.engine import Threads, build_engine
+from homeostat.convergence.engine import Threads, Urls, build_engine
 from homeostat.convergence.explainer import Explainer
-from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import DEPTH_MAX, Limits
@@ -69,7 +68,7 @@ class Memory(Database):
 
 class Service:
     """Takes: weather — of the cloud; cloud — instead of a simulated one; installed — further kinds of event sinks;
-    depth_max — levels of nested stacks; get — asks URLs of members."""
+    depth_max — levels of nested stacks; urls — how it reaches those that users name."""
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class Service:
         pool: Executor | None = None,
         installed: Sequence[SinkKind] = (),
         depth_max: int = DEPTH_MAX,
-        get: Get | None = None,
+        urls: Urls = Urls(),
     ) -> None:
         self.clock = VirtualClock()
         self.db = Memory("sqlite://", self.clock.now)
@@ -100,7 +99,7 @@ class Service:
         self.records = Records(self.db, entropy, URL)
         self.things = Things(self.db, entropy, ThingsOfTemplates(self.db, self.stack_service, URL, None))
         limits = replace(LIMITS, depth_max=depth_max)
-        engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, Threads(pool), get=get)
+        engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, Threads(pool), urls=urls)
         self.reconciler, self.executor, self.nested_stacks = engine.reconciler, engine.executor, engine.nested_stacks
         self.observer, self.snapshot_collector = engine.observer, engine.snapshot_collector
         self.scaling, self.rollouts, self.health = engine.scaling, engine.rollouts, engine.health

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.openstack.cloud import OpenStackCloud
-from homeostat.clouds.port import Change, Creation, Operation
+from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient, Uncertain
 from homeostat.model.observed import Observation
@@ -119,6 +119,44 @@ def test_a_lost_answer_has_made_one(
     kind: str, path: str, cloud: OpenStackCloud, project: Project, workflow: str
 ) -> None:
     check_lost(cloud, project, life_of(kind, workflow), "mistral-api", f"/v2{path}$")
+
+
+def run(cloud: OpenStackCloud, name: str, token: str, **more: Any) -> Answer:
+    arguments = {"token": token, "input": {"word": "w"}, **more}
+    return cloud.operate("workflow", [Operation(name, "run", arguments)])[0]
+
+
+def ended(cloud: OpenStackCloud, name: str, token: str) -> Answer:
+    answers: list[Answer] = []
+
+    def has_ended() -> bool:
+        answers.append(run(cloud, name, token))
+        return not isinstance(answers[-1], Transient)
+
+    until(has_ended, "the execution to end", lives.rest)
+    return answers[-1]
+
+
+def test_a_workflow_is_run_once_for_a_token(
+    cloud: OpenStackCloud, project: Project, workflow: str, failing: str, slow: str
+) -> None:
+    token = str(uuid.uuid4())
+    lost = {"service": "mistral-api", "method": "^POST$", "path": "/v2/executions$", "status": 502}
+    with project.cloud.fault("http", **lost, after=True, times=1):
+        assert isinstance(run(cloud, workflow, token), Uncertain)
+    done = ended(cloud, workflow, token)
+    assert isinstance(done, Observation)
+    assert done.present
+    assert len(done.properties["executions"]) == 1
+    assert isinstance(ended(cloud, failing, token), Terminal)
+    assert isinstance(run(cloud, slow, token), Transient)
+    assert isinstance(run(cloud, slow, token, cancel=True), Terminal)
+    assert isinstance(run(cloud, slow, token), Terminal)
+    nowhere = run(cloud, "never-was", token)
+    assert isinstance(nowhere, Observation)
+    assert not nowhere.present
+    refused = cloud.operate("workflow", [Operation(workflow, "run", {"token": "another", "input": {"no": 1}})])[0]
+    assert isinstance(refused, Terminal), refused
 
 
 @pytest.mark.parametrize("kind", KINDS_HERE)

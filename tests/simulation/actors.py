@@ -23,7 +23,7 @@ from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.port import ChangeNotice, Cloud
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.engine import build_engine
+from homeostat.convergence.engine import Urls, build_engine
 from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
@@ -313,7 +313,7 @@ class Worker(Process):
             plugins = PluginClouds(self.db, plugin_types, views.__getitem__)
             views = {project: JoinedCloud(cloud, plugins.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
-        self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits, get=get)
+        self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits, urls=Urls(get=get))
         self.reconciler = self._engine.reconciler
         self.superseded = 0
         self._count_superseded()

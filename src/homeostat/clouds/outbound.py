@@ -10,7 +10,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,6 +27,9 @@ INSIDE = tuple(ipaddress.ip_network(each) for each in ("192.0.0.0/24", "168.63.1
 """Not public, although Python says so: protocol assignments, which clouds use for services of their machines; the
 address at which machines of Azure reach their host; and the former site-local addresses of IPv6."""
 USER_AGENT = b"homeostat"
+WITH_BODY = ("POST", "PUT")
+SAID_MAX = 300
+"""Bytes of the answer to a call that are read."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Sequence[str]]
@@ -241,14 +244,30 @@ class Outbound:
         Raises:
             Transient: The response is not a 2xx, or there is none.
         """
+        status, reason = self.call("POST", url, body, headers, timeout_s)
+        if not 200 <= status < 300:
+            reason = f"the server answered {status}" if status else reason
+            raise Transient(f"Could not post to {url}: {reason}")
+
+    def call(self, method: str, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> tuple[int, str]:
+        """Send a request; return the status code of the answer and how its text begins, 0 and the reason without one.
+
+        Redirects are not followed.
+
+        Args:
+            method: GET, POST or PUT.
+            url: An http or https URL.
+            body: What is sent; nothing with GET.
+            headers: Further headers.
+            timeout_s: Seconds for all of it.
+        """
         deadline = self._monotonic() + timeout_s
         try:
             more = [(name.encode(), value.encode()) for name, value in headers.items()]
-            with self._request("POST", _parsed(url), deadline, more, body) as answer:
-                if not 200 <= answer.status < 300:
-                    raise Refused(f"the server answered {answer.status}")
+            with self._request(method, _parsed(url), deadline, more, body) as answer:
+                return answer.status, _beginning(answer)
         except FAILURES as error:
-            raise Transient(f"Could not post to {url}: {_reason(error, timeout_s)}") from error
+            return 0, _reason(error, timeout_s)
 
     def status(self, url: str, timeout_s: float) -> str:
         """Return the status code of the answer to GET, or why there is none; redirects are not followed."""
@@ -320,7 +339,7 @@ class Outbound:
             (b"User-Agent", USER_AGENT),
             (b"Accept", b"*/*"),
             (b"Accept-Encoding", b"identity"),
-            *([(b"Content-Length", str(len(body)).encode())] if method == "POST" else []),
+            *([(b"Content-Length", str(len(body)).encode())] if method in WITH_BODY else []),
             *more,
         ]
         where = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
@@ -360,6 +379,17 @@ def _tls(*, verify: bool) -> ssl.SSLContext:
     if not verify:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
+
+
+def _beginning(answer: httpcore.Response) -> str:
+    """Return how the text of an answer begins, as far as it comes in time."""
+    read = b""
+    with suppress(*FAILURES):
+        for part in answer.iter_stream():
+            read += part
+            if len(read) >= SAID_MAX:
+                break
+    return read[:SAID_MAX].decode(errors="replace").strip()
 
 
 def _headers(answer: httpcore.Response) -> dict[bytes, str]:

@@ -6,7 +6,7 @@ with one `detection.type`, and two common misspellings. Own properties are `dete
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from homeostat.clustering.health_forms import OPTIONS
 from homeostat.clustering.policy_types import NOT_NEGATIVE, check_url, supported
 from homeostat.clustering.specs import Path, Spec, SpecType, resolved
 from homeostat.model.health_policy import (
+    CALL_S,
     ActionType,
     Built,
     Detection,
@@ -32,6 +33,8 @@ from homeostat.templates import patterns
 ANY, ALL = "ANY_FAILED", "ALL_FAILED"
 LOOKS_MAX = 100
 """Looks in a row that may be needed."""
+MODES_MAX, ACTIONS_MAX = 16, 16
+"""Modes and actions of one policy: each costs something for each node."""
 
 _MODE: Schema = {
     "type": text("How.", required=True, constraints=(one_of(*DetectionType),)),
@@ -43,7 +46,10 @@ _ACTION: Schema = {
         "Who carries it out; without it, this service.",
         constraints=(one_of(ActionType.WORKFLOW, ActionType.WEBHOOK),),
     ),
-    "params": mapping("Parameters of the action."),
+    "params": mapping("Parameters of the action: of a workflow, its input."),
+    "timeout": integer(
+        "Seconds that a workflow, or a webhook, may take.", default=CALL_S, constraints=(between(1, 86400),)
+    ),
 }
 HEALTH = SpecType(
     "senlin.policy.health",
@@ -150,11 +156,13 @@ _WEBHOOK: Schema = {
     "method": text(default="POST", any_case=True, constraints=(one_of("POST", "PUT", "GET"),)),
     "headers": mapping(default={}),
     "body": mapping(default={}),
-    "timeout": integer(default=60, constraints=(between(1, 3600),)),
 }
-
-
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
+_OWN_HEADERS = re.compile(
+    r"(host|content-length|transfer-encoding|connection|upgrade|te|trailer|expect|idempotency-key|proxy-.*)",
+    re.IGNORECASE,
+)
+"""Headers that say how a request is sent, or that this service sends itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +193,7 @@ def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], 
     detection, recovery = spec.properties["detection"], spec.properties["recovery"]
     _check_interval(detection["interval"], intervals)
     _check_quorum(spec.sent, detection)
+    _check_counts(detection["detection_modes"], recovery["actions"])
     _check_modes(detection["detection_modes"], warnings)
     for place, action in enumerate(recovery["actions"]):
         _check_action(action, ("properties", "recovery", "actions", place), warnings)
@@ -215,6 +224,15 @@ def _check_quorum(sent: Mapping[str, Any], detection: Mapping[str, Any]) -> None
         raise invalid_spec("quorum and recovery_conditional say the same thing; leave one of them out", *path)
     if quorum > polled:
         raise invalid_spec(f"quorum is {quorum}, but there are {polled} modes that poll", *path)
+
+
+def _check_counts(modes: Sequence[Any], actions: Sequence[Any]) -> None:
+    for path, given, most in (
+        (("properties", "detection", "detection_modes"), modes, MODES_MAX),
+        (("properties", "recovery", "actions"), actions, ACTIONS_MAX),
+    ):
+        if len(given) > most:
+            raise invalid_spec(f"There are {len(given)}; at most {most} are possible", *path)
 
 
 def _check_modes(modes: list[Mapping[str, Any]], warnings: list[str]) -> None:
@@ -268,8 +286,11 @@ def _check_webhook(params: Mapping[str, Any], path: Path) -> None:
     _check_placeholders(params["url"], (*path, "url"))
     check_url(placeholders.expanded_url(params["url"], placeholders.SAMPLE), (*path, "url"))
     for name, value in params["headers"].items():
-        if not (isinstance(value, str) and _HEADER.fullmatch(name) and value.isprintable()):
-            raise invalid_spec("A header has a name of letters, digits and -, and a text of one line", *path, "headers")
+        if not (isinstance(value, str) and _HEADER.fullmatch(name) and value.isascii() and value.isprintable()):
+            text = "A header has a name of letters, digits and -, and one line of ASCII characters"
+            raise invalid_spec(text, *path, "headers")
+        if _OWN_HEADERS.fullmatch(name):
+            raise invalid_spec(f"The header {name} is set by this service; leave it out", *path, "headers")
 
 
 def _named(name: str, path: Path) -> None:
@@ -289,7 +310,10 @@ def _params(action: Mapping[str, Any], path: Path = ()) -> dict[str, Any]:
     if action["type"] == ActionType.WORKFLOW:
         return dict(params)
     if action["type"] == ActionType.WEBHOOK:
-        return resolved(_WEBHOOK, params, place)
+        # What was stored by an earlier version is read, whatever it has besides.
+        return resolved(
+            _WEBHOOK, params if path else {name: params[name] for name in _WEBHOOK if name in params}, place
+        )
     known = _BUILT_IN_PARAMS[action["name"].upper()]
     return resolved(known, {name: value for name, value in params.items() if name in known}, place)
 
@@ -351,7 +375,7 @@ def _detection(mode: Mapping[str, Any]) -> Detection:
 def _action(action: Mapping[str, Any]) -> RecoveryAction:
     kind = ActionType(action["type"] or ActionType.BUILT_IN)
     name = action["name"].upper() if kind is ActionType.BUILT_IN else action["name"]
-    return RecoveryAction(kind, name, _params(action))
+    return RecoveryAction(kind, name, _params(action), action.get("timeout") or CALL_S)
 
 
 def problem_on(policy: HealthPolicy, profile: str, is_server: bool) -> str:
@@ -374,9 +398,6 @@ def problem_on(policy: HealthPolicy, profile: str, is_server: bool) -> str:
 
 def not_carried_out(policy: HealthPolicy) -> str:
     """Return what of a policy this service does not carry out; "" where it does all."""
-    strange = [each.name for each in policy.actions if each.type is not ActionType.BUILT_IN]
-    if strange:
-        return f"Workflows and webhooks are not carried out by this version of the service: {', '.join(strange)}."
     if policy.preserve - {Preserved.NAME}:
         return "A node that is made again keeps its name only, in this version of the service: see recovery.preserve."
     return ""

@@ -5,10 +5,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
+
+from homeostat.model.node_health import NodeNames
 
 _FIELDS = {
     "nodename": "name",
@@ -33,25 +34,6 @@ _SHORT_FORM = re.compile(r"\{(\w+)\}")
 _LONG_FORM = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeNames:
-    """What placeholders stand for; "" for what is not known.
-
-    Attributes:
-        address: Address by which the node is reached.
-    """
-
-    name: str = ""
-    id: str = ""
-    physical_id: str = ""
-    address: str = ""
-    cluster_name: str = ""
-    cluster_id: str = ""
-
-    def value(self, placeholder: str) -> str:
-        return str(getattr(self, _FIELDS[placeholder]))
-
-
 SAMPLE = NodeNames("name", "id", "physical", "192.0.2.1", "cluster", "id")
 """Values of the right form, for checks."""
 
@@ -74,13 +56,13 @@ def needed_in(text: str) -> tuple[str, ...]:
 
 def expanded_url(url: str, names: NodeNames) -> str:
     """Return a URL with its placeholders replaced; values are encoded, and an IPv6 address gets its brackets."""
-    return _expanded(url, lambda placeholder: _in_url(placeholder, names.value(placeholder)))
+    return _expanded(url, lambda placeholder: _in_url(placeholder, _value(names, placeholder)))
 
 
 def expanded(value: Any, names: NodeNames) -> Any:
     """Return plain data with the placeholders in its texts replaced; keys stay as they are."""
     if isinstance(value, str):
-        return _expanded(value, names.value)
+        return _expanded(value, lambda placeholder: _value(names, placeholder))
     if isinstance(value, Mapping):
         return {key: expanded(each, names) for key, each in value.items()}
     return [expanded(each, names) for each in value] if isinstance(value, list) else value
@@ -98,6 +80,10 @@ def _expanded(text: str, value: Any) -> str:
     return "".join(
         _LONG_FORM.sub(long, part) if place % 2 else _SHORT_FORM.sub(short, part) for place, part in enumerate(parts)
     )
+
+
+def _value(names: NodeNames, placeholder: str) -> str:
+    return str(getattr(names, _FIELDS[placeholder]))
 
 
 def _in_url(placeholder: str, value: str) -> str:

@@ -3,6 +3,7 @@
 import signal
 import threading
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from homeostat.cli.errors import OK, Problem
 from homeostat.cli.logs import start_logging
@@ -16,6 +17,10 @@ from homeostat.composition.garbage import spare_the_collector
 from homeostat.composition.notifications import stack_notifier
 from homeostat.composition.observability import serve_metrics, traced
 
+if TYPE_CHECKING:
+    from homeostat.clouds.outbound import Outbound
+    from homeostat.convergence.engine import Urls
+
 ASKED_S = 3.0
 """Seconds in which a URL that a rollout is approved by has to answer."""
 
@@ -24,7 +29,6 @@ def worker(arguments: Namespace) -> int:
     """Run one worker until SIGTERM or SIGINT; it finishes its passes then, and gives its shards back."""
     from homeostat.clock import AgreedClock, Entropy
     from homeostat.clouds.outbound import Outbound
-    from homeostat.convergence.health_checks.probes import Answer
     from homeostat.convergence.limits import Limits
     from homeostat.convergence.worker import Worker
     from homeostat.model.errors import Transient
@@ -66,8 +70,7 @@ def worker(arguments: Namespace) -> int:
                 *stack_notifier(settings, db),
                 lifecycle_hooks(settings, db, sinks, shared_environment(settings)),
             ],
-            ask=lambda url: outbound.status(url, ASKED_S),
-            get=lambda url, verify, s: Answer(*outbound.answer(url, s, verify_tls=verify)),
+            urls=_reaching(outbound),
         )
         spare_the_collector()
         try:
@@ -77,3 +80,15 @@ def worker(arguments: Namespace) -> int:
         stop.wait()
         each.stop()
     return OK
+
+
+def _reaching(outbound: "Outbound") -> "Urls":
+    """Return how a worker reaches URLs that users name."""
+    from homeostat.convergence.engine import Urls
+    from homeostat.convergence.health_checks.probes import Answer
+
+    return Urls(
+        lambda url: outbound.status(url, ASKED_S),
+        lambda url, verify, s: Answer(*outbound.answer(url, s, verify_tls=verify)),
+        lambda each: outbound.call(each.method, each.url, each.body, each.headers, each.timeout_s),
+    )

@@ -15,6 +15,7 @@ from homeostat.convergence.metadata_rollouts import Ask, MetadataRollouts
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
+from homeostat.convergence.recovery_calls import Call, RecoveryCalls
 from homeostat.convergence.scaling import Scaling
 from homeostat.convergence.snapshot_gc import SnapshotCollector
 from homeostat.store.database import Database
@@ -51,13 +52,28 @@ class Threads:
 
     Attributes:
         pool: Run the batches of a pass.
-        asking: Ask URLs by which rollouts are approved.
+        asking: Ask URLs by which rollouts are approved, and call webhooks that recover members.
         probing: Ask URLs of members about their health.
     """
 
     pool: Executor | None = None
     asking: FairTurns | None = None
     probing: Executor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Urls:
+    """How URLs are reached that users name; None leaves that to other processes.
+
+    Attributes:
+        ask: Asks those by which rollouts are approved.
+        get: Asks those of members about their health.
+        call: Calls webhooks that recover members.
+    """
+
+    ask: Ask | None = None
+    get: Get | None = None
+    call: Call | None = None
 
 
 def build_engine(
@@ -69,8 +85,7 @@ def build_engine(
     threads: Threads = Threads(),
     *,
     nudge: Callable[[], None] = lambda: None,
-    ask: Ask | None = None,
-    get: Get | None = None,
+    urls: Urls = Urls(),
 ) -> Engine:
     """Put the parts of the engine together.
 
@@ -82,11 +97,11 @@ def build_engine(
         limits: Time limits and sizes.
         threads: Its threads.
         nudge: Called when the observer may have woken shards.
-        ask: Asks URLs that users name; None where others do.
-        get: Asks URLs of members about their health; None where others do.
+        urls: How it reaches URLs that users name.
     """
     nested_stacks = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
-    executor = StepExecutor(clouds, nested_stacks, clock, entropy, threads.pool, lambda: db.keys)
+    calls = RecoveryCalls(clock, urls.call, threads.asking)
+    executor = StepExecutor(clouds, nested_stacks, clock, entropy, threads.pool, lambda: db.keys, calls)
     observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge)
     return Engine(
         Reconciler(db, clouds, executor, clock, entropy.keys(), limits),
@@ -95,6 +110,6 @@ def build_engine(
         observer,
         SnapshotCollector(db, clouds),
         Scaling(db, clock, limits.resources_max, limits.stack_timeout_s),
-        MetadataRollouts(db, ask, threads.asking, limits.stack_timeout_s),
-        HealthRounds(db, clouds, clock, observer, get, threads.probing, nudge),
+        MetadataRollouts(db, urls.ask, threads.asking, limits.stack_timeout_s),
+        HealthRounds(db, clouds, clock, observer, urls.get, threads.probing, nudge),
     )

@@ -14,6 +14,7 @@ from homeostat.convergence.encrypted_operations import Keys, no_keys, operate
 from homeostat.convergence.model_servers import names_model, with_model
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.ownership import ShardOwnership
+from homeostat.convergence.recovery_calls import RecoveryCalls
 from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
@@ -41,6 +42,7 @@ class StepExecutor:
         entropy: Entropy,
         pool: Executor | None = None,
         keys: Keys = no_keys,
+        calls: RecoveryCalls | None = None,
     ) -> None:
         """Remember what steps are executed with.
 
@@ -51,6 +53,7 @@ class StepExecutor:
             entropy: Randomness for generated values.
             pool: Runs the batches side by side; None runs them one after the other.
             keys: Returns the keys that open what is encrypted in the arguments of operations.
+            calls: Calls the workflows and webhooks of health policies; None where no policy holds.
         """
         self._clouds = clouds
         self._nested_stacks = nested_stacks
@@ -58,6 +61,7 @@ class StepExecutor:
         self._entropy = entropy
         self._pool = pool
         self._keys = keys
+        self._calls = calls
 
     def execute(
         self, world: World, steps: Sequence[Step], ownership: ShardOwnership, redact: Redact = str
@@ -240,8 +244,16 @@ class StepExecutor:
         if verb is Verb.UPDATE:
             return cloud.update(kind, [Change(step.row.handle, step.spec, step.changed) for step in steps])
         if verb is Verb.OPERATE:
-            return operate(cloud, kind, steps, self._keys())
+            return self._operate(world, cloud, kind, steps)
         return cloud.delete(kind, [step.row.handle for step in steps])
+
+    def _operate(self, world: World, cloud: Cloud, kind: str, steps: Sequence[Step]) -> Sequence[Answer]:
+        """Have the cloud carry out operations, and call who is to be called."""
+        calls = self._calls.answers(world, cloud, kind, steps) if self._calls is not None else {}
+        others = [step for step in steps if step.row.key not in calls]
+        done = operate(cloud, kind, others, self._keys()) if others else []
+        found = {**calls, **{step.row.key: answer for step, answer in zip(others, done, strict=True)}}
+        return [found[step.row.key] for step in steps]
 
 
 def _looked_at_both_ways(cloud: Cloud, kind: str, rows: Sequence[Resource]) -> list[Answer]:

@@ -11,7 +11,7 @@ from homeostat.clustering.health_policy import health_policy
 from homeostat.clustering.policies import stored_policy
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.member_names import stands_beside
-from homeostat.model.node_health import ShardHealth
+from homeostat.model.node_health import NodeNames, ShardHealth
 from homeostat.model.world import World
 from homeostat.resources import groups
 from homeostat.store.shards import health
@@ -41,7 +41,8 @@ def shard_health(tx: Connection, world: World, shard: Row[Any], now: float) -> S
     if shard.health_at is None:
         return None
     stack = world.stack
-    found = policies(health.checks_of(tx, [stack.id]).get(stack.id, []))
+    checks = health.checks_of(tx, [stack.id]).get(stack.id, [])
+    found = policies(checks)
     if not found:
         return None
     unhealthy, recovered = health.counts(tx, stack.id, now)
@@ -51,4 +52,22 @@ def shard_health(tx: Connection, world: World, shard: Row[Any], now: float) -> S
         group = revisions.group_of(tx, stack.id, stack.revision)
         size = groups.size_of(group) if group is not None else size
     looked_at = shard.health_looked_at or 0.0
-    return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered)
+    names = {}
+    if any(each.has_calls for each in found.values()):
+        names = {row.key: node_names(row, checks) for row in health.members_of(tx, [(stack.id, world.shard)])}
+    return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered, names=names)
+
+
+def node_names(row: Row[Any], checks: Sequence[health.Check]) -> NodeNames:
+    """Return what placeholders stand for.
+
+    Args:
+        row: A member, see `store.shards.health.members_of`.
+        checks: The policies that hold for things of its stack.
+    """
+    check = next((each for each in checks if each.name in (row.name, "")), None)
+    seen = row.object or {}
+    cluster = check.cluster if check is not None else ""
+    name = row.node_name or str(seen.get("name") or row.name)
+    address, inside = str(seen.get("address") or ""), row.cluster_id or row.stack_id
+    return NodeNames(name, row.node_id or row.key, row.handle, address, cluster, inside)

@@ -18,13 +18,11 @@ from taskflow.jobs import backends
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Cloud, Clouds
-from homeostat.convergence.engine import Engine, Threads, build_engine
+from homeostat.convergence.engine import Engine, Threads, Urls, build_engine
 from homeostat.convergence.fair_turns import FairTurns
-from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.jobs.conductor import ShardConductor
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.lost_shards import LostShards
-from homeostat.convergence.metadata_rollouts import Ask
 from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices
 from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
 from homeostat.model.errors import Transient
@@ -85,8 +83,7 @@ class Worker:
         clouds: Clouds | None = None,
         sinks: Sinks | None = None,
         tidying: Sequence[Callable[[], int]] = (),
-        ask: Ask | None = None,
-        get: Get | None = None,
+        urls: Urls = Urls(),
     ) -> None:
         """Put the parts of a worker together.
 
@@ -101,8 +98,7 @@ class Worker:
             clouds: The cloud as each project sees it.
             sinks: Kinds of event sinks; None for the built-in ones.
             tidying: Functions called about once a second, each in a thread of its own.
-            ask: Asks URLs that users name; None to leave that to other workers.
-            get: Asks URLs of members about their health; None to leave that to other workers.
+            urls: How it reaches URLs that users name.
         """
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
@@ -116,7 +112,7 @@ class Worker:
         self._probing = ThreadPoolExecutor(max_workers=PROBED_MAX, thread_name_prefix="probing")
         turns = FairTurns(self._asking, ASKED_MAX, ASKED_OF_PROJECT_MAX)
         threads = Threads(self._pool, turns, self._probing)
-        engine = build_engine(*(db, clouds, clock, entropy, limits, threads), nudge=self._nudge, ask=ask, get=get)
+        engine = build_engine(*(db, clouds, clock, entropy, limits, threads), nudge=self._nudge, urls=urls)
         self._reconciler = engine.reconciler
         self._board = fetch_board(db, limits.lease_s, redis_url, engine.reconciler.lost)
         self._conductor = ShardConductor(

@@ -23,6 +23,10 @@ WORKFLOW = Kind(
     reported={
         "executions": LIST,
     },
+    operations={
+        "run": "with `token` and `input`: it is run once for a token, and the answer is Transient until it has ended; "
+        "with `cancel` it is ended where it still runs",
+    },
     id_field="name",
 )
 CRON_TRIGGER = Kind(

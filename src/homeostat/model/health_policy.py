@@ -32,6 +32,10 @@ AFTER_FENCING = frozenset({Built.RECREATE, Built.EVACUATE})
 """Actions that make a node run elsewhere: it is cut off before, as its policy says."""
 
 
+CALL_S = 600
+"""Seconds that a workflow, or a webhook, may take unless its policy says otherwise."""
+
+
 class ActionType(StrEnum):
     """Who carries out an action of a recovery."""
 
@@ -94,11 +98,13 @@ class RecoveryAction:
     Attributes:
         name: One of `Built`, or the name of the workflow or webhook.
         params: With defaults, and with placeholders.
+        timeout_s: Seconds that a workflow, or a webhook, may take.
     """
 
     type: ActionType
     name: str
     params: Mapping[str, Any]
+    timeout_s: int = CALL_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +148,11 @@ class HealthPolicy:
     @property
     def polled(self) -> tuple[Detection, ...]:
         return tuple(each for each in self.detections if each.type is not DetectionType.EVENTS)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether workflows or webhooks are among its actions."""
+        return any(each.type is not ActionType.BUILT_IN for each in self.actions)
 
     @property
     def takes_events(self) -> bool:

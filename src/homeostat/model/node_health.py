@@ -88,6 +88,22 @@ class NodeHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeNames:
+    """What the placeholders of policies stand for; "" for what is not known.
+
+    Attributes:
+        address: Address by which the node is reached.
+    """
+
+    name: str = ""
+    id: str = ""
+    physical_id: str = ""
+    address: str = ""
+    cluster_name: str = ""
+    cluster_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ShardHealth:
     """What a health policy says about one shard, and what the brake of its recoveries needs to know.
 
@@ -99,6 +115,7 @@ class ShardHealth:
         unhealthy: How many of them are unhealthy, in all shards.
         recovered: How many recoveries have begun in the last hour.
         blind: Why the observer doubts itself; "" where it does not.
+        names: Row key -> what placeholders stand for, where policies call workflows or webhooks.
     """
 
     policies: Mapping[str, HealthPolicy]
@@ -108,6 +125,7 @@ class ShardHealth:
     unhealthy: int = 0
     recovered: int = 0
     blind: str = ""
+    names: Mapping[str, NodeNames] = field(default_factory=dict)
 
     def policy_of(self, name: str) -> HealthPolicy | None:
         """Return the policy that holds for a resource; None for none."""

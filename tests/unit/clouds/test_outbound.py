@@ -196,6 +196,18 @@ def test_the_status_of_a_url_is_its_answer_or_why_there_is_none() -> None:
     assert "refused" in ours.status(f"{here}/well", 60.0)
 
 
+def test_a_call_returns_the_status_and_how_the_text_begins() -> None:
+    pages = {"/well": page(b"done" * 200), "/moved": page(status="302 Found", Location="/well")}
+    with serving(pages) as server:
+        here, ours = f"http://127.0.0.1:{server.port}", Outbound(Rules(networks=(HOME,)))
+        assert ours.call("PUT", f"{here}/well", b"{}", {"X-Key": "k"}, 60.0) == (200, "done" * 75)
+        assert ours.call("GET", f"{here}/moved", b"", {}, 60.0)[0] == 302
+        assert Outbound().call("POST", f"{here}/well", b"", {}, 60.0)[0] == 0
+    assert server.asked[0] == ("PUT /well HTTP/1.1", f"127.0.0.1:{server.port}")
+    assert server.bodies[0] == b"{}"
+    assert ours.call("POST", f"{here}/well", b"", {}, 60.0)[0] == 0
+
+
 def test_whatever_hinders_a_post_may_pass() -> None:
     pages = {"/moved": page(status="302 Found", Location="/hook"), "/hook": page(), "/ill": page(status="500 No")}
     with serving(pages) as server:

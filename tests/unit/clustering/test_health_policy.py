@@ -146,7 +146,7 @@ def test_events_alone_make_no_poll() -> None:
         ),
         (
             [{"name": "page", "type": "WEBHOOK", "params": {"url": "http://x/{nodeid}", "method": "put"}}],
-            [("page", {"url": "http://x/{nodeid}", "method": "PUT", "headers": {}, "body": {}, "timeout": 60})],
+            [("page", {"url": "http://x/{nodeid}", "method": "PUT", "headers": {}, "body": {}})],
         ),
     ],
 )
@@ -343,7 +343,16 @@ def without(*path: str) -> dict[str, Any]:
             spec(
                 actions=[{"name": "x", "type": "WEBHOOK", "params": {"url": "http://x", "headers": {"A": "b\r\nC: d"}}}]
             ),
-            "400 InvalidSpec: A header has a name of letters, digits and -, and a text of one line (at ",
+            "400 InvalidSpec: A header has a name of letters, digits and -, and one line of ASCII characters (at ",
+        ),
+        (
+            spec(actions=[{"name": "x", "type": "WEBHOOK", "params": {"url": "http://x", "headers": {"hOst": "y"}}}]),
+            "400 InvalidSpec: The header hOst is set by this service; leave it out (at ",
+        ),
+        (spec(actions=[{"name": "x", "type": "MISTRAL_WORKFLOW", "timeout": 0}]), "400 ESchema: 0 is out of range"),
+        (
+            spec(actions=[{"name": "REBOOT"}] * 17),
+            "400 InvalidSpec: There are 17; at most 16 are possible (at properties.recovery.actions)",
         ),
         (spec(fencing=["POWER"]), "400 ESchema: 'POWER' must be one of the allowed values: COMPUTE, NETWORK, STORAGE"),
         (spec(mode="maybe"), "400 ESchema: 'maybe' must be one of the allowed values: observe, propose, automatic"),

@@ -24,6 +24,8 @@ BUSY = {"waiting": "running", "delayed": "running"}
 ENDED = frozenset({"success", "error", "cancelled"})
 DELETE_LOOK_S = 1.0
 """Seconds after which the workflow that deletes a thing is looked at again."""
+RUN_LOOK_S = 1.0
+"""Seconds after which a workflow that runs is looked at again."""
 
 
 class Workflows(Collection):
@@ -71,6 +73,33 @@ class Workflows(Collection):
         if _text_of(handle, whole) == _text_of(handle, present):
             return present
         return self._send("PUT", {**whole, "name": handle}, handle, scope=present["scope"])
+
+    def operations(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], None]]:
+        return {"run": self._run}
+
+    def _run(self, handle: str, arguments: Mapping[str, Any]) -> None:
+        """Run a workflow once for a token, or look how that run goes.
+
+        Raises:
+            Missing: There is no such workflow.
+            Terminal: It has failed, or was cancelled.
+            Transient: It runs.
+        """
+        self.get(handle)
+        # A request with the id of an execution that exists starts nothing.
+        id = str(uuid.uuid5(NAMESPACE, f"{handle} {arguments['token']}"))
+        body = {"id": id, "workflow_name": handle, "input": arguments.get("input") or {}}
+        run = self.api.request("POST", "/executions", body, of=handle)
+        state = str(run["state"]).lower()
+        if state not in ENDED and arguments.get("cancel"):
+            run = self.api.request("PUT", f"/executions/{id}", {"state": "CANCELLED"}, of=handle)
+            state = str(run["state"]).lower()
+        if state not in ENDED:
+            raise Transient(f"workflow {handle} is {state}", RUN_LOOK_S)
+        if state != "success":
+            raise Terminal(
+                f"workflow {handle} went to {state}: {(run.get('state_info') or 'it does not say why').strip()}"
+            )
 
     def _send(self, method: str, spec: Mapping[str, Any], of: str, **params: Any) -> Wire:
         text = _text_of(str(spec["name"]), spec).encode()

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
-from homeostat.clouds.simulated import hosts, servers
+from homeostat.clouds.simulated import hosts, servers, services
 from homeostat.clouds.simulated.objects import (
     BUILDING_STATUS,
     FIELDS,
@@ -22,7 +22,6 @@ from homeostat.clouds.simulated.objects import (
     fields_after,
     is_supported,
 )
-from homeostat.clouds.simulated.services import refusal
 from homeostat.clouds.simulated.weather import Weather
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
@@ -381,7 +380,7 @@ class SimulatedCloud:
         if thing is not None and thing.gone_at is None:
             if thing.properties.get("locked"):
                 return Rejected("Forbidden", f"{kind} {handle} is locked")
-            refused = refusal(thing.properties)
+            refused = services.refusal(thing.properties)
             if refused:
                 return Terminal(refused)
             parts = self._parts(kind, handle)
@@ -402,6 +401,8 @@ class SimulatedCloud:
             self._snapshot((kind, operation.handle), operation.arguments)
         elif thing is not None and verb == "post":
             self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
+        elif thing is not None and verb == "run":
+            return services.run(thing.properties, operation.arguments) or self._observation(kind, operation.handle)
         elif thing is not None and kind == "server" and verb in servers.VERBS:
             return self._operate_server(thing, operation)
         elif thing is not None:

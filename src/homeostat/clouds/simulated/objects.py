@@ -75,6 +75,8 @@ def is_supported(kind: str, operation: str) -> bool:
     """Return whether things of a kind have an operation."""
     if operation == "snapshot":
         return kind in SNAPSHOTS.values()
+    if operation == "run":
+        return kind == "workflow"
     if operation == "post":
         return kind == "queue"
     if operation == DELETE_WITH_PARTS:

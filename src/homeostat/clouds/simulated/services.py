@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from homeostat.model.errors import HomeostatError, Terminal, Transient
+
 Fields = dict[str, Any]
 
 READY_STATUS: Mapping[str, str] = {
@@ -192,3 +194,26 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
     "lease": _lease,
     "baremetal_port": _baremetal_port,
 }
+
+
+def run(workflow: Fields, arguments: Mapping[str, Any]) -> HomeostatError | None:
+    """Run a workflow once for a token; return why it has not succeeded, or not yet.
+
+    Args:
+        workflow: The workflow. Its field `ends` is the state that its executions are in; they succeed without it.
+        arguments: Of the operation.
+    """
+    token, name = arguments["token"], workflow["name"]
+    known = {each["id"]: each for each in workflow["executions"]}
+    made = {"id": token, "workflow_name": name, "input": arguments.get("input"), "state": "RUNNING"}
+    execution = known.get(token) or made
+    if execution["state"] == "RUNNING":
+        execution = {**execution, "state": workflow.get("ends", "SUCCESS")}
+    if execution["state"] == "RUNNING" and arguments.get("cancel"):
+        execution = {**execution, "state": "CANCELLED"}
+    workflow["executions"] = list({**known, token: execution}.values())
+    if execution["state"] == "RUNNING":
+        return Transient(f"workflow {name} is running")
+    return (
+        None if execution["state"] == "SUCCESS" else Terminal(f"workflow {name} went to {execution['state'].lower()}")
+    )

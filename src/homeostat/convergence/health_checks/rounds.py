@@ -15,15 +15,15 @@ from sqlalchemy import Row
 
 from homeostat.clock import Clock
 from homeostat.clouds.port import Clouds
-from homeostat.clustering.placeholders import NodeNames, expanded_url
+from homeostat.clustering.placeholders import expanded_url
 from homeostat.convergence.health_checks import probes
 from homeostat.convergence.health_checks.probes import Get, Probe
-from homeostat.convergence.health_facts import policies
+from homeostat.convergence.health_facts import node_names, policies
 from homeostat.convergence.observer import Observer
 from homeostat.model.errors import HomeostatError
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
 from homeostat.model.member_names import member_of_name, stands_beside
-from homeostat.model.node_health import Finding, Look, NodeHealth, policy_for
+from homeostat.model.node_health import Finding, Look, NodeHealth, NodeNames, policy_for
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
@@ -85,12 +85,7 @@ class _Round:
         return self.taken[row.stack_id, row.shard].project
 
     def names(self, row: Row[Any]) -> NodeNames:
-        check = next((each for each in self.checks[row.stack_id] if each.name in (row.name, "")), None)
-        seen = row.object or {}
-        cluster = check.cluster if check is not None else ""
-        name = row.node_name or str(seen.get("name") or row.name)
-        address, inside = str(seen.get("address") or ""), row.cluster_id or row.stack_id
-        return NodeNames(name, row.node_id or row.key, row.handle, address, cluster, inside)
+        return node_names(row, self.checks[row.stack_id])
 
 
 class HealthRounds:

@@ -44,17 +44,23 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     ended = _ended(context, row, verdict, now)
     if ended is not None:
         return ended
-    if verdict.condition is Condition.ABSENT:
-        visible_at = (row.acted_at or now) + context.world.listing_lag_s
-        # Otherwise a slow listing would have a second thing made.
-        if row.action == Action.CREATE and now < visible_at:
-            return _building(row, verdict, visible_at)
-        return heal.recreate(context, definition, row, verdict, now)
-    if verdict.condition is Condition.BROKEN:
-        return heal.mend(context, definition, row, verdict, now)
+    if verdict.condition in (Condition.ABSENT, Condition.BROKEN):
+        return _brought_back(context, definition, row, verdict, now)
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
     return _building(row, verdict, verdict.due_at)
+
+
+def _brought_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+    """Decide about a thing that is gone or broken while an act on it is in progress."""
+    if recovery.is_acting(row):
+        # What follows is for its policy to say, which may want it cut off before another one is made.
+        return context.acts.fail(row, verdict.reason, now, Action.CHECK)
+    visible_at = (row.acted_at or now) + context.world.listing_lag_s
+    # Otherwise a slow listing would have a second thing made.
+    if verdict.condition is Condition.ABSENT and row.action == Action.CREATE and now < visible_at:
+        return _building(row, verdict, visible_at)
+    return heal.bring_back(context, definition, row, verdict, now)
 
 
 def finish(context: Context, definition: Definition, row: Resource, now: float) -> Decision:

@@ -79,6 +79,11 @@ def was_recovered(row: Resource) -> bool:
     return _recovery(row) is not None
 
 
+def is_acting(row: Resource) -> bool:
+    """Return whether an action of a recovery, other than making another one, is in progress on a row."""
+    return row.busy and row.action != Action.CREATE and is_marked(row) and was_recovered(row)
+
+
 def is_cut_off(row: Resource) -> bool:
     """Return whether something of a row is cut off."""
     recovery = _recovery(row)
@@ -245,6 +250,9 @@ def _operate(
 ) -> Decision:
     operation, arguments = _operation(policy, recovery.step, node)
     name = _name_of(policy, recovery.step, node)
+    if recovery.step != BY_HINT and policy.actions[recovery.step].type is not ActionType.BUILT_IN:
+        # Repeated, it is known by that again.
+        arguments["token"] = f"{row.key}-{round(recovery.begun_at * 1000)}-{recovery.rounds}-{recovery.step}"
     if name == Built.EVACUATE:
         # Repeated after a lost answer, it must not move once more.
         arguments["from"] = _host(context, row)
@@ -266,7 +274,8 @@ def _operation(policy: HealthPolicy, step: int, node: NodeHealth) -> tuple[str, 
     action = policy.actions[step]
     if action.type is ActionType.BUILT_IN:
         return action.name.lower(), {name: value for name, value in action.params.items() if value is not None}
-    return action.type.lower(), {"name": action.name, **action.params}
+    # What it is called with is read from the policy then: it may hold secrets.
+    return action.type.lower(), {"step": step, "name": action.name}
 
 
 def _name_of(policy: HealthPolicy, step: int, node: NodeHealth) -> str:

@@ -1,0 +1,219 @@
+"""Workflows and webhooks as actions of recoveries, called until they have ended or their time is over (ADR 0079).
+
+What they are called with is read from the health policy at each call. A call has a token: who is called again after a
+crash, or after an answer that was lost, knows by it that it is the same one.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachetools import LRUCache
+
+from homeostat.clock import Clock
+from homeostat.clouds.port import Answer, Cloud, Operation
+from homeostat.clustering.placeholders import expanded, expanded_url
+from homeostat.convergence.fair_turns import FairTurns
+from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+from homeostat.model.health_policy import ActionType, RecoveryAction
+from homeostat.model.node_health import NodeNames
+from homeostat.model.observed import Observation
+from homeostat.model.plan import Step
+from homeostat.model.world import World
+
+CALLED = {each.lower(): each for each in (ActionType.WORKFLOW, ActionType.WEBHOOK)}
+"""Operation -> type of the action."""
+LOOK_PART, LOOK_S_MIN, LOOK_S_MAX = 0.2, 0.2, 5.0
+"""Pause until what is called is looked at again: a part of the time that it has taken so far, and its bounds."""
+CALLS_MAX = 10_000
+"""Webhooks of which this process remembers that it calls them."""
+LATER = frozenset({0, 408, 425, 429})
+"""Status codes after which a webhook is called again, besides those of the server's own failures; 0 for no answer."""
+SAID_MAX = 200
+"""Characters of an answer that an error repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to a webhook; timeout_s — seconds until its answer has to be there."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+    timeout_s: float
+
+
+Call = Callable[[Request], tuple[int, str]]
+"""Send a request: returns the status code and how its text begins; 0 and the reason without one. Raises nothing."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A request that was sent; answer — None until it is there."""
+
+    request: Request
+    answer: tuple[int, str] | None = field(default=None)
+
+
+class RecoveryCalls:
+    """Calls workflows and webhooks, and remembers those whose answer is awaited."""
+
+    def __init__(self, clock: Clock, call: Call | None = None, turns: FairTurns | None = None) -> None:
+        """Prepare the calls.
+
+        Args:
+            clock: Clock of deadlines.
+            call: Calls webhooks; None where none can be called.
+            turns: Threads in which they are called; None for that of the caller.
+        """
+        self._clock, self._call, self._turns = clock, call, turns
+        self._lock = threading.Lock()
+        self._pending: LRUCache[str, _Pending] = LRUCache(CALLS_MAX)
+
+    def answers(self, world: World, cloud: Cloud, kind: str, steps: Sequence[Step]) -> dict[str, Answer]:
+        """Call what steps name; return row key -> the answer, for those of the steps that are calls.
+
+        It is a look at the thing once the call has succeeded, Transient while it runs, and Terminal if it has failed.
+        """
+        found: dict[str, Answer] = {}
+        ended: list[Step] = []
+        for step in (each for each in steps if each.operation in CALLED):
+            failure = self._carry_out(world, cloud, step)
+            if failure is None:
+                ended.append(step)
+            else:
+                found[step.row.key] = failure
+        if ended:
+            looks = cloud.observe(kind, [each.row.handle for each in ended])
+            found |= {step.row.key: look for step, look in zip(ended, looks, strict=True)}
+        return found
+
+    def _carry_out(self, world: World, cloud: Cloud, step: Step) -> HomeostatError | None:
+        """Return None if a call has succeeded, else why it has not, or not yet."""
+        action, since = _action(world, step), _since(step)
+        if action is None:
+            return Terminal("its health policy has changed")
+        now = self._clock.now()
+        left_s = (now if since is None else since) + action.timeout_s - now
+        if action.type is ActionType.WORKFLOW:
+            answer = self._run(world, cloud, step, action, left_s)
+        else:
+            answer = self._ask(world, step, action, left_s)
+        if isinstance(answer, Transient | Uncertain):
+            if left_s <= 0:
+                return Terminal(f"{action.name} has not succeeded within {action.timeout_s} s: {answer}")
+            taken_s = action.timeout_s - left_s
+            return Transient(str(answer), min(max(LOOK_PART * taken_s, LOOK_S_MIN), LOOK_S_MAX))
+        return answer
+
+    def _run(
+        self, world: World, cloud: Cloud, step: Step, action: RecoveryAction, left_s: float
+    ) -> HomeostatError | None:
+        """Run a workflow; one whose time is over is cancelled."""
+        if "workflow" not in cloud.kinds:
+            return Terminal(f"the workflow {action.name} cannot be run: this cloud has no workflows")
+        given = expanded(dict(action.params), _names(world, step))
+        arguments = {"token": _token(step), "input": given, "cancel": left_s <= 0}
+        (answer,) = cloud.operate("workflow", [Operation(action.name, "run", arguments)])
+        if isinstance(answer, Observation):
+            return None if answer.present else Terminal(f"there is no workflow {action.name}")
+        return answer
+
+    def _ask(self, world: World, step: Step, action: RecoveryAction, left_s: float) -> HomeostatError | None:
+        """Call a webhook, or return how its call has ended."""
+        if self._call is None:
+            return Transient("this process calls no webhooks")
+        token = _token(step)
+        with self._lock:
+            pending = self._pending.get(token)
+        if pending is None and left_s > 0:
+            try:
+                pending = _Pending(_request(world, step, action, left_s))
+            except ValueError as error:
+                return Terminal(f"webhook {action.name}: {error}")
+            with self._lock:
+                self._pending[token] = pending
+            self._send(world.stack.project, pending)
+        if pending is None or pending.answer is None:
+            return Transient(f"webhook {action.name} is being called")
+        with self._lock:
+            self._pending.pop(token, None)
+        return _judged(action, *pending.answer)
+
+    def _send(self, project: str, pending: _Pending) -> None:
+        def turn() -> bool:
+            if self._call is not None:
+                pending.answer = self._call(pending.request)
+            return False
+
+        if self._turns is None:
+            turn()
+        else:
+            self._turns.add(project, turn)
+
+
+def _action(world: World, step: Step) -> RecoveryAction | None:
+    """Return the action that a step calls; None where its policy has no such action any more."""
+    policy = world.health.policy_of(step.row.name) if world.health is not None else None
+    number = int(step.arguments["step"])
+    if policy is None or number >= len(policy.actions):
+        return None
+    action = policy.actions[number]
+    same = (action.type, action.name) == (CALLED[step.operation], step.arguments["name"])
+    return action if same else None
+
+
+def _since(step: Step) -> float | None:
+    """Return when an action was begun."""
+    recovery = step.row.marks.recovery if step.row.marks is not None else None
+    return None if recovery is None else recovery.acted_at
+
+
+def _token(step: Step) -> str:
+    return str(step.arguments["token"])
+
+
+def _names(world: World, step: Step) -> NodeNames:
+    found = world.health.names.get(step.row.key) if world.health is not None else None
+    return found or NodeNames(step.row.name, step.row.key, step.row.handle)
+
+
+def _request(world: World, step: Step, action: RecoveryAction, left_s: float) -> Request:
+    """Return the request to a webhook.
+
+    Raises:
+        ValueError: A header would be none with what a placeholder stands for.
+    """
+    names, params = _names(world, step), action.params
+    headers = {"Content-Type": "application/json"} | expanded(dict(params["headers"]), names)
+    for name, value in headers.items():
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError(f"the header {name} is no line of ASCII characters for {names.name}")
+    method = str(params["method"]).upper()
+    body = expanded(dict(params["body"]), names) or _facts(world, step, action, names)
+    text = b"" if method == "GET" else json.dumps(body).encode()
+    url = expanded_url(params["url"], names)
+    return Request(method, url, {**headers, "Idempotency-Key": _token(step)}, text, left_s)
+
+
+def _facts(world: World, step: Step, action: RecoveryAction, names: NodeNames) -> dict[str, Any]:
+    """Return what a webhook is sent whose policy gives it no body."""
+    node = world.health.nodes.get(step.row.key) if world.health is not None else None
+    facts = {"id": names.id, "name": names.name, "physical_id": names.physical_id, "address": names.address}
+    return {
+        "action": action.name,
+        "reason": "" if node is None else node.reason,
+        "node": facts,
+        "cluster": {"id": names.cluster_id, "name": names.cluster_name},
+    }
+
+
+def _judged(action: RecoveryAction, status: int, text: str) -> HomeostatError | None:
+    if 200 <= status < 300:
+        return None
+    said = f"it answered {status}" + (f": {text[:SAID_MAX]}" if text else "") if status else f"no answer: {text}"
+    message = f"webhook {action.name}: {said}"
+    return Transient(message) if status in LATER or status >= 500 else Terminal(message)
