@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.openstack.projects import Project
+from tests.openstack.running import eventually
 from tests.openstack.serving import Served, Wire, serving
 
 pytestmark = [pytest.mark.services("octavia")]
@@ -19,7 +20,8 @@ def of(resource: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def served(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(project, tmp_path_factory.mktemp("service") / "state") as found:
+    folder = tmp_path_factory.mktemp("service")
+    with serving(project, folder / "state", "--health-interval-min", "1") as found:
         yield found
 
 
@@ -28,6 +30,12 @@ def policy(kind: str, version: str, properties: Wire) -> Wire:
         "type": "OS::Senlin::Policy",
         "properties": {"type": f"senlin.policy.{kind}-{version}", "properties": properties},
     }
+
+
+HEALTH = {
+    "detection": {"interval": 5, "node_update_timeout": 0, "detection_modes": [{"type": "LB_STATUS_POLLING"}]},
+    "recovery": {"actions": [{"name": "RECREATE"}]},
+}
 
 
 def farm(nodes: int, *policies: str) -> Wire:
@@ -49,6 +57,7 @@ def farm(nodes: int, *policies: str) -> Wire:
         "balancing": policy("loadbalance", "1.3", balanced),
         "apart": policy("affinity", "1.0", {"servergroup": {"policies": "soft-anti-affinity"}}),
         "leaving": policy("deletion", "1.1", {"criteria": "OLDEST_FIRST", "grace_period": 1}),
+        "health": policy("health", "1.2", HEALTH),
         "cluster": {
             "type": "OS::Senlin::Cluster",
             "properties": {"profile": of("profile"), "desired_capacity": nodes, "policies": bound},
@@ -99,3 +108,32 @@ def test_nodes_are_members_of_a_pool_and_of_a_server_group(served: Served, proje
         served.delete(NAME)
         assert served.at_rest(id)["stack_status"] == "DELETE_COMPLETE", served.failures(id)
         assert list(user.compute.servers()) == []
+
+
+def test_a_node_that_its_load_balancer_finds_dead_is_made_again(served: Served, project: Project) -> None:
+    with contextlib.closing(project.connection()) as user:
+
+        def pooled() -> dict[str, str]:
+            """Address -> operating status."""
+            pools: list[Any] = list(user.load_balancer.pools(project_id=project.id))
+            found = [each for pool in pools for each in user.load_balancer.members(pool.id)]
+            return {each.address: each.operating_status for each in found}
+
+        def health() -> list[str]:
+            below = served.path(served.handles(NAME)["cluster"], "health")
+            return [each["finding"] for each in served.http.get(below).json()["health"]]
+
+        served.create(NAME, farm(2, "leaving", "balancing", "health"))
+        at_rest(served, "CREATE_COMPLETE")
+        eventually(lambda: health() == ["healthy"] * 2, "healthy nodes")
+        before, (dead, left) = {each.id for each in user.compute.servers()}, sorted(pooled())
+        project.cloud.member("down", dead)
+        eventually(lambda: {each.id for each in user.compute.servers()} - before, "another server")
+        eventually(lambda: len(pooled()) == 2 and set(pooled().values()) == {"ONLINE"}, "two members that are online")
+        assert dead not in pooled()
+        assert left in pooled()
+        assert len({each.id for each in user.compute.servers()} & before) == 1
+        eventually(lambda: health() == ["healthy"] * 2, "healthy nodes")
+        id = served.stack(NAME)["id"]
+        served.delete(NAME)
+        assert served.at_rest(id)["stack_status"] == "DELETE_COMPLETE", served.failures(id)

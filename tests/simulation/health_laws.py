@@ -88,8 +88,7 @@ class HealthLaws:
         self._cloud, self._now, self._lived, self._changes = cloud, now, lived, changes
         self._rows: dict[str, Member] = {}
         self._known: list[tuple[int, dict[str, Known]]] = [(0, {})]
-        self._since: dict[str, float] = {}
-        self._attached: dict[str, tuple[str, float]] = {}
+        self._since: dict[tuple[str, str, float], float] = {}
         self._commits = 0
         self._passes: dict[greenlet.greenlet, Pass] = {}
         self._begun: dict[str, list[float]] = defaultdict(list)
@@ -140,9 +139,8 @@ class HealthLaws:
         if groups == self._known[-1][1]:
             return
         for id, known in groups.items():
-            if self._attached.get(id) != (known.spec, known.since):  # else it was only switched off and on
-                self._attached[id] = known.spec, known.since
-                self._since[id] = self._lived()
+            # One that was only switched off and on counts from before.
+            self._since.setdefault((id, known.spec, known.since), self._lived())
         self.happened["taken away"] += len(self._known[-1][1].keys() - groups.keys())
         self._known.append((self._commits, groups))
         self._disturb(groups)
@@ -185,7 +183,8 @@ class HealthLaws:
 
     def _accused(self, row: Member, known: Known, mates: frozenset[str]) -> str:
         policy, turns = known.policy, self._reader.turns(row.key)
-        attached, memory_s = self._since.get(row.stack_id, 0.0), _memory_s(policy, turns)
+        attached = self._since.get((row.stack_id, known.spec, known.since), 0.0)
+        memory_s = _memory_s(policy, turns)
         found = self.evidence.accuses(policy, row.handle, mates, attached, memory_s)
         well_since = max(self.evidence.born.get(row.handle, 0.0), self._well_at.get(row.key, 0.0))
         if found == "polling" and self._now() < well_since + policy.grace_s:

@@ -111,6 +111,7 @@ class Step:
         fails: Why the stack fails with this step although its row does not; "" if it does not.
         rollout: A rollout of metadata that begins or ends with this step.
         recovery: Action of a health policy that begins with this step; "" for none.
+        begins_recovery: Whether it is the first one of a recovery, or of another round of it.
     """
 
     verb: Verb
@@ -132,6 +133,7 @@ class Step:
     fails: str = ""
     rollout: RolloutChange | None = None
     recovery: str = ""
+    begins_recovery: bool = False
 
 
 @dataclass(slots=True)

@@ -230,16 +230,16 @@ class HealthRounds:
         return blind
 
     def _doubt(self, current: _Round, found: Sequence[tuple[Probe, Look]]) -> str:
-        """Return why the observer doubts itself, where no member of a stack answers any more at once; else ""."""
-        silent = [
-            probe
-            for probe, look in found
-            if look.finding is Finding.UNHEALTHY and look.evidence.startswith("no answer")
-        ]
-        keys = {probe.place[0] for probe in silent}
+        """Return why the observer doubts itself, where no member of a stack answers any more at once; else "".
+
+        One that is being changed is not asked, and says nothing about it.
+        """
+        silent = [probe for probe, look in found if look.finding is Finding.UNHEALTHY and _is_silence(look.evidence)]
+        asked = {probe.place[0] for probe, _ in found}
         stack_id = current.members[found[0][0].place[0]].stack_id
-        everyone = {key for key, row in current.members.items() if row.stack_id == stack_id}
-        if len(keys) < FEW or keys != everyone:
+        others = [row for key, row in current.members.items() if row.stack_id == stack_id and key not in asked]
+        few = len({probe.place[0] for probe in silent}) < FEW
+        if few or len(silent) < len(found) or any(map(_has_answered, others)):
             return ""
         has_canary = any(each.canary_url for each in current.policies[stack_id].values())
         since = [_silent_since(current.members[probe.place[0]], probe.place[1], current.now) for probe in silent]
@@ -379,6 +379,18 @@ def _probes(current: _Round, row: Row[Any]) -> list[Probe]:
     return [
         Probe((row.key, number), current.project(row), expanded_url(each.url, names), each) for number, each in wanted
     ]
+
+
+def _is_silence(evidence: str) -> bool:
+    return evidence.startswith("no answer")
+
+
+def _has_answered(row: Row[Any]) -> bool:
+    """Return whether the URL of a member that could be asked now had answered when it was asked last."""
+    if row.health is None or not row.handle or row.status == Status.IN_PROGRESS:
+        return False
+    asked = [each for each in row.health.detected if each.type == DetectionType.URL]
+    return any(each.finding is not Finding.UNKNOWN and not _is_silence(each.evidence) for each in asked)
 
 
 def _silent_since(row: Row[Any], number: int, now: float) -> float:

@@ -93,7 +93,7 @@ def _collect_things(current: Pass, step: Step) -> None:
     if step.rollout is not None:
         writes.rollouts.append(step.rollout)
     if step.recovery:
-        writes.recoveries.append((step.row.name, step.recovery))
+        writes.recoveries.append((step.row.name, step.recovery, step.begins_recovery))
 
 
 def _retained(current: Pass, step: Step) -> Retained:

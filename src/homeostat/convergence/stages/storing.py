@@ -91,11 +91,28 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
         place = stack.snapshot["place"]
         snapshots.save_parts(current.db, tx, stack.snapshot["id"], stack.project, place, parts, encoded.now)
     if encoded.writes.recoveries:
+        _check_recoveries(current, tx, encoded)
         health.note_recoveries(tx, stack.id, encoded.writes.recoveries, encoded.now)
     if current.world.health is not None and any(_is_recovered(row) for row in encoded.writes.rows()):
         health.hurry(tx, [(stack.id, current.world.shard)], encoded.now)
     if rolling:
         rollouts.apply(tx, locked, rolling, encoded.now, current.limits.stack_timeout_s)
+
+
+def _check_recoveries(current: Pass, tx: Connection, encoded: EncodedWrites) -> None:
+    """Check that no other shard has begun recoveries meanwhile, where a policy says how many may begin.
+
+    They begin as healing does: the caller has locked the stack, so the count is exact.
+
+    Raises:
+        Superseded: One has. The next pass decides with the new count.
+    """
+    known, begun = current.world.health, sum(first for _, _, first in encoded.writes.recoveries)
+    if known is None or not begun or not any(each.per_hour for each in known.policies.values()):
+        return
+    _, recovered = health.counts(tx, current.world.stack.id, encoded.now)
+    if recovered > known.recovered - begun:
+        raise Superseded("others of the group are being recovered by now")
 
 
 def _is_recovered(row: Resource) -> bool:

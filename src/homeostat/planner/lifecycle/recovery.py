@@ -162,11 +162,8 @@ def _recover(
 ) -> Decision:
     recovery = _fitting(_recovery(row), policy)
     if recovery is None:
-        waits = _waits(context, row, node, policy, now)
-        if waits is not None:
-            return waits
         first = BY_HINT if policy.by_hint and node.hint else 0
-        recovery = RecoveryMark(now, first)
+        return _begin(context, definition, row, node, policy, RecoveryMark(now, first), now)
     if recovery.acted_at is not None:
         waiting = _verified(context, row, node, policy, recovery, now)
         if waiting is not None:
@@ -181,7 +178,29 @@ def _recover(
         if due_at > now and row.asked_at is None:
             said = f"{node.reason}; tried in vain: {', '.join(recovery.tried)}"
             return Waiting(row.name, Why.BACKOFF, (), said, row.updated_at, due_at, row.key)
+        return _begin(context, definition, row, node, policy, recovery, now)
     return _act(context, definition, row, node, policy, recovery, now)
+
+
+def _begin(
+    context: Context,
+    definition: Definition,
+    row: Resource,
+    node: NodeHealth,
+    policy: HealthPolicy,
+    recovery: RecoveryMark,
+    now: float,
+) -> Decision:
+    """Begin a recovery, or another round of it, unless something holds it back; count it among those of the hour."""
+    waits = _waits(context, row, node, policy, now)
+    if waits is not None:
+        return waits
+    decision = _act(context, definition, row, node, policy, recovery, now)
+    if isinstance(decision, Step) and decision.recovery:
+        decision.begins_recovery = True
+        health = _health(context)
+        context.world.health = replace(health, recovered=health.recovered + 1)
+    return decision
 
 
 def _waits(context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float) -> Waiting | None:

@@ -1,6 +1,6 @@
 """Tables of health policies: which groups they hold for, what was found of members, and what was recovered."""
 
-from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text
+from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text, true
 
 from homeostat.model import node_health as model
 from homeostat.store.schema.base import Sequence, metadata
@@ -49,11 +49,13 @@ recovery = Table(
     Column("name", Text, nullable=False),
     Column("at", Double, nullable=False),
     Column("what", SafeText, nullable=False),
+    Column("begins", Boolean, nullable=False, default=True, server_default=true()),
     Index("ix_recovery", "stack_id", "at"),
 )
-"""Recoveries that have begun, of the last day.
+"""Actions of recoveries that have begun, of the last day.
 
 Columns:
     name: The resource.
     what: The action, in a few words.
+    begins: Whether it is the first one of a recovery, or of another round of it.
 """

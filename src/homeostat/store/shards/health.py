@@ -302,13 +302,16 @@ def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
     """Return how many members of a stack are unhealthy, and how many recoveries have begun in the last hour."""
     unhealthy = select(func.count()).where(_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
     log = schema.recovery
-    lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > now - HOUR_S)
+    lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > now - HOUR_S, log.c.begins)
     one, other = tx.execute(select(unhealthy.scalar_subquery(), lately.scalar_subquery())).one()
     return int(one), int(other)
 
 
-def note_recoveries(tx: Connection, stack_id: str, begun: Sequence[tuple[str, str]], now: float) -> None:
-    """Note recoveries that begin, each as the name of the resource and what is done; forget old ones."""
+def note_recoveries(tx: Connection, stack_id: str, begun: Sequence[tuple[str, str, bool]], now: float) -> None:
+    """Note actions of recoveries that begin, see `shard_state.Writes`; forget old ones."""
     log = schema.recovery
     tx.execute(delete(log).where(log.c.stack_id == stack_id, log.c.at < now - KEPT_S))
-    tx.execute(insert(log), [{"stack_id": stack_id, "name": name, "at": now, "what": what} for name, what in begun])
+    tx.execute(
+        insert(log),
+        [{"stack_id": stack_id, "name": name, "at": now, "what": what, "begins": first} for name, what, first in begun],
+    )

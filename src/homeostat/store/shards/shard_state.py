@@ -75,7 +75,8 @@ class Writes:
         retained: Things that stay although their row is deleted, see `retained`.
         parts: Parts of the snapshot that is being taken of the stack.
         rollouts: Rollouts of metadata that begin or end.
-        recoveries: Recoveries that begin, each as the name of the resource and what is done.
+        recoveries: Actions of recoveries that begin, each as the name of the resource, what is done, and whether the
+            recovery begins with it.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -91,7 +92,7 @@ class Writes:
     retained: list[Retained] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     rollouts: list[RolloutChange] = field(default_factory=list)
-    recoveries: list[tuple[str, str]] = field(default_factory=list)
+    recoveries: list[tuple[str, str, bool]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)
