@@ -24,7 +24,6 @@ from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.port import ChangeNotice, Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.engine import Urls, build_engine
-from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
@@ -279,8 +278,9 @@ class Process:
 class Worker(Process):
     """A worker: one or two threads of passes, one that observes and sweeps.
 
-    Takes: clouds — by project; plugin_types — classes with handlers, by type; get — asks URLs of members. notices —
-    those of the cloud that this worker has not read yet; superseded — how many of its passes a newer owner has ended.
+    Takes: clouds — by project; plugin_types — classes with handlers, by type; urls — how it reaches those that users
+    name. notices — those of the cloud that this worker has not read yet; superseded — how many of its passes a newer
+    owner has ended.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class Worker(Process):
         entropy: Entropy,
         rng: random.Random,
         plugin_types: Mapping[str, type[Resource]] | None = None,
-        get: Get | None = None,
+        urls: Urls = Urls(),
     ) -> None:
         super().__init__(name, db, clock, rng)
         self._watched = db
@@ -313,7 +313,7 @@ class Worker(Process):
             plugins = PluginClouds(self.db, plugin_types, views.__getitem__)
             views = {project: JoinedCloud(cloud, plugins.of(project)) for project, cloud in views.items()}
         now = ProcessClock(self.db.agreed_now, clock)
-        self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits, urls=Urls(get=get))
+        self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits, urls=urls)
         self.reconciler = self._engine.reconciler
         self.superseded = 0
         self._count_superseded()

@@ -9,7 +9,9 @@ import greenlet
 
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.clouds.simulated.objects import HOSTS
+from homeostat.convergence.engine import Urls
 from homeostat.convergence.health_checks.probes import Answer
+from homeostat.convergence.recovery_calls import Request
 from tests.simulation.actors import Worker, pause
 from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.health_evidence import CheckedCloud
@@ -18,6 +20,8 @@ from tests.simulation.health_policies import CANARY
 from tests.simulation.health_rows import Member
 
 LIES = (Answer(500, "ill"), Answer(0, "refused"), Answer(200, "hello"), Answer(0, "timed out"))
+CALLED = ((200, "done"), (200, "done"), (204, ""), (503, "later"), (0, "timed out"), (404, "no such server"))
+"""What a webhook answers."""
 WELL, SILENT = Answer(200, "ok"), Answer(0, "no route to host")
 
 
@@ -84,7 +88,8 @@ class AilingWorld(DisturbedWorld):
     def _worker(self) -> Worker:
         self._born += 1
         name, types = f"w{self._born}", self.plugin_types
-        worker = CheckingWorker(name, self.db, self.clouds, self.clock, self.entropy, self.rng, types, self._get)
+        urls = Urls(get=self._get, call=self._call)
+        worker = CheckingWorker(name, self.db, self.clouds, self.clock, self.entropy, self.rng, types, urls)
         worker.world = self
         return worker
 
@@ -123,6 +128,18 @@ class AilingWorld(DisturbedWorld):
         if server is None or server["status"] != "active" or "NETWORK" in self.laws.evidence.cut[handle]:
             return SILENT
         return self._lies.get(handle, WELL)
+
+    def _call(self, request: Request) -> tuple[int, str]:
+        """A tool of the operators is called: mostly it starts a server again, and says so."""
+        pause()
+        handle = request.url.split("/")[3]
+        self.laws.called(request.headers["Idempotency-Key"], handle)
+        answer = self.rng.choice(CALLED)
+        server = self.cloud.things("server").get(handle)
+        if answer[0] in (0, 200) and server is not None and server["status"] in ("stopped", "error"):
+            self.cloud.change(handle, status="active")  # where the answer is lost, too
+        pause()
+        return answer
 
     def _lie(self) -> None:
         """The URL of a server answers as if it were ill, or not at all, for a while."""

@@ -218,6 +218,8 @@ class CheckedWorld(AilingWorld):
                 for name, value in before.items():
                     setattr(ward, name, value)
                 raise
+            if ward not in self.wards:
+                self.wards.append(ward)  # its deletion has been revoked by that
 
         self._request(update, f"update s{ward.number}: {changes}")
         self.laws.note(story)

@@ -12,9 +12,9 @@ import greenlet
 
 from homeostat.clouds.port import Answer, Operation
 from homeostat.model.errors import Terminal
-from homeostat.model.health_policy import AFTER_FENCING, Built, HealthPolicy, Mode
+from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, HealthPolicy, Mode
 from homeostat.model.observed import Observation
-from homeostat.model.status import Status
+from homeostat.model.status import Action, Status
 from tests.simulation.health_evidence import CheckedCloud, Evidence, may_run
 from tests.simulation.health_rows import Known, Member, Reader, Recovery, read
 from tests.simulation.watched import WatchedDatabase
@@ -97,6 +97,8 @@ class HealthLaws:
         self._sent: dict[tuple[str, int, str], Sent] = defaultdict(Sent)
         self._actions: Counter[str] = Counter()
         self._well_at: dict[str, float] = {}
+        self._intended: dict[str, str] = {}
+        self._calls: set[str] = set()
         cloud.on_answer = self.evidence.saw
         cloud.on_create = self._creating
         cloud.on_operate = self._operated
@@ -153,7 +155,17 @@ class HealthLaws:
             if known is None or known.status == Status.IN_PROGRESS or known.spec != ladder.spec:
                 ladder.disturbed = True
 
+    def called(self, token: str, handle: str) -> None:
+        """No webhook is called before that was stored, and each for its own server (8)."""
+        meant = self._intended.get(token)
+        self._demand(meant == handle, f"a webhook is called for {handle} with {token}, which is meant for {meant}")
+        self.happened["called again" if token in self._calls else "called"] += 1
+        self._calls.add(token)
+
     def _changed(self, before: Member | None, after: Member, rows: dict[str, Member]) -> None:
+        intent = read(after.intent)
+        if intent.get("operation") == ActionType.WEBHOOK.lower():
+            self._intended[intent["arguments"]["token"]] = after.handle
         sick = before is not None and before.is_sick
         if after.is_sick and not sick:
             self._marked(after)
@@ -268,7 +280,9 @@ class HealthLaws:
         if old is None:
             return
         now = self._rows.get(old.key)
-        sick = old.is_sick or (now is not None and now.is_sick)
+        # One that was found recovered in the same pass may be replaced by an update.
+        well = now is not None and not now.is_sick and now.status == Status.COMPLETE
+        sick = (old.is_sick and not well) or (now is not None and now.is_sick)
         known = self._in_pass(new.stack_id)
         wanted = [frozenset(map(str, each.policy.fencing)) if each is not None else frozenset() for each in known]
         fences = frozenset.intersection(*wanted) if sick else frozenset()
@@ -325,7 +339,11 @@ class HealthLaws:
         groups = self._known[-1][1]
         standing = [each for each in self._rows.values() if each.stack_id in groups and each.stands]
         findings = self._reader.findings()
-        unwell = [each for each in standing if findings.get(each.key) != "healthy"]
+        # An action that has timed out leaves to its user what was to be made in the place of what did not go.
+        waits = {
+            each.key for each in standing if each.action == Action.INIT and groups[each.stack_id].status == "FAILED"
+        }
+        unwell = [each for each in standing if findings.get(each.key) != "healthy" and each.key not in waits]
         return marked + [f"{each.name} is found {findings.get(each.key)}: {each}" for each in unwell]
 
     def check_rest(self, cloud: CheckedCloud) -> None:

@@ -13,6 +13,7 @@ SICK = ("error", "soft_deleted", "stopped", "lost")
 """Status words of servers that are unhealthy by polling; events tell of those that are paused, too."""
 LADDERS = (
     *(("RECREATE",), ("REBOOT", "RECREATE"), ("REBUILD", "RECREATE"), ("REBOOT", "REBUILD", "RECREATE")),
+    *(("page", "RECREATE"), ("REBOOT", "page", "RECREATE"), ("page", "REBOOT")),
     *(("EVACUATE",), ("EVACUATE", "RECREATE"), ("REBOOT", "EVACUATE", "RECREATE"), ("REBOOT",), ("REBUILD", "REBOOT")),
 )
 FENCES = ((), (), ("COMPUTE",), ("NETWORK",), ("COMPUTE", "NETWORK"), ("STORAGE",), ("COMPUTE", "NETWORK", "STORAGE"))
@@ -66,6 +67,8 @@ def _modes(rng: random.Random) -> list[tuple[Spec, float]]:
 
 
 def _action(rng: random.Random, name: str) -> Spec:
+    if name == "page":
+        return {"name": name, "type": "WEBHOOK", "timeout": 20, "params": {"url": "http://tool/{physicalid}"}}
     return {"name": name, "params": {"type": rng.choice(("SOFT", "HARD"))}} if name == "REBOOT" else {"name": name}
 
 

@@ -159,7 +159,8 @@ def _detected(
 ) -> Detected:
     evidence = look.evidence[:EVIDENCE_MAX]
     if look.finding is Finding.UNKNOWN:
-        return _as(before, Finding.UNKNOWN, now, evidence, "")
+        # The attempts of a look follow one another: those before this one belong to another look.
+        return replace(_as(before, Finding.UNKNOWN, now, evidence, ""), attempts=0)
     if look.finding is Finding.HEALTHY:
         if before.finding is Finding.UNHEALTHY and before.successes + 1 < policy.successes * factor:
             return replace(before, successes=before.successes + 1, failures=0, attempts=0)
