@@ -104,6 +104,11 @@ class Checked(Service):
         (found,) = [row for row in self.rows(self.group) if row.name == str(number) and row.replaced_by is None]
         return str(found.handle)
 
+    def servers_of(self, number: int) -> list[str]:
+        """Of all rows of a node, the one that stands for it last; "" for one that is not made yet."""
+        rows = [row for row in self.rows(self.group) if row.name == str(number)]
+        return [str(row.handle) for row in sorted(rows, key=lambda each: each.replaced_by is None)]
+
     def health_of(self, number: int) -> NodeHealth:
         (row,) = [row for row in self.rows(self.group) if row.name == str(number) and row.replaced_by is None]
         with self.db.read() as tx:

@@ -336,3 +336,19 @@ def test_a_policy_with_fewer_actions_takes_over_a_recovery() -> None:
     service.attach(policy(url(poll_url_retry_limit=1), actions=actions("REBOOT"), verify_timeout=20))
     service.live(60.0)
     assert service.recoveries()[:3] == ["REBOOT", "REBUILD", "REBOOT"]
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_node_whose_deletion_takes_long_is_made_again_where_its_policy_forces_it(forced: bool) -> None:
+    wanted = policy(STATUS, node_delete_timeout=30, node_force_recreate=forced)
+    service = Checked(2, wanted, weather=Weather(delete_s=500.0))
+    before = service.handle(0)
+    service.stop_server(0)
+    service.live(25.0)
+    assert service.servers_of(0) == [before, ""]
+    service.live(60.0)
+    there = service.servers_of(0)
+    assert (before in there, len(there), "" in there) == (True, 2, not forced)
+    service.live(600.0)
+    assert before not in service.servers_of(0)
+    assert service.health_of(0).finding is Finding.HEALTHY

@@ -31,6 +31,8 @@ from homeostat.resources.schema import Schema, between, boolean, integer, listin
 from homeostat.templates import patterns
 
 ANY, ALL = "ANY_FAILED", "ALL_FAILED"
+ASKED = (Built.REBOOT, Built.REBUILD, Built.RECREATE)
+"""Actions that a user may ask for."""
 LOOKS_MAX = 100
 """Looks in a row that may be needed."""
 MODES_MAX, ACTIONS_MAX = 16, 16
@@ -401,6 +403,18 @@ def not_carried_out(policy: HealthPolicy) -> str:
     if policy.preserve - {Preserved.NAME}:
         return "A node that is made again keeps its name only, in this version of the service: see recovery.preserve."
     return ""
+
+
+def recovery_inputs(spec: Spec) -> dict[str, Any]:
+    """Return what a recovery is asked with that names no operation, where a policy holds: its first own action."""
+    policy = health_policy(spec)
+    first = next((each for each in policy.actions if each.name in ASKED), None)
+    name = Built.RECREATE.value if first is None else first.name
+    params = {} if first is None else {name: value for name, value in first.params.items() if value is not None}
+    if name == Built.RECREATE and Fence.COMPUTE in policy.fencing:
+        params["fence_compute"] = True
+    limits = {"delete_timeout": policy.delete_timeout_s, "force_recreate": policy.force_recreate}
+    return {"operation": name, "operation_params": params, **limits}
 
 
 def recover_data(spec: Spec) -> dict[str, Any]:

@@ -167,6 +167,8 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
     waits: Step | Waiting | None = halted or replace.wait_for_predecessor(context, row)
     if isinstance(waits, Waiting) and waits.why is Why.LEAVING and row.marks is not None:
         waits = requested.wait_for_predecessor(context, row, waits, now)
+    if isinstance(waits, Waiting) and waits.why is Why.LEAVING and context.world.health is not None:
+        waits = recovery.wait_for_predecessor(context, row, waits, now)
     return waits or context.missing_requirements(definition) or context.acts.begin(definition, row, now)
 
 

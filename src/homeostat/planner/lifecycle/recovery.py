@@ -99,6 +99,19 @@ def cut_off_first(context: Context, row: Resource, reason: str, now: float) -> D
     return _fence(context, row, reason, policy, _recovery(row) or RecoveryMark(now), now)
 
 
+def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: float) -> Waiting | None:
+    """Return the wait of a member made again for what it replaces to go; None where its policy lets it be made now.
+
+    That is after `node_delete_timeout`, with `node_force_recreate`: the deletion goes on.
+    """
+    health, old = context.world.health, context.world.rows.get(row.replaces or "")
+    policy = health.policy_of(row.name) if health is not None else None
+    if policy is None or not policy.force_recreate or old is None or not is_marked(old):
+        return waits
+    due_at = row.updated_at + policy.delete_timeout_s
+    return replace(waits, due_at=due_at) if now < due_at else None
+
+
 def _unlooked(row: Resource, mark: UnhealthyMark | None) -> NodeHealth:
     """Return the health of a member at which the policy that holds now has not looked yet."""
     return NodeHealth(

@@ -14,6 +14,7 @@ from homeostat.api.services.clusters.requests import RequestService
 from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering import states
+from homeostat.clustering.health_policy import HEALTH, recover_data, recovery_inputs
 from homeostat.clustering.profiles import check_profile
 from homeostat.clustering.requests import CHECKED, Ask, operation_of, recovery_of
 from homeostat.clustering.specs import Spec
@@ -21,7 +22,7 @@ from homeostat.clustering.states import ClusterAction, NodeAction, NodeStatus
 from homeostat.model.errors import Rejected
 from homeostat.resources.secrets import is_secret
 from homeostat.store import schema
-from homeostat.store.clusters import actions, listing, living
+from homeostat.store.clusters import actions, listing, living, parts
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.clusters.listing import Order, Page
 from homeostat.store.database import Database
@@ -76,11 +77,19 @@ class OperationService:
         """
         with self._db.write() as tx:
             row = self._nodes.get(tx, asking, identity)
-            ask = recovery_of(_profile(tx, row.profile_id), inputs)
-            return self._ask_node(tx, asking, row, NodeAction.RECOVER, ask, inputs)
+            whole, data = _by_policy(tx, row.cluster_id, inputs)
+            ask = recovery_of(_profile(tx, row.profile_id), whole)
+            return self._ask_node(tx, asking, row, NodeAction.RECOVER, ask, inputs, data)
 
     def _ask_node(
-        self, tx: Connection, asking: Asking, row: Row[Any], action: NodeAction, ask: Ask, inputs: Mapping[str, Any]
+        self,
+        tx: Connection,
+        asking: Asking,
+        row: Row[Any],
+        action: NodeAction,
+        ask: Ask,
+        inputs: Mapping[str, Any],
+        data: Mapping[str, Any] = {},
     ) -> Begun:
         if row.leaving:
             raise Rejected("ActionInProgress", f"The node '{row.name}' is in status {NodeStatus.DELETING}.")
@@ -94,7 +103,7 @@ class OperationService:
         operation = ask.operation if action == NodeAction.OPERATION else ""
         name = states.action_name(action, row.id, operation)
         return self._ask(
-            tx, asking, [row], ask, NewAction(action, name, row.id, row.cluster_id, shown(inputs), timeout)
+            tx, asking, [row], ask, NewAction(action, name, row.id, row.cluster_id, shown(inputs), timeout), data
         )
 
     # -- clusters ----------------------------------------------------------------------------------------------------
@@ -137,13 +146,14 @@ class OperationService:
         """
         with self._db.write() as tx:
             cluster = self._clusters.get(tx, asking, identity)
-            ask = recovery_of(_profile(tx, cluster.profile_id), inputs, of_cluster=True)
+            whole, data = _by_policy(tx, cluster.id, inputs)
+            ask = recovery_of(_profile(tx, cluster.profile_id), whole, of_cluster=True)
             check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.RECOVER)
             nodes = _members(tx, cluster)
             if not ask.if_unwell:
                 found = statuses(tx, nodes)
                 nodes = [each for each in nodes if found[each.id] != NodeStatus.ACTIVE]
-            return self._ask_cluster(tx, asking, cluster, nodes, ClusterAction.RECOVER, ask, inputs)
+            return self._ask_cluster(tx, asking, cluster, nodes, ClusterAction.RECOVER, ask, inputs, data)
 
     def _ask_cluster(
         self,
@@ -154,14 +164,22 @@ class OperationService:
         action: ClusterAction,
         ask: Ask,
         inputs: Mapping[str, Any],
+        data: Mapping[str, Any] = {},
     ) -> Begun:
         operation = ask.operation if action == ClusterAction.OPERATION else ""
         name = asking.action_name or states.action_name(action, cluster.id, operation)
-        return self._ask(
-            tx, asking, nodes, ask, NewAction(action, name, cluster.id, cluster.id, shown(inputs), cluster.timeout)
-        )
+        new = NewAction(action, name, cluster.id, cluster.id, shown(inputs), cluster.timeout)
+        return self._ask(tx, asking, nodes, ask, new, data)
 
-    def _ask(self, tx: Connection, asking: Asking, nodes: Sequence[Row[Any]], ask: Ask, new: NewAction) -> Begun:
+    def _ask(
+        self,
+        tx: Connection,
+        asking: Asking,
+        nodes: Sequence[Row[Any]],
+        ask: Ask,
+        new: NewAction,
+        shows: Mapping[str, Any],
+    ) -> Begun:
         """Write a request into the rows of nodes, and its action.
 
         Where nodes were never begun that are to be made, the stack is converged, and the action is that of the stack.
@@ -172,10 +190,10 @@ class OperationService:
         identity = str(uuid.uuid4())
         asked = self._requests.place(tx, nodes, ask, identity, asking.caller.user, new.timeout)
         now = self._db.now_of(tx)
-        data = asked.data()
+        data = {**shows, **asked.data()}
         if ask.check_capacity and asked.failures:
             action_begin.converge(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
-            data = {}
+            data = dict(shows)
         whole = replace(new, stack_id=root, id=identity, data=data)
         return Begun(new.target, actions.add(tx, whole, asking.owner, now))
 
@@ -190,6 +208,21 @@ def shown(given: Any) -> Any:
 def _profile(tx: Connection, profile_id: str) -> Spec:
     chosen = select(schema.profile.c.spec).where(schema.profile.c.id == profile_id)
     return check_profile(tx.execute(chosen).scalar_one())
+
+
+def _by_policy(
+    tx: Connection, cluster_id: str | None, inputs: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Return the inputs of a recovery with what the health policy of its cluster says, and what its action shows of it.
+
+    The policy says what is done where the request names no operation.
+    """
+    bound = parts.policies(tx, [cluster_id]).get(cluster_id, []) if cluster_id is not None else []
+    policy = next((each for each in bound if each.enabled and each.type == HEALTH.name), None)
+    if policy is None:
+        return inputs, {}
+    whole = inputs if inputs.get("operation") else {**recovery_inputs(policy.spec), **inputs}
+    return whole, {"health": recover_data(policy.spec)}
 
 
 def _members(tx: Connection, cluster: Row[Any]) -> list[Row[Any]]:
