@@ -7,6 +7,8 @@ from homeostat.clouds.port import Creation
 from homeostat.convergence.recovery_calls import Request
 from homeostat.model.observed import Observation
 from homeostat.model.status import joined
+from homeostat.observability.prometheus import METERS
+from homeostat.store.operation.health import members_by_health
 from tests.component.checked import STATUS, Checked, actions, policy
 
 HOOK = "http://hook.example/{clustername}/{nodename}"
@@ -193,3 +195,23 @@ def test_what_an_action_has_left_broken_is_cut_off_before_another_one_is_made() 
     assert service.recoveries() == ["page"]
     service.live(60.0)
     assert service.recoveries() == ["page", "fence", "RECREATE"]
+
+
+def test_recoveries_and_findings_are_counted_and_names_of_users_are_no_labels() -> None:
+    def counted(name: str, **labels: str) -> float:
+        return METERS.registry.get_sample_value(name, labels) or 0.0
+
+    def total(action: str) -> float:
+        return counted("homeostat_recovery_actions_total", action=action)
+
+    before = {each: total(each) for each in ("call", "fence", "recreate", "page")}
+    looks = counted("homeostat_health_checks_total")
+    service = Checked(2, policy(STATUS, actions=actions(hook(), "RECREATE"), fencing=["NETWORK"], verify_timeout=5))
+    service.hook = lambda _: (404, "")
+    service.stop_server(0)
+    service.live(30.0)
+    assert service.recoveries() == ["page", "fence", "RECREATE"]
+    assert {each: total(each) - before[each] for each in before} == {"call": 1, "fence": 1, "recreate": 1, "page": 0}
+    assert counted("homeostat_health_checks_total") >= looks + 4
+    with service.db.read() as tx:
+        assert members_by_health(tx) == {"healthy": 2}

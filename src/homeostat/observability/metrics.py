@@ -4,18 +4,22 @@ The meters themselves are in `prometheus`, which exposes them.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from homeostat.clouds.port import Answer
+from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError
+from homeostat.model.health_policy import Built
 from homeostat.model.plan import Verb
 
 if TYPE_CHECKING:
     from homeostat.observability.prometheus import Meters
 
 AVAILABLE = find_spec("prometheus_client") is not None
+_OWN_ACTIONS = frozenset({*(each.lower() for each in Built), *KINDS["server"].operations})
+"""Operations of the service and of clouds: labels have to be few."""
 _CHANGING = frozenset({Verb.CREATE, Verb.UPDATE, Verb.OPERATE})
 
 
@@ -71,6 +75,20 @@ def looked(kind: str, count: int, spent_s: float, outcome: str = "ok") -> None:
     _METERS.answers.labels("observe", kind, outcome).inc(count)
     if outcome == "ok":
         _METERS.observations.labels(kind).inc(count)
+
+
+def checked(members: int, spent_s: float) -> None:
+    """Count a round of health checks."""
+    if _METERS is not None:
+        _METERS.health_round_s.observe(spent_s)
+        _METERS.health_checks.inc(members)
+
+
+def recovering(actions: Iterable[str]) -> None:
+    """Count actions of health policies that begin; what users have named counts as one, whatever they call it."""
+    if _METERS is not None:
+        for action in actions:
+            _METERS.recoveries.labels(action.lower() if action.lower() in _OWN_ACTIONS else "call").inc()
 
 
 def drifted(count: int) -> None:

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.model.errors import Transient
+from homeostat.model.node_health import Finding
 from homeostat.store.database import Database
 from homeostat.store.operation import health, workers
 
@@ -40,6 +41,13 @@ class Meters:
             ["verb", "kind"],
             registry=self.registry,
         )
+        self.recoveries = self._counter(
+            "recovery_actions", "Actions of health policies that have begun, those of users as `call`.", "action"
+        )
+        self.health_round_s = Histogram(
+            "homeostat_health_round_seconds", "Time of rounds of health checks.", registry=self.registry
+        )
+        self.health_checks = self._counter("health_checks", "Members looked at for their health.")
         self.observations = self._counter("observations", "Things looked at.", "kind")
         self.drifts = self._counter("drifts", "Things at rest that were found to be different.")
         self.sweeps = self._counter("sweeps", "Looks for what late requests have made.")
@@ -76,9 +84,15 @@ class ServiceCollector(Collector):
             owned = health.owned(tx, now)
             registered = workers.listed(tx)
             live = health.live_stacks(tx)
+            found = health.members_by_health(tx)
         stacks = GaugeMetricFamily("homeostat_stacks", "Stacks that are not deleted.", labels=["action", "status"])
         for state, count in sorted(live.items()):
             stacks.add_metric(state, count)
+        members = GaugeMetricFamily(
+            "homeostat_members_by_health", "Members for which health policies hold.", labels=["finding"]
+        )
+        for finding in Finding:
+            members.add_metric([finding.value], found.get(finding.value, 0))
         alive = sum(worker.is_alive(now) for worker in registered)
         by_state = GaugeMetricFamily("homeostat_workers", "Workers in the register.", labels=["state"])
         by_state.add_metric(["up"], alive)
@@ -86,6 +100,7 @@ class ServiceCollector(Collector):
         return [
             _gauge("database_up", "Does the database answer?", 1),
             stacks,
+            members,
             by_state,
             _gauge("shards_due", "Shards that wait for a worker.", backlog.shards),
             _gauge("wakeup_lag_seconds", "How long the oldest of them has waited.", backlog.lag_s(now)),

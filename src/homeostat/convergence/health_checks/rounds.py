@@ -27,6 +27,7 @@ from homeostat.model.node_health import Finding, Look, NodeHealth, NodeNames, po
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
+from homeostat.observability import metrics
 from homeostat.planner.policies import detection
 from homeostat.planner.policies.detection import Member
 from homeostat.resources.base import Thing
@@ -123,6 +124,7 @@ class HealthRounds:
             due = {(each.stack_id, each.number): each for each in health.take(tx, now, SHARDS_MAX)}
         if not due:
             return 0
+        began = self._clock.monotonic()
         with self._db.read() as tx:
             checks = health.checks_of(tx, sorted({stack_id for stack_id, _ in due}))
         read = {stack_id: policies(found) for stack_id, found in checks.items()}
@@ -132,6 +134,7 @@ class HealthRounds:
         self._keep(current)
         self._ask(current)
         self._store(current)
+        metrics.checked(len(current.looks), self._clock.monotonic() - began)
         self._nudge()
         return len(due)
 

@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import Superseded
 from homeostat.model.world import Resource, Spares
+from homeostat.observability import metrics
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.store.shards import brakes, health, shard_state
@@ -42,6 +43,7 @@ def store(current: Pass, now: float) -> Stored:
         write(current, tx, encoded)
         # Abandoning a stack wakes its shards, so nothing has to be read unless the shard was woken.
         stored = Stored(current.ownership.woken and _is_abandoned(current, tx))
+    metrics.recovering(action for _, action, _ in encoded.writes.recoveries)
     # The outcomes of these creations are stored now: the next owner knows of them.
     current.unconfirmed.clear()
     return stored

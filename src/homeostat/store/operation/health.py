@@ -53,6 +53,12 @@ def backlog(tx: Connection, now: float) -> Backlog:
     return Backlog(row[0], row[1])
 
 
+def members_by_health(tx: Connection) -> dict[str, int]:
+    """Return how many resources for which health policies hold were found how."""
+    finding = schema.node_health.c.finding
+    return {row[0]: row[1] for row in tx.execute(select(finding, func.count()).group_by(finding))}
+
+
 def owned(tx: Connection, now: float) -> dict[str, int]:
     """Return how many shards each worker owns now, by its name; workers that own none are left out."""
     chosen = select(_shard.c.owner, func.count()).where(_shard.c.lease_until > now).group_by(_shard.c.owner)
