@@ -399,7 +399,7 @@ class CheckedWorld(AilingWorld):
     def _amend(self, ward: Ward) -> None:
         """The policy is one that recovers everything by itself; what has none is brought back by convergence."""
         spec = ward.spec
-        if spec is None or not ward.enabled:
+        if spec is None or not self._holds(ward):
             self._converge_again(ward)
         elif not recovers_all(spec) or self.rng.random() < CALM_SHARE:
             with self.db.write() as tx:
@@ -407,6 +407,11 @@ class CheckedWorld(AilingWorld):
                 self._sources += 1
                 self._bind(tx, ward, f"policy{self._sources}", amended(spec))
             self.note(f"amend the policy of s{ward.number}")
+
+    def _holds(self, ward: Ward) -> bool:
+        """Does a policy hold for it by what is stored? A request to attach one may have failed in the middle."""
+        chosen = "SELECT 1 FROM health_check WHERE stack_id = ? AND enabled"
+        return self.db.raw.execute(chosen, (ward.stack_id,)).fetchone() is not None
 
     def _converge_again(self, ward: Ward) -> None:
         ward.converges = True
@@ -432,7 +437,7 @@ class CheckedWorld(AilingWorld):
         """Users unlock and resume what they may, take back what they have marked, and say that what is gone is gone."""
         self._free()
         for ward in self.wards:
-            if ward.stack_id and (ward.spec is None or not ward.enabled):
+            if ward.stack_id and not self._holds(ward):
                 self._converge_again(ward)  # it may have been refused while the stack was locked
         super()._jump(rested_at)
 
@@ -464,5 +469,7 @@ class CheckedWorld(AilingWorld):
                     self.note(f"refused: {error}")
 
     def settle(self, within_s: float = 7200.0) -> None:
+        # What an action has failed with may have been recovered by a policy.
+        self.mended.update(self.group(each) for each in self.wards if each.stack_id)
         super().settle(within_s)
         self.laws.check_rest(self.cloud)

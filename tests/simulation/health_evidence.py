@@ -82,6 +82,7 @@ class Evidence:
     def __init__(self, now: Callable[[], float], lived: Callable[[], float]) -> None:
         self._now, self._lived = now, lived
         self._words: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        self._well: dict[str, float] = {}
         self._hosts: dict[str, list[float]] = defaultdict(list)
         self._on: dict[str, set[str]] = defaultdict(set)
         self._said: dict[str, list[Said]] = defaultdict(list)
@@ -110,6 +111,8 @@ class Evidence:
             status = str(seen.properties.get("status", ""))
             if status in (*SICK, "paused"):
                 self._words[seen.handle].append((self._lived(), status))
+            elif status == "active":
+                self._well[seen.handle] = self._lived()
 
     def begin_round(self) -> None:
         """This thread begins a round of looks."""
@@ -176,7 +179,9 @@ class Evidence:
         attached: float,
     ) -> bool:
         if detection.type is DetectionType.STATUS:
-            bad = sum(at >= since and word != "paused" for at, word in self._words[handle])
+            # However long ago: looks in a row are those between which it was not seen well.
+            first = min(since, max(attached, self._well.get(handle, 0.0)))
+            bad = sum(at >= first and word != "paused" for at, word in self._words[handle])
         elif detection.type is DetectionType.HYPERVISOR:
             gone = sum(at >= since and word == "" for at, word in self._words[handle])
             bad = gone + sum(at >= since for host in self._on[handle] for at in self._hosts[host])

@@ -52,9 +52,11 @@ class Origin(NamedTuple):
 
 @dataclass
 class Pass:
-    """A pass of a thread: since — the commit at which it began; ended — it has come to its end, and stored all."""
+    """A pass of a thread: since — the commit at which it began; missing — handles of what was not found before; ended —
+    it has come to its end, and stored all."""
 
     since: int
+    missing: frozenset[str] = frozenset()
     ended: bool = False
 
 
@@ -106,7 +108,7 @@ class HealthLaws:
     # -- passes ------------------------------------------------------------------------------------------------------
 
     def pass_begins(self) -> None:
-        self._passes[greenlet.getcurrent()] = Pass(self._commits)
+        self._passes[greenlet.getcurrent()] = Pass(self._commits, frozenset(self.evidence.missing))
 
     def pass_ends(self) -> None:
         self._passes.pop(greenlet.getcurrent()).ended = True
@@ -167,7 +169,7 @@ class HealthLaws:
         if intent.get("operation") == ActionType.WEBHOOK.lower():
             self._intended[intent["arguments"]["token"]] = after.handle
         sick = before is not None and before.is_sick
-        if after.is_sick and not sick:
+        if after.is_sick and not sick and after.recovery is None:  # else its recovery goes on
             self._marked(after)
         if sick and not after.is_sick:
             self._ladders.pop(after.key, None)
@@ -230,7 +232,9 @@ class HealthLaws:
             self.happened["made anew by an update"] += 1
         elif begins:
             self._begins(begun, row, known, what)
-        self._climb(begun, row, known[0], what, begins=begins, free=in_action)
+        # A pass that began before another policy was attached goes by the one before.
+        fitting = next((each for each in known if _may_begin(each.policy, begun.what)), known[0])
+        self._climb(begun, row, fitting, what, begins=begins, free=in_action)
 
     def _begins(self, begun: Recovery, row: Member, known: list[Known], what: str) -> None:
         """A recovery begins: its policy lets it (3), and not too many have begun (4)."""
@@ -293,10 +297,12 @@ class HealthLaws:
         """No other one is made while what it replaces may run, and is not confirmed cut off (1)."""
         row = next((each for each in self._rows.values() if each.token == token), None)
         origin = self._origins.get(row.key) if row is not None else None
+        mine = self._passes.get(greenlet.getcurrent())
+        missed = self.evidence.missing | (mine.missing if mine is not None else frozenset())
         while origin is not None:
             missing = origin.fences - self.evidence.confirmed[origin.handle]
             there = self._cloud.things("server").get(origin.handle)
-            if there is None or origin.handle in self.evidence.missing:
+            if there is None or origin.handle in missed:
                 pass  # as far as the cloud tells, there is nothing to cut off
             elif missing:
                 self._demand(False, f"another {row} is made, and {origin} is not cut off: {missing}, {there}")
@@ -373,6 +379,11 @@ class HealthLaws:
     def _demand(self, condition: object, otherwise: str) -> None:
         if not condition:
             self.wrong.append(otherwise)
+
+
+def _may_begin(policy: HealthPolicy, what: str) -> bool:
+    named = what in {each.name for each in policy.actions}
+    return named or what == FENCE or (policy.by_hint and what in HINTS)
 
 
 def _memory_s(policy: HealthPolicy, turns: int) -> float:

@@ -5,6 +5,7 @@ decided here but what is found: the shard's owner, who is woken, decides about r
 """
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -350,7 +351,12 @@ def _seen(row: Row[Any], unseen: str) -> Observation | None:
 
 
 def _well_since(row: Row[Any]) -> float:
-    """Return when a member was made, changed, resumed or recovered last; one in recovery has no grace."""
+    """Return when a member was made, changed, resumed or recovered last; one in recovery has no grace.
+
+    One that is being made is not judged by polling, however long it waited for what it replaces to go.
+    """
+    if row.action == Action.CREATE and row.status == Status.IN_PROGRESS:
+        return math.inf
     unwell = row.marks is not None and (row.marks.unhealthy is not None or row.marks.recovery is not None)
     changed = row.status == Status.COMPLETE and row.action in CHANGES and not unwell
     return float(row.updated_at if changed else row.created_at)

@@ -51,8 +51,9 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
     action = required_action(stack, row)
     if not action:
         return SETTLED
-    # To record an action here would lose that the row has failed, so it stays as it is.
-    if row.failed and row.action not in MAINTENANCE:
+    # To record an action here would lose that the row has failed, so it stays as it is; a nested stack says so itself.
+    wakes = action == Action.RESUME and maintenance_state.sleeps(context.world, row)
+    if row.failed and row.action not in MAINTENANCE and not wakes:
         return _refuse_suspension(context, row) if action == Action.SUSPEND else SETTLED
     if kind_of(row.type) == "stack":
         return check.pass_on(context.world, row, action.lower(), now)

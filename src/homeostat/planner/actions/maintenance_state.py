@@ -87,12 +87,16 @@ def at_rest(world: World, row: Resource, now: float) -> Verdict:
     return ASLEEP if found.condition is Condition.READY and sleeps_on(world, row) else found
 
 
+def sleeps(world: World, row: Resource) -> bool:
+    """Return whether it is a nested stack that is suspended."""
+    seen = world.seen.get(row.key)
+    asleep = seen is not None and kind_of(row.type) == "stack" and seen.observation.properties.get("suspended")
+    return bool(asleep)
+
+
 def sleeps_on(world: World, row: Resource) -> bool:
     """Return whether it is a nested stack that is still suspended although this stack was resumed."""
-    seen = world.seen.get(row.key)
-    if seen is None or kind_of(row.type) != "stack" or world.stack.suspended or world.stack.held:
-        return False
-    return bool(seen.observation.properties.get("suspended"))
+    return sleeps(world, row) and not world.stack.suspended and not world.stack.held
 
 
 def unresumed(world: World, row: Resource) -> bool:

@@ -392,7 +392,8 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
     if not missing:
         policy = health.policy_of(row.name) if health is not None else None
         node = health.nodes.get(row.key) if health is not None else None
-        if policy is None or node is None or recovery is None or stack.held or stack.maintained:
+        held = stack.held or stack.maintained or not is_marked(row)
+        if policy is None or node is None or recovery is None or held:
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
             # marked is replaced next.
             return context.acts.fail(row, f"it is cut off: {', '.join(asked)}", now, Action.CHECK)
