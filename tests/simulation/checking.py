@@ -1,5 +1,6 @@
 """The world of health policies: groups with any policy, users who interfere with recoveries, workers that die."""
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -398,8 +399,9 @@ class CheckedWorld(AilingWorld):
 
     def _amend(self, ward: Ward) -> None:
         """The policy is one that recovers everything by itself; what has none is brought back by convergence."""
+        self._read(ward)
         spec = ward.spec
-        if spec is None or not self._holds(ward):
+        if spec is None or not ward.enabled:
             self._converge_again(ward)
         elif not recovers_all(spec) or self.rng.random() < CALM_SHARE:
             with self.db.write() as tx:
@@ -408,10 +410,12 @@ class CheckedWorld(AilingWorld):
                 self._bind(tx, ward, f"policy{self._sources}", amended(spec))
             self.note(f"amend the policy of s{ward.number}")
 
-    def _holds(self, ward: Ward) -> bool:
-        """Does a policy hold for it by what is stored? A request to attach one may have failed in the middle."""
-        chosen = "SELECT 1 FROM health_check WHERE stack_id = ? AND enabled"
-        return self.db.raw.execute(chosen, (ward.stack_id,)).fetchone() is not None
+    def _read(self, ward: Ward) -> None:
+        """What holds for it by what is stored: of a request that has failed, the commit may have succeeded, or not."""
+        chosen = "SELECT spec, source, enabled FROM health_check WHERE stack_id = ?"
+        found = self.db.raw.execute(chosen, (ward.stack_id,)).fetchone()
+        spec, ward.source, enabled = found or ("null", "", True)
+        ward.spec, ward.enabled = json.loads(spec), bool(enabled)
 
     def _converge_again(self, ward: Ward) -> None:
         ward.converges = True
@@ -437,7 +441,8 @@ class CheckedWorld(AilingWorld):
         """Users unlock and resume what they may, take back what they have marked, and say that what is gone is gone."""
         self._free()
         for ward in self.wards:
-            if ward.stack_id and not self._holds(ward):
+            self._read(ward)
+            if ward.stack_id and (ward.spec is None or not ward.enabled):
                 self._converge_again(ward)  # it may have been refused while the stack was locked
         super()._jump(rested_at)
 
