@@ -276,6 +276,21 @@ def test_a_nested_stack_that_sleeps_on_with_convergence_switched_off_is_reported
     assert statuses(service) == ["active", "active"]
 
 
+def test_a_nested_stack_of_which_a_check_has_failed_is_resumed_with_its_stack() -> None:
+    """Found by the simulation (seed 2384 of health): with convergence switched off it was suspended for ever."""
+    service, stack_id = made({"grp": group(2), "srv": server()})
+    service.actions.switch(stack_id, ConvergenceSettings({"converge": False}))
+    service.actions.begin(stack_id, Action.SUSPEND)
+    service.rest()
+    (gone, *_) = [row.handle for row in service.rows(service.child().id)]
+    service.cloud.vanish(gone)
+    service.actions.begin(stack_id, Action.CHECK)
+    assert rested(service, stack_id) == "CHECK_FAILED"
+    service.actions.begin(stack_id, Action.RESUME)
+    service.rest()
+    assert (service.child().suspended, statuses(service)) == (False, ["active", "active"])
+
+
 def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_overtakes_that() -> None:
     """Found by the simulation (seed 30202821): the update was complete without it."""
     service, stack_id = made({"srv": server(metadata={"v": "1"})})
