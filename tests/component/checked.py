@@ -40,6 +40,13 @@ def actions(*names: Any) -> list[dict[str, Any]]:
     return [{"name": name} if isinstance(name, str) else name for name in names]
 
 
+def recoveries(service: Service) -> list[str]:
+    """What was done to recover members, in order."""
+    table = schema.recovery
+    with service.db.read() as tx:
+        return list(tx.execute(select(table.c.what).order_by(table.c.id)).scalars())
+
+
 class Checked(Service):
     """Nodes for which a health policy holds; convergence leaves them alone, as it does in a cluster.
 
@@ -116,9 +123,7 @@ class Checked(Service):
 
     def recoveries(self) -> list[str]:
         """What was done to recover nodes, in order."""
-        table = schema.recovery
-        with self.db.read() as tx:
-            return list(tx.execute(select(table.c.what).order_by(table.c.id)).scalars())
+        return recoveries(self)
 
     def stop_server(self, number: int) -> None:
         self.cloud.change(self.handle(number), status="stopped")

@@ -88,3 +88,19 @@ def test_an_interval_below_the_setting_is_refused(api: Any) -> None:
     spec["properties"] = {**spec["properties"], "detection": {**DETECTION, "interval": 59}}
     with pytest.raises(Exception, match="health_check_interval_min of 60 seconds"):
         api.create_policy(name="h", spec=spec)
+
+
+def test_a_recovery_without_an_operation_does_what_the_policy_says_first_and_shows_it(
+    api: Any, profile: Any, service: Running
+) -> None:
+    cluster = made(api, profile)
+    spec = policy(mode="observe", actions=[{"name": "REBOOT", "params": {"type": "SOFT"}}, {"name": "RECREATE"}])
+    done(api, api.attach_policy_to_cluster(cluster, api.create_policy(name="h", spec=spec).id, enabled=True))
+    node = members(api, cluster)[1]
+    service.cloud.change(node.physical_id, status="stopped")
+    until(lambda: api.get_node(node.id).status == "ERROR", "it to be found")
+    action = done(api, api.recover_cluster(cluster.id))
+    shown = api.get(f"/actions/{action.id}").json()["action"]["data"]["health"]
+    assert [each["name"] for each in shown["recover_action"]] == ["REBOOT", "RECREATE"]
+    until(lambda: api.get_node(node.id).status == "ACTIVE", "the node to be recovered")
+    assert api.get_node(node.id).physical_id == node.physical_id

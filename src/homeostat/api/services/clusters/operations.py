@@ -15,6 +15,7 @@ from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering import states
 from homeostat.clustering.health_policy import HEALTH, recover_data, recovery_inputs
+from homeostat.clustering.policies import stored_policy
 from homeostat.clustering.profiles import check_profile
 from homeostat.clustering.requests import CHECKED, Ask, operation_of, recovery_of
 from homeostat.clustering.specs import Spec
@@ -22,7 +23,7 @@ from homeostat.clustering.states import ClusterAction, NodeAction, NodeStatus
 from homeostat.model.errors import Rejected
 from homeostat.resources.secrets import is_secret
 from homeostat.store import schema
-from homeostat.store.clusters import actions, listing, living, parts
+from homeostat.store.clusters import actions, bindings, listing, living
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.clusters.listing import Order, Page
 from homeostat.store.database import Database
@@ -217,12 +218,14 @@ def _by_policy(
 
     The policy says what is done where the request names no operation.
     """
-    bound = parts.policies(tx, [cluster_id]).get(cluster_id, []) if cluster_id is not None else []
-    policy = next((each for each in bound if each.enabled and each.type == HEALTH.name), None)
+    bound = bindings.of_cluster(tx, cluster_id) if cluster_id is not None else []
+    is_health = (each for each in bound if each.enabled and each.policy_type.startswith(f"{HEALTH.name}-"))
+    policy = next(is_health, None)
     if policy is None:
         return inputs, {}
-    whole = inputs if inputs.get("operation") else {**recovery_inputs(policy.spec), **inputs}
-    return whole, {"health": recover_data(policy.spec)}
+    spec = stored_policy(policy.spec)
+    whole = inputs if inputs.get("operation") else {**recovery_inputs(spec), **inputs}
+    return whole, {"health": recover_data(spec)}
 
 
 def _members(tx: Connection, cluster: Row[Any]) -> list[Row[Any]]:

@@ -1,0 +1,111 @@
+"""What detections say: of answers of URLs, of hosts, and of several looks together."""
+
+import pytest
+
+from homeostat.clustering.health_policy import health_policy
+from homeostat.clustering.policies import stored_policy
+from homeostat.convergence.health_checks.probes import Answer, judged
+from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
+from homeostat.model.node_health import Finding, Look, NodeHealth
+from homeostat.model.observed import Observation, Presence
+from homeostat.planner.policies import detection
+from homeostat.planner.policies.detection import Member
+
+HEALTHY, UNHEALTHY, UNKNOWN = Finding.HEALTHY, Finding.UNHEALTHY, Finding.UNKNOWN
+BAD, GOOD, NOTHING = Look(UNHEALTHY, "ill"), Look(HEALTHY), Look(UNKNOWN, "out of sight")
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "strict", "expected"),
+    [
+        (200, "all is ok here", True, HEALTHY),
+        (204, "", True, UNHEALTHY),
+        (200, "hello", False, UNHEALTHY),
+        (404, "ok", True, UNHEALTHY),
+        (404, "ok", False, UNHEALTHY),
+        (500, "ok", False, UNHEALTHY),
+        (0, "refused", True, UNHEALTHY),
+        (0, "refused", False, HEALTHY),
+    ],
+)
+def test_the_answer_of_a_url(status: int, text: str, strict: bool, expected: Finding) -> None:
+    """An error status is no missing connection: it is bad whatever poll_url_conn_error_as_unhealthy says."""
+    wanted = Detection(DetectionType.URL, "http://x", no_answer_is_unhealthy=strict, response="[Oo]k")
+    assert judged(wanted, Answer(status, text)).finding is expected
+
+
+def test_an_expression_that_takes_too_long_finds_nothing() -> None:
+    wanted = Detection(DetectionType.URL, "http://x", response="(a+)+$")
+    assert judged(wanted, Answer(200, "a" * 50_000 + "!")).finding is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "strict", "expected"),
+    [
+        ("up", "enabled", False, HEALTHY),
+        ("down", "enabled", False, UNHEALTHY),
+        ("down", "disabled", False, UNHEALTHY),
+        ("up", "disabled", False, HEALTHY),
+        ("up", "disabled", True, UNHEALTHY),
+        ("", "", False, UNKNOWN),
+    ],
+)
+def test_a_host_in_maintenance_is_not_down_unless_the_policy_says_so(
+    state: str, status: str, strict: bool, expected: Finding
+) -> None:
+    host = Observation(Presence.PRESENT, "host-1", {"state": state, "status": status})
+    member = Member("server", Observation(Presence.PRESENT, "server-1", {"host": "host-1"}), 0.0)
+    wanted = Detection(DetectionType.HYPERVISOR, disabled_is_down=strict)
+    assert detection.by_hypervisor(member, host, wanted).finding is expected
+
+
+def policy(**detection: object) -> HealthPolicy:
+    wanted = {"node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}], **detection}
+    return health_policy(
+        stored_policy(
+            {
+                "type": "senlin.policy.health",
+                "version": "1.2",
+                "properties": {"detection": wanted, "recovery": {"actions": [{"name": "RECREATE"}]}},
+            }
+        )
+    )
+
+
+def after(wanted: HealthPolicy, looks: list[Look], step_s: float = 10.0) -> list[Finding]:
+    """What is found after each look."""
+    member, health, findings = Member("server", None, 0.0), None, []
+    for number, look in enumerate(looks):
+        health = detection.found(wanted, member, {0: look}, health, 1000.0 + number * step_s)
+        findings.append(health.finding)
+    return findings
+
+
+def test_so_many_looks_in_a_row_have_to_fail_or_to_be_well() -> None:
+    wanted = policy(failures=2, successes=2)
+    looks = [GOOD, BAD, GOOD, BAD, BAD, GOOD, BAD, GOOD, GOOD]
+    expected = [HEALTHY, HEALTHY, HEALTHY, HEALTHY, UNHEALTHY, UNHEALTHY, UNHEALTHY, UNHEALTHY, HEALTHY]
+    assert after(wanted, looks) == expected
+
+
+def test_a_member_that_flaps_needs_twice_as_many_looks_each_time() -> None:
+    turns = after(policy(), [GOOD, BAD, GOOD, BAD, GOOD, BAD, GOOD, BAD, BAD, BAD, BAD])
+    assert turns[:4] == [HEALTHY, UNHEALTHY, HEALTHY, UNHEALTHY]
+    assert turns[4:].count(HEALTHY) < turns[4:].count(UNHEALTHY)
+    assert turns[4] is UNHEALTHY, "one good look is not enough any more"
+
+
+def test_nothing_seen_is_neither() -> None:
+    assert after(policy(failures=2), [GOOD, BAD, NOTHING, BAD]) == [HEALTHY, HEALTHY, UNKNOWN, UNHEALTHY]
+
+
+def test_the_verdict_of_each_detection_is_kept() -> None:
+    modes = [{"type": "NODE_STATUS_POLLING"}, {"type": "HYPERVISOR_STATUS_POLLING"}]
+    wanted = policy(detection_modes=modes, recovery_conditional="ALL_FAILED")
+    health = detection.found(wanted, Member("server", None, 0.0), {0: BAD, 1: GOOD}, None, 1000.0)
+    assert isinstance(health, NodeHealth)
+    assert health.finding is HEALTHY
+    assert [(each.type, each.finding) for each in health.detected] == [
+        ("NODE_STATUS_POLLING", UNHEALTHY),
+        ("HYPERVISOR_STATUS_POLLING", HEALTHY),
+    ]
