@@ -21,7 +21,8 @@ HEAD = """\
 
 What Homeostat promises, and which tests show it. The ids stand in tests (`@pytest.mark.shows("CV4")`), in decisions and
 in comments: CV for convergence, MU for marking unhealthy, RU for rolling updates of metadata, HP for health policies,
-LK for locks. A requirement without tests is planned, and not built yet.
+HS for what a complete one does, sentence by sentence of its first design, LK for locks. A requirement without tests is
+planned, and not built yet.
 """.splitlines()
 
 

@@ -49,6 +49,7 @@ def found(service: Cluster, number: int) -> NodeHealth:
         return health.of_shard(tx, row.stack_id, row.shard)[row.key]
 
 
+@pytest.mark.shows("HP6", "HS28")
 def test_a_node_that_fails_the_health_monitor_of_its_pool_is_made_again() -> None:
     service = checked()
     before = [server_of(service, number) for number in (1, 2, 3)]

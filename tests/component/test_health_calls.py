@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from homeostat.clouds.port import Creation
 from homeostat.convergence.recovery_calls import Request
 from homeostat.model.observed import Observation
@@ -39,6 +41,7 @@ def executions(service: Checked) -> list[dict[str, Any]]:
     return list(found["executions"])
 
 
+@pytest.mark.shows("HS31")
 def test_a_webhook_is_called_with_what_is_known_of_the_node() -> None:
     service = Checked(2, policy(STATUS, actions=actions(hook(), "RECREATE")))
     handle = service.handle(0)
@@ -128,6 +131,7 @@ def test_a_header_that_a_name_would_break_fails_the_action() -> None:
     assert service.recoveries() == ["page", "REBOOT"]
 
 
+@pytest.mark.shows("HS15")
 def test_a_workflow_is_run_with_its_input_and_waited_for() -> None:
     flow = workflow(params={"server": "{{ node.physicalid }}", "of": "{clustername}"})
     service = with_workflow(Checked(1, policy(STATUS, actions=actions(flow, "RECREATE"))), ends="RUNNING")
@@ -144,6 +148,7 @@ def test_a_workflow_is_run_with_its_input_and_waited_for() -> None:
     assert service.handle(0) == handle
 
 
+@pytest.mark.shows("HS15")
 def test_a_workflow_that_does_not_end_in_time_is_cancelled_before_the_next_action() -> None:
     wanted = policy(STATUS, actions=actions(workflow(timeout=20), "RECREATE"))
     service = with_workflow(Checked(1, wanted), ends="RUNNING")
@@ -186,6 +191,7 @@ def test_a_node_that_is_gone_is_made_again_without_a_call() -> None:
     assert service.recoveries() == ["RECREATE"]
 
 
+@pytest.mark.shows("HS32")
 def test_what_an_action_has_left_broken_is_cut_off_before_another_one_is_made() -> None:
     """Its ordinary healing would replace it at once."""
     wanted = policy(STATUS, actions=actions(hook(), "RECREATE"), fencing=["NETWORK"], verify_timeout=20)
@@ -197,6 +203,7 @@ def test_what_an_action_has_left_broken_is_cut_off_before_another_one_is_made() 
     assert service.recoveries() == ["page", "fence", "RECREATE"]
 
 
+@pytest.mark.shows("HS35")
 def test_recoveries_and_findings_are_counted_and_names_of_users_are_no_labels() -> None:
     def counted(name: str, **labels: str) -> float:
         return METERS.registry.get_sample_value(name, labels) or 0.0

@@ -15,6 +15,7 @@ from homeostat.store.shards import health
 from tests.component.checked import EVENTS, HOST, SOURCE, STATUS, Checked, actions, policy, url
 
 
+@pytest.mark.shows("HP2", "HS20")
 def test_a_stopped_node_is_found_at_the_next_look_and_made_again() -> None:
     service = Checked(3, policy(STATUS))
     before = {number: service.handle(number) for number in range(3)}
@@ -26,6 +27,7 @@ def test_a_stopped_node_is_found_at_the_next_look_and_made_again() -> None:
     assert service.health_of(1).finding is Finding.HEALTHY
 
 
+@pytest.mark.shows("HS20")
 def test_a_node_that_vanished_is_made_again() -> None:
     service = Checked(3, policy(STATUS))
     before = service.handle(1)
@@ -52,6 +54,7 @@ def test_a_reboot_is_tried_before_anything_else() -> None:
     assert "0 CHECK_COMPLETE" in service.story(service.group, "0")
 
 
+@pytest.mark.shows("HP8", "HS13")
 def test_the_next_action_follows_when_one_has_not_helped() -> None:
     wanted = actions("REBOOT", "REBUILD", "RECREATE")
     service = Checked(2, policy(url(poll_url_retry_limit=1), actions=wanted, verify_timeout=20))
@@ -64,6 +67,7 @@ def test_the_next_action_follows_when_one_has_not_helped() -> None:
     assert service.handle(0) != before
 
 
+@pytest.mark.shows("HP3", "HS8", "HS9")
 def test_a_url_is_asked_again_before_a_node_counts_as_unhealthy() -> None:
     service = Checked(2, policy(url(poll_url_retry_limit=3, poll_url_retry_interval=2)))
     service.answers["n-001"] = Answer(0, "refused")
@@ -74,6 +78,7 @@ def test_a_url_is_asked_again_before_a_node_counts_as_unhealthy() -> None:
     assert "0 CHECK_FAILED" not in service.story(service.group, "0")
 
 
+@pytest.mark.shows("HP7")
 def test_all_failed_needs_all_modes() -> None:
     both = policy(STATUS, url(poll_url_retry_limit=1), detection={"recovery_conditional": "ALL_FAILED"})
     service = Checked(2, both)
@@ -96,6 +101,7 @@ def test_polling_has_no_say_during_the_grace_of_a_new_node() -> None:
     assert service.handle(0) != before
 
 
+@pytest.mark.shows("HS25")
 def test_what_is_stopped_is_started_by_hint() -> None:
     service = Checked(2, policy(EVENTS))
     before = service.handle(0)
@@ -104,6 +110,7 @@ def test_what_is_stopped_is_started_by_hint() -> None:
     assert (service.handle(0), service.cloud.things()[before]["status"]) == (before, "active")
 
 
+@pytest.mark.shows("HS34")
 def test_a_policy_that_observes_recovers_nothing_and_says_so() -> None:
     service = Checked(2, policy(STATUS, mode="observe"))
     before = service.handle(0)
@@ -124,6 +131,7 @@ def test_a_proposed_recovery_waits_for_consent() -> None:
     assert service.handle(0) != before
 
 
+@pytest.mark.shows("HS34")
 def test_of_too_many_unhealthy_nodes_none_is_recovered() -> None:
     service = Checked(10, policy(STATUS, max_unhealthy="40%"))
     before = [service.handle(number) for number in range(10)]
@@ -136,6 +144,7 @@ def test_of_too_many_unhealthy_nodes_none_is_recovered() -> None:
     assert [service.handle(number) == before[number] for number in range(10)] == [False] * 4 + [True] * 6
 
 
+@pytest.mark.shows("HP12")
 def test_an_observer_that_reaches_nothing_doubts_itself() -> None:
     service = Checked(4, policy(url(poll_url_retry_limit=1)))
     before = service.servers()
@@ -167,6 +176,7 @@ def test_a_policy_that_is_taken_away_leaves_no_marks() -> None:
     assert service.states(service.group)["0"] == "CHECK_COMPLETE"
 
 
+@pytest.mark.shows("HS34")
 def test_recoveries_of_an_hour_are_limited() -> None:
     service = Checked(10, policy(STATUS, max_per_hour=2))
     before = [service.handle(number) for number in range(10)]
@@ -178,6 +188,7 @@ def test_recoveries_of_an_hour_are_limited() -> None:
     assert service.handle(2) != before[2]
 
 
+@pytest.mark.shows("HS18")
 @pytest.mark.parametrize("what", [STATUS, HOST])
 def test_a_busy_node_is_no_case_for_its_policy(what: dict[str, str]) -> None:
     service = Checked(2, policy(what))
@@ -191,6 +202,7 @@ def fenced(*what: str, **more: Any) -> dict[str, Any]:
     return policy(STATUS, HOST, fencing=list(what), **more)
 
 
+@pytest.mark.shows("HP9", "HS32")
 def test_a_node_is_cut_off_before_another_one_is_made() -> None:
     service = Checked(3, fenced("COMPUTE", "NETWORK"))
     before = service.handle(0)
@@ -200,6 +212,7 @@ def test_a_node_is_cut_off_before_another_one_is_made() -> None:
     assert service.recoveries() == ["fence", "RECREATE"]
 
 
+@pytest.mark.shows("HS32")
 def test_no_other_one_is_made_while_it_is_not_confirmed_that_a_node_is_cut_off() -> None:
     service = Checked(3, fenced("COMPUTE"), weather=Weather(faults=Faults(fence=1.0)))
     before = service.handle(0)
@@ -338,6 +351,7 @@ def test_a_policy_with_fewer_actions_takes_over_a_recovery() -> None:
     assert service.recoveries()[:3] == ["REBOOT", "REBUILD", "REBOOT"]
 
 
+@pytest.mark.shows("HS12")
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_node_whose_deletion_takes_long_is_made_again_where_its_policy_forces_it(forced: bool) -> None:
     wanted = policy(STATUS, node_delete_timeout=30, node_force_recreate=forced)

@@ -17,6 +17,7 @@ from tests.component.checked import EVENTS, STATUS, Checked, actions, policy, re
 from tests.component.running import Service, group
 
 
+@pytest.mark.shows("HS14")
 def test_the_parameters_of_an_action_reach_the_cloud() -> None:
     soft = {"name": "REBOOT", "params": {"type": "soft"}}
     service = Checked(1, policy(STATUS, actions=actions(soft)))
@@ -33,6 +34,7 @@ def test_the_parameters_of_an_action_reach_the_cloud() -> None:
     assert [(each.verb, dict(each.arguments)) for each in sent] == [("reboot", {"type": "SOFT"})]
 
 
+@pytest.mark.shows("HS21")
 def test_one_look_serves_all_nodes_of_a_project() -> None:
     service = Checked(40, policy(STATUS))
     looks: list[int] = []
@@ -50,7 +52,8 @@ def test_one_look_serves_all_nodes_of_a_project() -> None:
     assert looks == [40]
 
 
-def test_events_and_polling_together_find_at_once_what_events_tell() -> None:
+@pytest.mark.shows("HS27")
+def test_events_and_polling_together_find_at_once_what_events_report() -> None:
     service = Checked(2, policy(EVENTS, STATUS, detection={"interval": 600}))
     before = service.handle(0)
     service.stop_server(0)
@@ -59,6 +62,7 @@ def test_events_and_polling_together_find_at_once_what_events_tell() -> None:
     assert service.handle(0) != before
 
 
+@pytest.mark.shows("HP10", "HS19")
 def test_a_node_that_leaves_is_no_case_for_its_policy() -> None:
     service = Checked(3, policy(STATUS), weather=Weather(delete_s=100.0))
     service.update(service.id, service._wanted(2), internal_types={"Homeostat::NodeGroup"})
@@ -70,6 +74,7 @@ def test_a_node_that_leaves_is_no_case_for_its_policy() -> None:
     assert len(service.servers()) == 2
 
 
+@pytest.mark.shows("HP11", "HS22", "HS33")
 def test_the_checks_of_a_worker_that_died_are_done_by_another_one() -> None:
     service = Checked(2, policy(STATUS))
     service.stop_server(0)
@@ -80,6 +85,7 @@ def test_the_checks_of_a_worker_that_died_are_done_by_another_one() -> None:
     assert service.recoveries() == ["RECREATE"]
 
 
+@pytest.mark.shows("HS2")
 def test_a_member_that_is_a_stack_is_unhealthy_when_its_stack_has_failed_and_is_made_again() -> None:
     service = Service()
     watched: dict[str, Any] = {

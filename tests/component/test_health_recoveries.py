@@ -1,5 +1,7 @@
 """Recoveries in trouble: what the simulation of health policies has found (see `tests/simulation/test_health.py`)."""
 
+import pytest
+
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.model.status import joined
@@ -15,6 +17,7 @@ def test_a_member_that_an_operation_has_recovered_has_its_check_complete() -> No
     assert service.is_lawful(service.group, "0")
 
 
+@pytest.mark.shows("HS4")
 def test_grace_counts_from_the_end_of_a_recovery() -> None:
     wanted = policy(url(poll_url_retry_limit=1), actions=actions("REBOOT"), detection={"node_update_timeout": 100})
     service = Checked(2, wanted)

@@ -66,6 +66,7 @@ def test_a_member_that_is_unhealthy_is_made_again_and_no_other(kind: str) -> Non
     assert service.state(service.id) == "CREATE_COMPLETE"
 
 
+@pytest.mark.shows("HS13")
 def test_its_actions_are_tried_one_by_one() -> None:
     service = Healed(grouped(recovery={"actions": [{"name": "REBOOT"}, {"name": "RECREATE"}]}))
     before = service.members()
@@ -199,6 +200,7 @@ def test_a_policy_that_is_made_again_takes_the_place_of_the_one_before() -> None
     assert service.members()[1] != before[1]
 
 
+@pytest.mark.shows("HS30")
 def test_an_action_for_servers_alone_is_refused_for_others() -> None:
     service = Service()
     member = {"type": "OS::Heat::TestResource", "properties": {"value": "v"}}

@@ -1,5 +1,6 @@
 """The store's contract, on SQLite and on PostgreSQL: when the health of the members of a shard is checked."""
 
+import pytest
 from tests.contract.store_cases import NOW, add_stack
 
 from homeostat.store.database import Database
@@ -44,6 +45,7 @@ def test_a_look_that_is_requested_meanwhile_stays_due(database: Database) -> Non
         assert len(health.take(tx, NOW + 2, 10)) == 1
 
 
+@pytest.mark.shows("HS22")
 def test_what_one_worker_has_taken_another_one_takes_once_its_time_is_over(database: Database) -> None:
     checked(database)
     with database.write() as tx:

@@ -32,7 +32,7 @@ def found(pattern: str) -> Iterator[tuple[str, str]]:
 
 
 def test_requirements_are_stated() -> None:
-    assert [(place, id) for place, id in found(r"\b((?:CV|MU|RU|HP|LK)\d+)\b") if id not in REQUIREMENTS] == []
+    assert [(place, id) for place, id in found(r"\b((?:CV|MU|RU|HP|HS|LK)\d+)\b") if id not in REQUIREMENTS] == []
 
 
 @pytest.mark.parametrize("id", REQUIREMENTS)

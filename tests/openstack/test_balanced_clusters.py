@@ -110,6 +110,7 @@ def test_nodes_are_members_of_a_pool_and_of_a_server_group(served: Served, proje
         assert list(user.compute.servers()) == []
 
 
+@pytest.mark.shows("HP6", "HS28")
 def test_a_node_that_its_load_balancer_finds_dead_is_made_again(served: Served, project: Project) -> None:
     with contextlib.closing(project.connection()) as user:
 

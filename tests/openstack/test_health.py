@@ -119,6 +119,7 @@ def group(scene: Scene, *modes: str, **more: Any) -> Iterator[str]:
     assert scene.served.at_rest(id)["stack_status"] == "DELETE_COMPLETE", scene.served.failures(id)
 
 
+@pytest.mark.shows("HP5", "HS24")
 def test_a_notification_is_enough_for_a_server_to_be_recovered(scene: Scene) -> None:
     with group(scene, EVENTS, interval_s=LONG_S) as name:
         before = scene.servers(name)
@@ -132,6 +133,7 @@ def test_a_notification_is_enough_for_a_server_to_be_recovered(scene: Scene) -> 
         assert scene.user.compute.get_server(before[0]).status == "ACTIVE"
 
 
+@pytest.mark.shows("HP2")
 def test_what_goes_wrong_without_a_notification_is_found_by_polling(scene: Scene) -> None:
     """A server that an administrator sets to error sends none that says so; a reboot does not mend a dead one."""
     with group(scene, STATUS) as name:
@@ -155,6 +157,7 @@ def test_a_nova_that_is_away_makes_nothing_unhealthy(scene: Scene) -> None:
         assert scene.recovered(name) == []
 
 
+@pytest.mark.shows("HP4")
 def test_servers_of_a_host_that_is_down_are_unhealthy_to_who_may_see_hosts(
     mine: Project, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

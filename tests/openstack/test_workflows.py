@@ -142,6 +142,7 @@ def ended(cloud: OpenStackCloud, name: str, token: str) -> Answer:
     return answers[-1]
 
 
+@pytest.mark.shows("HS15")
 def test_a_workflow_is_run_once_for_a_token(
     cloud: OpenStackCloud, project: Project, workflow: str, failing: str, slow: str
 ) -> None:

@@ -44,6 +44,7 @@ CASES: list[tuple[str, Any, tuple[str, str] | None]] = [
 ]
 
 
+@pytest.mark.shows("HS24")
 @pytest.mark.parametrize(("event_type", "payload", "expected"), CASES)
 def test_what_a_notification_says(event_type: str, payload: Any, expected: tuple[str, str] | None) -> None:
     found = notice_of(event_type, payload)

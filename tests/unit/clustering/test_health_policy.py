@@ -75,6 +75,7 @@ def test_these_are_accepted_and_kept_as_sent(sent: dict[str, Any]) -> None:
     assert health_policy(checked).actions
 
 
+@pytest.mark.shows("HS29")
 def test_defaults_are_those_of_the_reference() -> None:
     policy = read(spec(actions=[]))
     assert (policy.interval_s, policy.grace_s, policy.quorum) == (60, 300, 1)
@@ -92,6 +93,7 @@ def test_a_url_without_options_of_its_own_has_the_defaults() -> None:
     assert (detection.no_answer_is_unhealthy, detection.response) == (True, "")
 
 
+@pytest.mark.shows("HS9")
 def test_options_of_a_url() -> None:
     options = {
         "poll_url_ssl_verify": False,
@@ -179,6 +181,7 @@ def test_how_many_nodes_are_recovered(limit: Any, size: int, most: int) -> None:
     assert read(spec(max_unhealthy=limit)).most_recovered(size) == most
 
 
+@pytest.mark.shows("HS7")
 @pytest.mark.parametrize("name", ["poll_url_conn_error_as_unhealty", "poll_url_conn_error_as_unheathy"])
 def test_a_misspelling_is_understood_with_a_warning(name: str) -> None:
     checked = check_policy(spec([url(**{name: False})]))
@@ -189,6 +192,7 @@ def test_a_misspelling_is_understood_with_a_warning(name: str) -> None:
     assert name in checked.sent["properties"]["detection"]["detection_modes"][0]["options"]
 
 
+@pytest.mark.shows("HP13", "HS23")
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
 def test_the_former_form_is_understood_with_a_warning(version: str) -> None:
     sent = spec(version=version)
@@ -204,6 +208,7 @@ def test_the_former_form_is_understood_with_a_warning(version: str) -> None:
     assert checked.sent == sent
 
 
+@pytest.mark.shows("HS23")
 def test_the_former_form_with_events() -> None:
     sent = spec()
     sent["properties"]["detection"] = {"type": "LIFECYCLE_EVENTS", "interval": 70}
@@ -245,6 +250,7 @@ def without(*path: str) -> dict[str, Any]:
     return sent
 
 
+@pytest.mark.shows("HS6", "HS37")
 @pytest.mark.parametrize(
     ("sent", "message"),
     [
@@ -322,10 +328,7 @@ def without(*path: str) -> dict[str, Any]:
             "400 InvalidSpec: 'wf' must be one of the allowed values: REBOOT, REBUILD, RECREATE, EVACUATE; another",
         ),
         (spec(actions=[{}]), "400 ESchema: Required spec item 'name' not provided (at properties.recovery.actions[0])"),
-        (
-            spec(actions=[{"name": "x", "type": "SHELL"}]),
-            "400 ESchema: 'SHELL' must be one of the allowed values: MIST",
-        ),
+        (spec(actions=[{"name": "x", "type": "SHELL"}]), "400 ESchema: 'SHELL' must be one of the allowed values: MI"),
         (
             spec(actions=[{"name": "REBOOT", "params": {"type": "MAYBE"}}]),
             "400 ESchema: 'MAYBE' must be one of the allowed values: SOFT, HARD (at properties.recovery.act",
@@ -350,10 +353,7 @@ def without(*path: str) -> dict[str, Any]:
             "400 InvalidSpec: The header hOst is set by this service; leave it out (at ",
         ),
         (spec(actions=[{"name": "x", "type": "MISTRAL_WORKFLOW", "timeout": 0}]), "400 ESchema: 0 is out of range"),
-        (
-            spec(actions=[{"name": "REBOOT"}] * 17),
-            "400 InvalidSpec: There are 17; at most 16 are possible (at properties.recovery.actions)",
-        ),
+        (spec(actions=[{"name": "REBOOT"}] * 17), "400 InvalidSpec: There are 17; at most 16 are possible (at prop"),
         (spec(fencing=["POWER"]), "400 ESchema: 'POWER' must be one of the allowed values: COMPUTE, NETWORK, STORAGE"),
         (spec(mode="maybe"), "400 ESchema: 'maybe' must be one of the allowed values: observe, propose, automatic"),
         (spec(max_unhealthy="most"), "400 InvalidSpec: 'most' is neither a count nor a share such as 40%"),
@@ -373,6 +373,7 @@ def test_these_are_refused_as_errors_of_the_caller(sent: Any, message: str) -> N
     assert refused(sent).startswith(message)
 
 
+@pytest.mark.shows("HS4")
 @pytest.mark.parametrize(
     ("interval", "least_s", "most_s", "message"),
     [
@@ -461,6 +462,7 @@ def test_an_action_shows_how_nodes_are_recovered() -> None:
     assert recover_data(check_policy(spec(actions=[]))) == {"fencing": [], "recover_action": [{"name": "RECREATE"}]}
 
 
+@pytest.mark.shows("HS30")
 @pytest.mark.parametrize(
     ("sent", "profile", "attached", "problem"),
     [

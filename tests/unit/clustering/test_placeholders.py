@@ -10,6 +10,7 @@ from homeostat.model.node_health import NodeNames
 NAMES = NodeNames("web 1/a", "n-1", "p-1", "10.0.0.5", "{nodeid}", "c-1")
 
 
+@pytest.mark.shows("HS11")
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
@@ -33,6 +34,7 @@ def test_an_address_of_ipv6_gets_its_brackets(address: str, expected: str) -> No
     assert expanded_url("http://{nodeip}:8", NodeNames(address=address)) == expected
 
 
+@pytest.mark.shows("HS16")
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

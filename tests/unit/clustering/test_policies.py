@@ -246,6 +246,7 @@ def test_all_types_of_senlin_are_there() -> None:
         assert shown["support_status"][entry["version"]] == entry["support_status"][entry["version"]]
 
 
+@pytest.mark.shows("HP1", "HS1")
 def test_the_history_of_the_health_policy() -> None:
     assert POLICY_TYPES.shown("senlin.policy.health-1.0", (1, 5))["support_status"] == {
         "1.0": [{"status": "EXPERIMENTAL", "since": "2017.02"}, {"status": "SUPPORTED", "since": "2018.06"}],
@@ -262,6 +263,7 @@ def test_policies_act_in_the_order_of_their_priorities() -> None:
     assert order[-1][1] == "health-1"
 
 
+@pytest.mark.shows("HP10", "HS3")
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [

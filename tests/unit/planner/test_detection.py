@@ -15,6 +15,7 @@ HEALTHY, UNHEALTHY, UNKNOWN = Finding.HEALTHY, Finding.UNHEALTHY, Finding.UNKNOW
 BAD, GOOD, NOTHING = Look(UNHEALTHY, "ill"), Look(HEALTHY), Look(UNKNOWN, "out of sight")
 
 
+@pytest.mark.shows("HS10")
 @pytest.mark.parametrize(
     ("status", "text", "strict", "expected"),
     [
@@ -39,6 +40,7 @@ def test_an_expression_that_takes_too_long_finds_nothing() -> None:
     assert judged(wanted, Answer(200, "a" * 50_000 + "!")).finding is UNKNOWN
 
 
+@pytest.mark.shows("HS36")
 @pytest.mark.parametrize(
     ("state", "status", "strict", "expected"),
     [
@@ -88,6 +90,7 @@ def test_so_many_looks_in_a_row_have_to_fail_or_to_be_well() -> None:
     assert after(wanted, looks) == expected
 
 
+@pytest.mark.shows("HS34")
 def test_a_member_that_flaps_needs_twice_as_many_looks_each_time() -> None:
     turns = after(policy(), [GOOD, BAD, GOOD, BAD, GOOD, BAD, GOOD, BAD, BAD, BAD, BAD])
     assert turns[:4] == [HEALTHY, UNHEALTHY, HEALTHY, UNHEALTHY]
@@ -99,6 +102,7 @@ def test_nothing_seen_is_neither() -> None:
     assert after(policy(failures=2), [GOOD, BAD, NOTHING, BAD]) == [HEALTHY, HEALTHY, UNKNOWN, UNHEALTHY]
 
 
+@pytest.mark.shows("HS5")
 def test_the_verdict_of_each_detection_is_kept() -> None:
     modes = [{"type": "NODE_STATUS_POLLING"}, {"type": "HYPERVISOR_STATUS_POLLING"}]
     wanted = policy(detection_modes=modes, recovery_conditional="ALL_FAILED")

@@ -297,6 +297,7 @@ def world(service: Running, command: "subprocess.Popen[str]", tmp_path: Path) ->
     return World(run, service, made["id"], action["id"], made["node_ids"].split())
 
 
+@pytest.mark.shows("HP1")
 @pytest.mark.parametrize("name", sorted(PROOFS))
 def test_it_works(name: str, world: World) -> None:
     PROOFS[name](world)

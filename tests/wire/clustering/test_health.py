@@ -53,6 +53,7 @@ def found(service: Running, project: str, cluster: Any) -> Mapping[str, Any]:
     return {"/".join(each["path"]): each for each in answer["health"]}
 
 
+@pytest.mark.shows("HS5", "HS26")
 def test_what_is_found_is_shown_and_a_recovery_waits_for_approval(
     api: Any, proposing: Any, service: Running, project: str
 ) -> None:
@@ -90,6 +91,7 @@ def test_an_interval_below_the_setting_is_refused(api: Any) -> None:
         api.create_policy(name="h", spec=spec)
 
 
+@pytest.mark.shows("HS17")
 def test_a_recovery_without_an_operation_does_what_the_policy_says_first_and_shows_it(
     api: Any, profile: Any, service: Running
 ) -> None:
