@@ -72,6 +72,7 @@ _Manager.register(
         "update",
         "delete",
         "operate",
+        "change",
         "things",
         "acts",
         "created_twice",
@@ -135,6 +136,10 @@ class SharedCloud:
         """Nothing is held."""
 
     # -- for the tests -----------------------------------------------------------------------------------------------
+
+    def change(self, handle: str, **fields: Any) -> None:
+        """As a user does by hand, or a fault."""
+        self._there.change(handle, **fields)
 
     def things(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self._there.things(kind)
