@@ -136,7 +136,8 @@ class AilingWorld(DisturbedWorld):
         self.laws.called(request.headers["Idempotency-Key"], handle)
         answer = self.rng.choice(CALLED)
         server = self.cloud.things("server").get(handle)
-        if answer[0] in (0, 200) and server is not None and server["status"] in ("stopped", "error"):
+        mends = answer[0] in (0, 200) and "COMPUTE" not in self.laws.evidence.cut[handle]
+        if mends and server is not None and server["status"] in ("stopped", "error"):
             self.cloud.change(handle, status="active")  # where the answer is lost, too
         pause()
         return answer
@@ -184,8 +185,11 @@ class AilingWorld(DisturbedWorld):
         self.note(f"{handle} is {status}")
 
     def _come_back(self, handle: str, status: str) -> None:
-        """Unless something else has become of it."""
-        if self.cloud.things("server").get(handle, {}).get("status") == status:
+        """Unless something else has become of it; what is cut off is left so."""
+        if (
+            "COMPUTE" not in self.laws.evidence.cut[handle]
+            and self.cloud.things("server").get(handle, {}).get("status") == status
+        ):
             self._set(handle, "active")
 
     def _flap(self) -> None:
@@ -215,10 +219,16 @@ class AilingWorld(DisturbedWorld):
             return
         host = self.rng.choice(up)
         self.cloud.fail_host(host)
-        self._until((15.0, 60.0, 200.0), lambda: self.cloud.fail_host(host, back=True), f"{host} fails")
+        self._until((15.0, 60.0, 200.0), lambda: self._bring_back(host), f"{host} fails")
         for handle, each in self.cloud.things("server").items():
             if each["host"] == host:
                 self.sight(handle)
+
+    def _bring_back(self, host: str) -> None:
+        """People do so: what was cut off with the host runs again, whatever was made in its place."""
+        there = self.cloud.things("server")
+        self.laws.evidence.brought_back |= {each for each, server in there.items() if server["host"] == host}
+        self.cloud.fail_host(host, back=True)
 
     def _hide_hosts(self) -> None:
         """Policy keeps hosts from the service for a while."""
@@ -258,7 +268,7 @@ class AilingWorld(DisturbedWorld):
         self._ends.clear()
         self._lies.clear()
         for host in sorted(self.cloud.hosts.down):
-            self.cloud.fail_host(host, back=True)
+            self._bring_back(host)
         self.cloud.hosts.hidden = self.cut_off = False
 
     def host_down(self, server: Mapping[str, Any]) -> bool:

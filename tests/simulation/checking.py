@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -206,7 +206,7 @@ class CheckedWorld(AilingWorld):
     def changes(self, row: Member) -> bool:
         ward, properties = self.ward_of(row.stack_id), read(row.properties)
         kept = {name: properties[name] for name in ("flavor", "key_name") if name in properties}
-        return ward is not None and kept != ward.properties
+        return ward is None or kept != ward.properties  # one that is being deleted may have been changed before
 
     def _update(self, ward: Ward, story: str, **changes: int) -> None:
         def update(stack_service: StackService) -> None:
@@ -387,6 +387,8 @@ class CheckedWorld(AilingWorld):
     def calm(self) -> None:
         super().calm()
         self.end_trouble()
+        # Each fence of each recovery would take minutes, one after the other.
+        self.cloud.weather = replace(self.cloud.weather, faults=replace(self.cloud.weather.faults, fence=0.0))
         for handle in self.cloud.things():
             self.cloud.change(handle, locked=False)
         for api in self.apis:

@@ -75,7 +75,7 @@ class Evidence:
     """Takes: now, lived — the time of the world, and the same without the time that was leapt over.
 
     rounds — thread -> the number of its round of looks; missing — handles of which the newest answer was that there is
-    none; born — handle -> when it was first seen; cut — handle -> what is cut off of it; confirmed — what the cloud has
+    none; brought_back — handles of servers whose host people have brought back; born — handle -> when it was first seen; cut — handle -> what is cut off of it; confirmed — what the cloud has
     said to be cut off since it was last started.
     """
 
@@ -83,6 +83,7 @@ class Evidence:
         self._now, self._lived = now, lived
         self._words: dict[str, list[tuple[float, str]]] = defaultdict(list)
         self._well: dict[str, float] = {}
+        self._up: dict[str, float] = {}
         self._hosts: dict[str, list[float]] = defaultdict(list)
         self._on: dict[str, set[str]] = defaultdict(set)
         self._said: dict[str, list[Said]] = defaultdict(list)
@@ -91,6 +92,7 @@ class Evidence:
         self.rounds: dict[greenlet.greenlet, int] = {}
         self._next_round = 0
         self.missing: set[str] = set()
+        self.brought_back: set[str] = set()
         self.born: dict[str, float] = {}
         self.cut: dict[str, set[str]] = defaultdict(set)
         self.confirmed: dict[str, set[str]] = defaultdict(set)
@@ -101,6 +103,8 @@ class Evidence:
         if kind == HOST:
             if seen.presence is Presence.ABSENT or seen.properties.get("state") == "down":
                 self._hosts[seen.handle].append(self._lived())
+            elif seen.present:
+                self._up[seen.handle] = self._lived()
         elif kind == "server" and seen.presence is Presence.ABSENT:
             self.missing.add(seen.handle)
             self._words[seen.handle].append((self._lived(), ""))
@@ -184,7 +188,8 @@ class Evidence:
             bad = sum(at >= first and word != "paused" for at, word in self._words[handle])
         elif detection.type is DetectionType.HYPERVISOR:
             gone = sum(at >= since and word == "" for at, word in self._words[handle])
-            bad = gone + sum(at >= since for host in self._on[handle] for at in self._hosts[host])
+            firsts = {host: min(since, max(attached, self._up.get(host, 0.0))) for host in self._on[handle]}
+            bad = gone + sum(at >= first for host, first in firsts.items() for at in self._hosts[host])
         else:
             counts = [
                 is_bad(each.answer, detection) and (not each.cut_off or self._is_believed(policy, each, mates))

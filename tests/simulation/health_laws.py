@@ -225,7 +225,7 @@ class HealthLaws:
         begins = earlier is None or (earlier["rounds"] > 0 and earlier["step"] == 0 and earlier["acted_at"] is None)
         modes = {each.policy.mode for each in known}
         asked = row.asked_at is not None
-        in_action = all(each.status == Status.IN_PROGRESS for each in known) and self._changes(row)
+        in_action = any(each.status == Status.IN_PROGRESS for each in known) and self._changes(row)
         lets = asked or in_action or modes != {Mode.OBSERVE}
         self._demand(lets, f"a policy that observes recovers: {what}")
         if in_action:
@@ -302,7 +302,7 @@ class HealthLaws:
         while origin is not None:
             missing = origin.fences - self.evidence.confirmed[origin.handle]
             there = self._cloud.things("server").get(origin.handle)
-            if there is None or origin.handle in missed:
+            if there is None or origin.handle in missed | self.evidence.brought_back:
                 pass  # as far as the cloud tells, there is nothing to cut off
             elif missing:
                 self._demand(False, f"another {row} is made, and {origin} is not cut off: {missing}, {there}")
