@@ -435,6 +435,7 @@ class CheckedWorld(AilingWorld):
             policy = policy_of(ward.spec) if ward is not None and ward.spec is not None and ward.enabled else None
             if policy is None or not sees(policy, server, host_down=False):
                 self.cloud.change(handle, status="active")
+                self.laws.evidence.brought_back.add(handle)
 
     def _moving(self) -> bool:
         return super()._moving() or bool(self.laws.unsettled())

@@ -75,8 +75,9 @@ class Evidence:
     """Takes: now, lived — the time of the world, and the same without the time that was leapt over.
 
     rounds — thread -> the number of its round of looks; missing — handles of which the newest answer was that there is
-    none; brought_back — handles of servers whose host people have brought back; born — handle -> when it was first seen; cut — handle -> what is cut off of it; confirmed — what the cloud has
-    said to be cut off since it was last started.
+    none; brought_back — handles of servers that people have brought back, or their hosts; born — handle -> when it was
+    first seen; cut — handle -> what is cut off of it; confirmed — what the cloud has said to be cut off since it was
+    last started.
     """
 
     def __init__(self, now: Callable[[], float], lived: Callable[[], float]) -> None:
