@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from bench.answering import answers
+from bench.checking import checking
 from bench.databases import KINDS, SETTINGS
 from bench.defining import defining
 from bench.encryption import encryption
@@ -170,6 +171,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "openstack-rest": ("requests to it while nothing happens; best --sizes 10 100 1000", real_resting),
     "openstack-healing": ("servers of it that are deleted by hand", real_healing),
     "rollout": ("a canary of new metadata over the members of a group, who all report", per_size(rolling)),
+    "health": ("a group of nodes whose status is polled every ten seconds", per_size(checking)),
     "definition": ("a canary of a new definition over the members of a group, and its way back", per_size(defining)),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }

@@ -22,8 +22,8 @@ def idling(stacks: int, database: str, seconds: float) -> Iterator[Figure]:
         for number in range(stacks):
             resource = SERVER if number % 2 else VALUE
             template = {"heat_template_version": "2021-04-16", "resources": {"only": resource}}
-            _request(f"{url_of(state)}/stacks", {"stack_name": f"s{number}", "template": template})
-        _wait_for_all(url_of(state))
+            request(f"{url_of(state)}/stacks", {"stack_name": f"s{number}", "template": template})
+        wait_for_all(url_of(state))
         time.sleep(Limits().look_steady_s)  # until all of them were looked at once
         there = state.running()
         assert there is not None
@@ -37,16 +37,17 @@ def idling(stacks: int, database: str, seconds: float) -> Iterator[Figure]:
         yield Figure(f"idle.local.{name.replace(' ', '_')}.cpu", share, "% of a core", stacks, database, about)
 
 
-def _request(url: str, body: Any = None) -> Any:
+def request(url: str, body: Any = None) -> Any:
+    """Send a body to a URL, or ask it; return the answer."""
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data, {"Content-Type": "application/json"})) as answer:
         return json.load(answer)
 
 
-def _wait_for_all(url: str) -> None:
+def wait_for_all(url: str) -> None:
     """Until all stacks are COMPLETE. Fails: RuntimeError when it takes too long."""
     deadline = time.monotonic() + PATIENCE_S
-    while any(each["stack_status"] != "CREATE_COMPLETE" for each in _request(f"{url}/stacks?limit=100000")["stacks"]):
+    while any(each["stack_status"] != "CREATE_COMPLETE" for each in request(f"{url}/stacks?limit=100000")["stacks"]):
         if time.monotonic() > deadline:
             raise RuntimeError("the stacks did not become COMPLETE")
         time.sleep(1.0)

@@ -102,6 +102,7 @@ TARGETS = (
     Target("Metadata of a member, 1,000 of 100,000 reporting a second", "rollout.read.p99", 5, 100_000, PG),
     Target("Reports of members a second, as fast as it goes", "rollout.reports.rate", 2_000, 100_000, PG, least=True),
     Target("Each of them, 99 %", "rollout.reports.p99", 50, 100_000, PG),
+    Target("Health of 10,000 nodes looked at every 10 s, % of a core", "health.all.cpu", 25, 10_000, PG),
     Target("New definition for the first of 100,000, its step begun, CPU", "definition.step_1.begin", 100, 100_000, PG),
     Target("The member changed", "definition.step_1.change", 100, 100_000, PG),
     Target("Its thing noted, which has to report", "definition.step_1.note", 100, 100_000, PG),

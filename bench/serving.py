@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.crowd import CrowdPlan, CrowdResult, crowd
@@ -56,11 +56,11 @@ def _filled(url: str, n: int) -> tuple[tuple[str, ...], tuple[dict[str, object],
 
 
 @contextlib.contextmanager
-def serving(database: str, apis: int, cloud: str = "simulated") -> Iterator[State]:
-    """`homeostat serve` with this database, answering. Fails: RuntimeError when it does not answer in time."""
+def serving(database: str, apis: int, cloud: str = "simulated", flags: Sequence[str] = ()) -> Iterator[State]:
+    """`homeostat serve` with a database and further flags. Fails: RuntimeError when it does not answer in time."""
     with tempfile.TemporaryDirectory(prefix="homeostat-bench-") as folder:
         arguments = ["serve", "--port", "0", "--cloud", cloud, "--apis", str(apis), "--log-level", "warning"]
-        arguments += ["--stacks-max", str(STACKS_MAX)]
+        arguments += ["--stacks-max", str(STACKS_MAX), *flags]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
         environment |= {"HOMEOSTAT_STATE_DIR": folder, "HOMEOSTAT_DATABASE": database}
         state = State(Path(folder))
