@@ -346,7 +346,7 @@ class CheckedWorld(AilingWorld):
         """As for a cluster: the policy holds for the members of its group."""
         gone = tx.exec_driver_sql("SELECT 1 FROM stack WHERE id = ? AND deleted_at IS NULL", (ward.stack_id,))
         bound = tx.exec_driver_sql("SELECT 1 FROM health_check WHERE stack_id = ?", (ward.stack_id,))
-        if gone.first() is None or bound.first() is not None:
+        if gone.first() is None or bound.first() is not None or self._ends_now:
             return
         values = {"id": source, "source": source, "stack_id": ward.stack_id, "name": NODES, "members": True}
         health.attach(tx, {**values, "spec": spec, "enabled": enabled}, self.db.now_of(tx))

@@ -226,7 +226,7 @@ class HealthLaws:
         modes = {each.policy.mode for each in known}
         asked = row.asked_at is not None
         in_action = any(each.status == Status.IN_PROGRESS for each in known) and self._changes(row)
-        lets = asked or in_action or modes != {Mode.OBSERVE}
+        lets = asked or in_action or not begins or modes != {Mode.OBSERVE}  # who has approved it wants it to go on
         self._demand(lets, f"a policy that observes recovers: {what}")
         if in_action:
             self.happened["made anew by an update"] += 1
