@@ -61,7 +61,7 @@ class Checked(Service):
         self.asked: list[str] = []
         self.called: list[Request] = []
         self.hook: Callable[[Request], tuple[int, str]] = lambda _: (200, "")
-        super().__init__(urls=Urls(get=self._get, call=self._call), **more)
+        super().__init__(**{"urls": Urls(get=self._get, call=self._call), **more})
         self.count = count
         self.id = self.begin(self._wanted(count), internal_types={NodeGroup.name})
         self.rest()
