@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from bench.answering import answers
-from bench.checking import checking
+from bench.checking import checking, recovering
 from bench.databases import KINDS, SETTINGS
 from bench.defining import defining
 from bench.encryption import encryption
@@ -86,6 +86,12 @@ def per_size(figures: Callable[[int, str], Iterable[Figure]]) -> Bench:
                 yield from figures(n, database)
 
     return run
+
+
+def recoveries(wanted: Wanted) -> Iterator[Figure]:
+    """At one size."""
+    for database in wanted.databases:
+        yield from recovering(database)
 
 
 def workers(wanted: Wanted) -> Iterator[Figure]:
@@ -172,6 +178,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "openstack-healing": ("servers of it that are deleted by hand", real_healing),
     "rollout": ("a canary of new metadata over the members of a group, who all report", per_size(rolling)),
     "health": ("a group of nodes whose status is polled every ten seconds", per_size(checking)),
+    "recovery": ("servers of the local cloud are killed, until a health policy has recovered them", recoveries),
     "definition": ("a canary of a new definition over the members of a group, and its way back", per_size(defining)),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }

@@ -1,13 +1,16 @@
-"""What health checks cost: a whole service with a group of nodes that is polled every ten seconds, and is well."""
+"""What health checks cost a whole service, with a group of nodes that is well; and how soon what fails is recovered."""
 
+import os
 import re
+import signal
 import socket
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from bench.databases import database_url, opened
-from bench.figures import Figure
+from bench.figures import Figure, quantiles
 from bench.idling import request, wait_for_all
 from bench.processes import cpu_s_of, whole_server_cpu_s
 from bench.serving import serving, url_of
@@ -79,3 +82,68 @@ def _wait_for_checks(url: str, n: int) -> None:
         if time.monotonic() > deadline:
             raise RuntimeError(f"only {_checks(url)} looks at {n} nodes")
         time.sleep(1.0)
+
+
+RECOVERED = 10
+"""Servers that are killed, one after the other."""
+
+
+def recovering(database: str) -> Iterator[Figure]:
+    """Kill processes of the local cloud: until the recovery of each begins, and until it is healthy again."""
+    flags = ("--health-interval-min", "1")
+    with database_url(database) as url, serving(url, 1, "local", flags) as state:
+        for mode, interval_s in (("LIFECYCLE_EVENTS", 3600), ("NODE_STATUS_POLLING", INTERVAL_S)):
+            begun, ended = _recoveries(url_of(state), mode.lower(), _policy(mode, interval_s))
+            about = f"{mode}, interval {interval_s} s; kill -9 of {RECOVERED} processes"
+            name = "events" if interval_s > INTERVAL_S else "polling"
+            yield from quantiles(f"recovery.{name}.begun", begun, RECOVERED, database, about)
+            yield from quantiles(f"recovery.{name}.ended", ended, RECOVERED, database, about)
+
+
+def _policy(mode: str, interval_s: int) -> dict[str, object]:
+    detection = {"interval": interval_s, "node_update_timeout": 0, "detection_modes": [{"type": mode}]}
+    return {"detection": detection, "recovery": {"actions": [{"name": "RECREATE"}], "by_hint": False}}
+
+
+def _recoveries(url: str, name: str, policy: dict[str, object]) -> tuple[list[float], list[float]]:
+    """Seconds from each kill to the beginning of the recovery, and from there to its end."""
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": RECOVERED, "resource_def": SERVER}}
+    watched = {"target": {"get_resource": "nodes"}, **policy}
+    resources = {"nodes": group, "health": {"type": "Homeostat::HealthPolicy", "properties": watched}}
+    template = {"heat_template_version": "2021-04-16", "resources": resources}
+    request(f"{url}/stacks", {"stack_name": name, "template": template})
+    wait_for_all(url)
+    top = _one(f"{url}/stacks/{name}", "stack")["id"]
+    members = _one(f"{url}/stacks/{name}/{top}/resources/nodes", "resource")["physical_resource_id"]
+    stack = _one(f"{url}/stacks/{members}", "stack")["stack_name"]
+    below, begun, ended = f"{url}/stacks/{stack}/{members}", list[float](), list[float]()
+    _until(lambda: _findings(f"{url}/stacks/{name}/{top}") == ["healthy"] * RECOVERED)
+    for number in range(RECOVERED):
+        member = f"{below}/resources/{number}"
+        before = _one(member, "resource")
+        os.kill(int(before["attributes"]["pid"]), signal.SIGKILL)
+        killed_at = time.monotonic()
+        _until(lambda: _one(member, "resource")["physical_resource_id"] != before["physical_resource_id"])  # noqa: B023
+        begun_at = time.monotonic()
+        _until(lambda: _one(member, "resource")["resource_status"] == "CREATE_COMPLETE")  # noqa: B023
+        begun.append(begun_at - killed_at)
+        ended.append(time.monotonic() - begun_at)
+        _until(lambda: _findings(f"{url}/stacks/{name}/{top}") == ["healthy"] * RECOVERED)
+    return begun, ended
+
+
+def _one(url: str, key: str) -> dict[str, Any]:
+    return dict(request(url)[key])
+
+
+def _findings(url: str) -> list[str]:
+    return [each["finding"] for each in request(f"{url}/health")["health"]]
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    """Ask often. Fails: RuntimeError when it takes too long."""
+    deadline = time.monotonic() + 300.0
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RuntimeError("it did not happen")
+        time.sleep(0.02)

@@ -208,11 +208,14 @@ def _begin(
     waits = _waits(context, row, node, policy, now)
     if waits is not None:
         return waits
+    marks = row.marks
     decision = _act(context, definition, row, node, policy, recovery, now)
     if isinstance(decision, Step) and decision.recovery:
         decision.begins_recovery = True
         health = _health(context)
         context.world.health = replace(health, recovered=health.recovered + 1)
+    else:
+        row.marks = marks  # it has yet to begin
     return decision
 
 
