@@ -10,6 +10,7 @@ from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import Answer, ChangeNotice, Operation
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.health_checks.rounds import HealthRounds
+from homeostat.model.node_health import Finding
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action
 from homeostat.store.shards import health
@@ -109,3 +110,14 @@ def test_a_member_that_is_a_stack_is_unhealthy_when_its_stack_has_failed_and_is_
     assert (after["1"], after["0"] != before["0"]) == (before["1"], True)
     assert recoveries(service) == ["RECREATE"]
     assert len(service.servers()) == 2
+
+
+def test_a_member_that_was_made_again_is_looked_at_at_once() -> None:
+    wanted = policy(EVENTS, detection={"interval": 3600}, by_hint=False)
+    service = Checked(3, wanted)
+    before = service.handle(0)
+    service.stop_server(0)
+    service.observer.notice([ChangeNotice("server", before)])
+    service.live(60.0)
+    assert service.handle(0) != before
+    assert service.health_of(0).finding is Finding.HEALTHY

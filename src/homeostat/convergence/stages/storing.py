@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import Superseded
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Spares
 from homeostat.observability import metrics
 from homeostat.resources.nested import STACK
@@ -95,7 +96,7 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     if encoded.writes.recoveries:
         _check_recoveries(current, tx, encoded)
         health.note_recoveries(tx, stack.id, encoded.writes.recoveries, encoded.now)
-    if current.world.health is not None and any(_is_recovered(row) for row in encoded.writes.rows()):
+    if current.world.health is not None and any(_is_to_be_checked(row) for row in encoded.writes.rows()):
         health.hurry(tx, [(stack.id, current.world.shard)], encoded.now)
     if rolling:
         rollouts.apply(tx, locked, rolling, encoded.now, current.limits.stack_timeout_s)
@@ -117,9 +118,10 @@ def _check_recoveries(current: Pass, tx: Connection, encoded: EncodedWrites) -> 
         raise Superseded("others of the group are being recovered by now")
 
 
-def _is_recovered(row: Resource) -> bool:
-    """Return whether an action of a health policy on a row has ended: whether it has helped is found out at once."""
-    return row.marks is not None and row.marks.recovery is not None and not row.busy
+def _is_to_be_checked(row: Resource) -> bool:
+    """Return whether the health of a row is looked at at once: an action of its policy has ended, or it was made."""
+    recovered = row.marks is not None and row.marks.recovery is not None and not row.busy
+    return recovered or (row.action == Action.CREATE and row.status == Status.COMPLETE)
 
 
 def _redact(current: Pass) -> None:
