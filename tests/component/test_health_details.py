@@ -8,13 +8,13 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import Answer, ChangeNotice, Operation
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.model.node_health import Finding
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action
 from homeostat.store.shards import health
-from tests.component.checked import EVENTS, STATUS, Checked, actions, policy, recoveries
+from tests.component.checked import EVENTS, HOST, STATUS, Checked, actions, policy, recoveries
 from tests.component.running import Service, group
 
 
@@ -121,3 +121,21 @@ def test_a_member_that_was_made_again_is_looked_at_at_once() -> None:
     service.live(60.0)
     assert service.handle(0) != before
     assert service.health_of(0).finding is Finding.HEALTHY
+
+
+def test_a_server_that_was_powered_off_is_started_when_another_policy_finds_it_well() -> None:
+    """Found by the simulation (seed 5192 of health): by its host it was well, and it stayed off."""
+    weather = Weather(faults=Faults(fence=1.0))
+    service = Checked(3, policy(STATUS, fencing=["COMPUTE", "NETWORK"]), weather=weather)
+    handle = service.handle(0)
+    service.cloud.change(handle, status="error")
+    service.live(30.0)
+    assert service.cloud.things("server")[handle]["status"] == "stopped", "it is cut off, but that is not confirmed"
+    service.detach()
+    service.live(5.0)
+    service.attach(policy(HOST))
+    service.cloud.weather = Weather()
+    service.live(90.0)
+    assert service.handle(0) == handle
+    assert service.cloud.things("server")[handle]["status"] == "active"
+    assert service.row(service.group, "0").marks is None

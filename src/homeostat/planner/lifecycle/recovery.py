@@ -31,6 +31,8 @@ REPORTER = "homeostat:health-policy"
 RECOVERED = "recovered: it is healthy again"
 WELL = "it is healthy again"
 UNFENCE = "unfence"
+STOPPED = "stopped"
+"""Status of a server that is off."""
 JOINED = "it is healthy again, and what was cut off of it is joined again"
 KEPT = "a user has left it so"
 UNCHECKED = "no health policy holds for it any more"
@@ -129,12 +131,9 @@ def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> S
 def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
     """Take the mark off a member; what was cut off of it is joined again before."""
     recovery, gone = _recovery(row), _is_gone(context, row)
-    if recovery is not None and recovery.fenced and row.handle and not gone:
-        step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(recovery.fenced)})
-        decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
-        if decision is step:
-            _keep(row, replace(recovery, fenced=()))
-        return decision
+    cut = _cut(row, recovery) if recovery is not None else ()
+    if recovery is not None and cut and row.handle and not gone:
+        return _join(context, row, recovery, cut, now)
     row.marks = replace(row.marks or NO_MARKS, recovery=recovery if gone and is_cut_off(row) else None)
     if row.failed:
         events = []
@@ -150,6 +149,26 @@ def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
     row.attempts = 0
     row.changed = context.world.next_stamp()
     return Step(Verb.RECORD, row, events=events)
+
+
+def _cut(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
+    """Return what is cut off of a thing, or may be: a fence that is not confirmed may have had its effect."""
+    asked = arguments_of(row.intent).get("what", ()) if operation_of(row.intent) == FENCE else ()
+    return tuple(dict.fromkeys((*recovery.fenced, *map(str, asked))))
+
+
+def _join(context: Context, row: Resource, recovery: RecoveryMark, cut: tuple[str, ...], now: float) -> Decision:
+    """Join again what was cut off of a member: a server that was powered off is started first."""
+    left: tuple[str, ...] = ()
+    if Fence.COMPUTE in cut and _status(context, row) == STOPPED:
+        step = Step(Verb.OPERATE, row, operation="start")
+        left = tuple(each for each in cut if each != Fence.COMPUTE)
+    else:
+        step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(cut)})
+    decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
+    if decision is step:
+        _keep(row, replace(recovery, fenced=left))
+    return decision
 
 
 def _during_action(
@@ -396,7 +415,9 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         policy = health.policy_of(row.name) if health is not None else None
         node = health.nodes.get(row.key) if health is not None else None
         held = stack.held or stack.maintained or not is_marked(row)
-        if policy is None or node is None or recovery is None or held:
+        # It may have been found well meanwhile: then it is joined again.
+        well = node is not None and node.finding is Finding.HEALTHY
+        if policy is None or node is None or recovery is None or held or well:
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
             # marked is replaced next.
             return context.acts.fail(row, f"it is cut off: {', '.join(asked)}", now, Action.CHECK)
@@ -451,9 +472,12 @@ def _host(context: Context, row: Resource) -> str:
 
 def _is_kept(context: Context, row: Resource) -> bool:
     """Return whether a thing is as an operation that a user asked for has left it."""
+    return row.marks is not None and _status(context, row) == row.marks.kept
+
+
+def _status(context: Context, row: Resource) -> str | None:
     seen = context.world.seen.get(row.key)
-    status = None if seen is None else seen.observation.properties.get("status")
-    return row.marks is not None and status == row.marks.kept
+    return None if seen is None else seen.observation.properties.get("status")
 
 
 def _is_gone(context: Context, row: Resource) -> bool:
