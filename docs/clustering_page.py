@@ -54,8 +54,8 @@ What differs from Senlin in what a policy may say:
 - An action may have a `type`, and a `timeout` in seconds then. `MISTRAL_WORKFLOW` runs the workflow that is its `name`,
   with `params` as its input; one that does not end in time is cancelled. `WEBHOOK` sends a request: `params` are `url`,
   `method` (`POST`, `PUT`, `GET`), `headers` and `body`, a map that is sent as JSON; without one it is what is known
-  of the node. A 2xx ends it, another answer fails it; without an answer, after a 5xx, 408, 425 or 429 it is sent
-  again, with the same `Idempotency-Key`. For a node that does not exist any more neither is called.
+  of the node. A 2xx ends it, another answer fails it; without an answer in 30 s, after a 5xx, 408, 425 or 429 it
+  is sent again, with the same `Idempotency-Key`. For a node that does not exist any more neither is called.
 - `LIFECYCLE_EVENTS` and modes that poll go together, and `LB_STATUS_POLLING` works where a policy of type
   `senlin.policy.loadbalance` is attached.
 - `poll_url` is needed for `NODE_STATUS_POLL_URL`. It knows the placeholders

@@ -55,7 +55,7 @@ def test_a_webhook_is_called_with_what_is_known_of_the_node() -> None:
     service.live(40.0)
     (request,) = service.called
     said = json.loads(request.body)
-    assert (request.method, request.url) == ("POST", "http://hook.example/nodes/n-001")
+    assert (request.method, request.url, request.timeout_s) == ("POST", "http://hook.example/nodes/n-001", 30.0)
     assert said["node"] == {
         "id": said["node"]["id"],
         "name": "n-001",

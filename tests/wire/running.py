@@ -25,6 +25,7 @@ from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Cloud, Clouds
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.composition.worker_process import reaching
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.identity.trusts import StackTrusts
@@ -99,7 +100,7 @@ def working(
     tidying: Sequence[Callable[[], int]] = (),
 ) -> Iterator[None]:
     """A worker. clouds — what each project sees, where that is not `cloud` and the service's own things; url — where
-    servers reach the API; fetching — where event sinks may post to."""
+    servers reach the API; fetching — where event sinks may post to, and URLs of users may lead."""
     limits = Limits(look_busy_s=0.1, look_steady_s=look_steady_s)
     own = Records(db, Entropy(), url)
     clouds = clouds or seen(db, lambda project: ServerAgents(cloud, own, db, project), url)
@@ -112,6 +113,7 @@ def working(
         clouds=clouds,
         sinks=Sinks(clouds, Outbound(fetching)),
         tidying=tidying,
+        urls=reaching(Outbound(fetching)),
     )
     worker.start()
     try:

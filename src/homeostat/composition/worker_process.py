@@ -70,7 +70,7 @@ def worker(arguments: Namespace) -> int:
                 *stack_notifier(settings, db),
                 lifecycle_hooks(settings, db, sinks, shared_environment(settings)),
             ],
-            urls=_reaching(outbound),
+            urls=reaching(outbound),
         )
         spare_the_collector()
         try:
@@ -82,7 +82,7 @@ def worker(arguments: Namespace) -> int:
     return OK
 
 
-def _reaching(outbound: "Outbound") -> "Urls":
+def reaching(outbound: "Outbound") -> "Urls":
     """Return how a worker reaches URLs that users name."""
     from homeostat.convergence.engine import Urls
     from homeostat.convergence.health_checks.probes import Answer

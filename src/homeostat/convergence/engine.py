@@ -52,12 +52,14 @@ class Threads:
 
     Attributes:
         pool: Run the batches of a pass.
-        asking: Ask URLs by which rollouts are approved, and call webhooks that recover members.
+        asking: Ask URLs by which rollouts are approved.
+        calling: Call webhooks that recover members.
         probing: Ask URLs of members about their health.
     """
 
     pool: Executor | None = None
     asking: FairTurns | None = None
+    calling: FairTurns | None = None
     probing: Executor | None = None
 
 
@@ -100,7 +102,7 @@ def build_engine(
         urls: How it reaches URLs that users name.
     """
     nested_stacks = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
-    calls = RecoveryCalls(clock, urls.call, threads.asking)
+    calls = RecoveryCalls(clock, urls.call, threads.calling)
     executor = StepExecutor(clouds, nested_stacks, clock, entropy, threads.pool, lambda: db.keys, calls)
     observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge)
     return Engine(

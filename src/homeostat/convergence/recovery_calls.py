@@ -29,6 +29,9 @@ LOOK_PART, LOOK_S_MIN, LOOK_S_MAX = 0.2, 0.2, 5.0
 """Pause until what is called is looked at again: a part of the time that it has taken so far, and its bounds."""
 CALLS_MAX = 10_000
 """Webhooks of which this process remembers that it calls them."""
+ANSWER_S_MAX = 30.0
+"""Seconds in which one request has to be answered: what hangs must not keep the others of its project, and those of
+other projects, from their turn for longer."""
 LATER = frozenset({0, 408, 425, 429})
 """Status codes after which a webhook is called again, besides those of the server's own failures; 0 for no answer."""
 SAID_MAX = 200
@@ -196,7 +199,8 @@ def _request(world: World, step: Step, action: RecoveryAction, left_s: float) ->
     body = expanded(dict(params["body"]), names) or _facts(world, step, action, names)
     text = b"" if method == "GET" else json.dumps(body).encode()
     url = expanded_url(params["url"], names)
-    return Request(method, url, {**headers, "Idempotency-Key": _token(step)}, text, left_s)
+    patience_s = min(left_s, ANSWER_S_MAX)
+    return Request(method, url, {**headers, "Idempotency-Key": _token(step)}, text, patience_s)
 
 
 def _facts(world: World, step: Step, action: RecoveryAction, names: NodeNames) -> dict[str, Any]:

@@ -38,7 +38,7 @@ SQL_BOARD = "homeostat"
 REDIS_BOARD = "homeostat-redis"
 """Names of the job boards among TaskFlow's plug-ins (entry points, see `pyproject.toml`)."""
 ASKED_MAX = 8
-"""URLs that rollouts are approved by, and that are asked at a time."""
+"""URLs that rollouts are approved by, and that are asked at a time; and as many webhooks that recover members."""
 ASKED_OF_PROJECT_MAX = 2
 """How many of them may be those of one project."""
 PROBED_MAX = 64
@@ -109,9 +109,10 @@ class Worker:
         self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cloud-call")
         clouds = clouds or (lambda _project: cloud)
         self._asking = ThreadPoolExecutor(max_workers=ASKED_MAX, thread_name_prefix="asking")
+        self._calling = ThreadPoolExecutor(max_workers=ASKED_MAX, thread_name_prefix="calling")
         self._probing = ThreadPoolExecutor(max_workers=PROBED_MAX, thread_name_prefix="probing")
-        turns = FairTurns(self._asking, ASKED_MAX, ASKED_OF_PROJECT_MAX)
-        threads = Threads(self._pool, turns, self._probing)
+        asking, calling = (FairTurns(each, ASKED_MAX, ASKED_OF_PROJECT_MAX) for each in (self._asking, self._calling))
+        threads = Threads(self._pool, asking, calling, self._probing)
         engine = build_engine(*(db, clouds, clock, entropy, limits, threads), nudge=self._nudge, urls=urls)
         self._reconciler = engine.reconciler
         self._board = fetch_board(db, limits.lease_s, redis_url, engine.reconciler.lost)
@@ -166,6 +167,7 @@ class Worker:
         self._pool.shutdown()
         self._delivery_pool.shutdown(wait=False, cancel_futures=True)
         self._asking.shutdown(wait=False, cancel_futures=True)
+        self._calling.shutdown(wait=False, cancel_futures=True)
         self._probing.shutdown(wait=False, cancel_futures=True)
         LOG.info("worker %s stopped", self.name)
 
