@@ -447,6 +447,11 @@ class CheckedWorld(AilingWorld):
             self._read(ward)
             if ward.stack_id and (ward.spec is None or not ward.enabled):
                 self._converge_again(ward)  # it may have been refused while the stack was locked
+            elif ward.spec is not None and not recovers_all(ward.spec):
+                # Another one was being attached in the moment in which everything became calm.
+                self._ends_now = False
+                self._amend(ward)
+                self._ends_now = True
         super()._jump(rested_at)
 
     def _free(self) -> None:
