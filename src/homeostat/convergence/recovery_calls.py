@@ -90,7 +90,7 @@ class RecoveryCalls:
             else:
                 found[step.row.key] = failure
         if ended:
-            looks = cloud.observe(kind, [each.row.handle for each in ended])
+            looks = _looks(cloud, kind, [each.row.handle for each in ended])
             found |= {step.row.key: look for step, look in zip(ended, looks, strict=True)}
         return found
 
@@ -120,7 +120,10 @@ class RecoveryCalls:
             return Terminal(f"the workflow {action.name} cannot be run: this cloud has no workflows")
         given = expanded(dict(action.params), _names(world, step))
         arguments = {"token": _token(step), "input": given, "cancel": left_s <= 0}
-        (answer,) = cloud.operate("workflow", [Operation(action.name, "run", arguments)])
+        try:
+            (answer,) = cloud.operate("workflow", [Operation(action.name, "run", arguments)])
+        except HomeostatError as error:
+            return error
         if isinstance(answer, Observation):
             return None if answer.present else Terminal(f"there is no workflow {action.name}")
         return answer
@@ -142,9 +145,12 @@ class RecoveryCalls:
             self._send(world.stack.project, pending)
         if pending is None or pending.answer is None:
             return Transient(f"webhook {action.name} is being called")
-        with self._lock:
-            self._pending.pop(token, None)
-        return _judged(action, *pending.answer)
+        failure = _judged(action, *pending.answer)
+        if failure is not None:
+            # What has succeeded is remembered: it may be asked for again, as where the thing cannot be looked at then.
+            with self._lock:
+                self._pending.pop(token, None)
+        return failure
 
     def _send(self, project: str, pending: _Pending) -> None:
         def turn() -> bool:
@@ -156,6 +162,14 @@ class RecoveryCalls:
             turn()
         else:
             self._turns.add(project, turn)
+
+
+def _looks(cloud: Cloud, kind: str, handles: Sequence[str]) -> Sequence[Answer]:
+    """Look at things; where the cloud does not answer, its error is the answer, and the other calls keep theirs."""
+    try:
+        return cloud.observe(kind, handles)
+    except HomeostatError as error:
+        return [error] * len(handles)
 
 
 def _action(world: World, step: Step) -> RecoveryAction | None:
