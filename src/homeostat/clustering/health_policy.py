@@ -405,8 +405,10 @@ def not_carried_out(policy: HealthPolicy) -> str:
     return ""
 
 
-def recovery_inputs(spec: Spec) -> dict[str, Any]:
-    """Return what a recovery is asked with that names no operation, where a policy holds: its first own action."""
+def recovery_inputs(spec: Spec, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs of a recovery where a policy holds: its first own action, unless they say what is done."""
+    if given.get("operation") or given.get("operation_params"):
+        return given
     policy = health_policy(spec)
     first = next((each for each in policy.actions if each.name in ASKED), None)
     name = Built.RECREATE.value if first is None else first.name
@@ -414,7 +416,8 @@ def recovery_inputs(spec: Spec) -> dict[str, Any]:
     if name == Built.RECREATE and Fence.COMPUTE in policy.fencing:
         params["fence_compute"] = True
     limits = {"delete_timeout": policy.delete_timeout_s, "force_recreate": policy.force_recreate}
-    return {"operation": name, "operation_params": params, **limits}
+    whole = {"operation": name, "operation_params": params, **limits}
+    return {**whole, **{key: value for key, value in given.items() if value is not None}}
 
 
 def recover_data(spec: Spec) -> dict[str, Any]:

@@ -224,8 +224,7 @@ def _by_policy(
     if policy is None:
         return inputs, {}
     spec = stored_policy(policy.spec)
-    whole = inputs if inputs.get("operation") else {**recovery_inputs(spec), **inputs}
-    return whole, {"health": recover_data(spec)}
+    return recovery_inputs(spec, inputs), {"health": recover_data(spec)}
 
 
 def _members(tx: Connection, cluster: Row[Any]) -> list[Row[Any]]:
