@@ -232,10 +232,14 @@ def test_a_workflow_that_was_written_by_hand_is_read(cloud: OpenStackCloud, work
 
 
 def test_the_executions_of_a_workflow_are_shown(cloud: OpenStackCloud, slow: str) -> None:
-    body = {"workflow_name": slow}
-    started = cloud.service("workflow").request("POST", "/executions", body)
-    (shown,) = cloud.observe("workflow", [slow])[0].properties["executions"]
-    assert (shown["id"], shown["workflow_name"], shown["state"]) == (started["id"], slow, "RUNNING")
+    def executions() -> dict[str, Any]:
+        return {each["id"]: each for each in cloud.observe("workflow", [slow])[0].properties["executions"]}
+
+    before = executions()
+    started = cloud.service("workflow").request("POST", "/executions", {"workflow_name": slow})["id"]
+    shown = executions()
+    assert shown.keys() == {*before, started}
+    assert (shown[started]["workflow_name"], shown[started]["state"]) == (slow, "RUNNING")
 
 
 def _external(cloud: OpenStackCloud, word: str = "a", **actions: str) -> str:

@@ -192,13 +192,14 @@ class Evidence:
             firsts = {host: min(since, max(attached, self._up.get(host, 0.0))) for host in self._on[handle]}
             bad = gone + sum(at >= first for host, first in firsts.items() for at in self._hosts[host])
         else:
+            # An observer that is cut off has seen nothing: what it was answered stands between no two others.
             counts = [
-                is_bad(each.answer, detection) and (not each.cut_off or self._is_believed(policy, each, mates))
+                (each.at, is_bad(each.answer, detection))
                 for each in self._said[handle]
-                if each.at >= attached
+                if each.at >= attached and (not each.cut_off or self._is_believed(policy, each, mates))
             ]
-            lately = sum(counts[-sum(each.at >= since for each in self._said[handle]) :])
-            in_a_row = len(list(takewhile(bool, reversed(counts))))
+            lately = sum(bad for at, bad in counts if at >= since)
+            in_a_row = len(list(takewhile(lambda each: each[1], reversed(counts))))
             return max(lately, in_a_row) >= policy.failures * detection.attempts
         return bad >= policy.failures
 

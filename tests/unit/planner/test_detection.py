@@ -113,3 +113,16 @@ def test_the_verdict_of_each_detection_is_kept() -> None:
         ("NODE_STATUS_POLLING", UNHEALTHY),
         ("HYPERVISOR_STATUS_POLLING", HEALTHY),
     ]
+
+
+def test_a_url_that_could_not_be_asked_leaves_open_whether_a_member_is_healthy() -> None:
+    url = {"type": "NODE_STATUS_POLL_URL", "options": {"poll_url": "http://x/"}}
+    modes = [{"type": "NODE_STATUS_POLLING"}, url]
+    member = Member("server", None, 0.0)
+    either = policy(detection_modes=modes)
+    assert detection.found(either, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is UNKNOWN
+    both = policy(detection_modes=modes, recovery_conditional="ALL_FAILED")
+    assert detection.found(both, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is HEALTHY
+    assert detection.found(both, member, {0: BAD, 1: NOTHING}, None, 1000.0).finding is UNKNOWN
+    hosts = policy(detection_modes=[{"type": "NODE_STATUS_POLLING"}, {"type": "HYPERVISOR_STATUS_POLLING"}])
+    assert detection.found(hosts, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is HEALTHY

@@ -342,3 +342,15 @@ def test_what_an_update_finds_resumed_loses_the_mark_of_its_suspension() -> None
     frontier, story = play(of)
     assert story == ["update a1"]
     assert (frontier.at_rest, mine.marks) == (True, None)
+
+
+@pytest.mark.parametrize("switched_off", [{"converge": False}, {"exceptions": {"a": {"converge": False}}}])
+def test_what_was_suspended_with_its_stack_is_resumed_though_convergence_is_switched_off(switched_off: Any) -> None:
+    """Found by the simulation (seed 6056 of health): an update overtook the resumption."""
+    suspended = row("a", state="SUSPEND_COMPLETE", marks=Marks(maintained={"suspended": LONG_AGO}))
+    at_rest = {"action": "UPDATE", "status": "COMPLETE", "settled_revision": 1, **switched_off}
+    _, story = play(world([wanted("a")], [suspended], {"a1": seen("suspended")}, **at_rest))
+    assert story == ["operate a1"]
+    by_hand = row("a", state="CREATE_COMPLETE")
+    _, story = play(world([wanted("a")], [by_hand], {"a1": seen("suspended")}, **at_rest))
+    assert story == []

@@ -123,6 +123,15 @@ def still_locked(world: World, row: Resource) -> bool:
     return unlocked and has_mark(row, LOCKED) and (not row.failed or row.action in MAINTENANCE)
 
 
+def wakes(world: World, row: Resource, verdict: Verdict) -> bool:
+    """Return whether a judgement asks to end the suspension of what was suspended with its stack, which is resumed.
+
+    The user has asked for that, also where an update has overtaken the resumption: no switch of convergence, and no
+    health policy, concerns it.
+    """
+    return verdict.operation == Action.RESUME.lower() and unresumed(world, row) and not world.stack.held
+
+
 def resumed_otherwise(world: World, row: Resource) -> bool:
     """Return whether it was suspended with its stack, and resumed by something else, such as an update."""
     if not _marked_in_vain(world, row) or world.stack.held:

@@ -81,7 +81,8 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
         if verdict is maintenance_state.ASLEEP and newer and not context.is_halted:
             return None
         waits = verdict.condition is Condition.DRIFTED and context.gates.waits_for_reports(row)
-        if check.heals(context.world, row) and not _forbidden(definition, verdict) and not waits:
+        heals = check.heals(context.world, row) or maintenance_state.wakes(context.world, row, verdict)
+        if heals and not _forbidden(definition, verdict) and not waits:
             return heal.bring_back(context, definition, row, verdict, now)
         check.leave_alone(row, verdict)
     elif check.left_alone(row):

@@ -200,9 +200,11 @@ def _together(
         return Finding.UNHEALTHY, _said(guilty), next((each.hint for each in guilty if each.hint), "")
     if unknown and not any(each.finding is Finding.HEALTHY for each in detected):
         return Finding.UNKNOWN, _said(unknown), ""
-    # As many more could have failed as could not be seen.
-    if unknown and failed and policy.is_unhealthy(len(failed) + len(unknown)) and not graced:
-        return Finding.UNKNOWN, _said([*failed, *unknown]), ""
+    # As many more could have failed as could not be seen. A URL that could not be asked always says more than a status
+    # that is well; a host, or a load balancer, that says nothing does so only beside what has failed.
+    unseen = unknown if failed else [each for each in unknown if each.type == DetectionType.URL]
+    if unseen and policy.is_unhealthy(len(failed) + len(unseen)) and not graced:
+        return Finding.UNKNOWN, _said([*failed, *unseen]), ""
     return Finding.HEALTHY, "", ""
 
 
