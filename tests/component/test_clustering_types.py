@@ -235,7 +235,9 @@ def test_a_cluster_with_a_health_policy_gets_its_nodes_back_by_itself() -> None:
     service.cloud.vanish(lost)
     service.live(300)
     assert len(service.servers()) == 2
-    assert (service.states(stack_id)["cluster"], service.handle(stack_id)) == ("CREATE_COMPLETE", one)
+    # Where a look falls between, it was found to lack a node.
+    assert service.states(stack_id)["cluster"] in ("CREATE_COMPLETE", "CHECK_COMPLETE")
+    assert service.handle(stack_id) == one
     assert service.seen(stack_id, "cluster")["status"] == "active"
     changed(service, stack_id, {**whole(policies=[]), "health": policy(HEALTH)})
     service.cloud.vanish(service.servers()[0])

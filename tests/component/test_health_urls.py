@@ -29,7 +29,8 @@ HANGS_S = 60.0
 
 
 class Web(ThreadingHTTPServer):
-    """over — set when what hangs may end; ill — paths that answer 500."""
+    """over — set when what hangs may end; ill — paths that answer 500; connections — how many were made; drops — it closes
+    each connection once it was used, without a word."""
 
     daemon_threads = True
 
@@ -37,6 +38,8 @@ class Web(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Pages)
         self.socket = context.wrap_socket(self.socket, server_side=True)
         self.over = threading.Event()
+        self.connections = 0
+        self.drops = False
         self.ill: set[str] = set()
 
     @property
@@ -45,8 +48,15 @@ class Web(ThreadingHTTPServer):
 
 
 class _Pages(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        cast(Web, self.server).connections += 1
+
     def do_GET(self) -> None:
         web = cast(Web, self.server)
+        self.close_connection = web.drops
         if self.path == "/hangs":
             web.over.wait(HANGS_S)
         elif self.path in web.ill:
@@ -124,6 +134,23 @@ def test_what_a_web_server_says(web: Web, path: str, verify: bool, expected: Fin
     assert (look.finding, look.evidence.startswith(evidence)) == (expected, True), look
     assert "certificate" in look.evidence or not verify
     assert time.monotonic() - began < HANGS_S / 2
+
+
+def test_connections_are_kept_and_made_anew_where_the_server_has_closed_them(web: Web) -> None:
+    ours = Outbound(read_rules(["127.0.0.1"]))
+
+    def connections(looks: int) -> int:
+        before = web.connections
+        for _ in range(looks):
+            assert ours.answer(f"{web.address}/well", 5.0, verify_tls=False) == (200, "ok")
+        return web.connections - before
+
+    assert connections(5) == 1
+    web.drops = True
+    try:
+        assert connections(3) == 2, "the first one is asked by the connection that was kept, and closed by that"
+    finally:
+        web.drops = False
 
 
 def test_a_web_server_that_is_away_does_not_answer() -> None:

@@ -311,7 +311,8 @@ class HealthLaws:
                 forced = there["host"] in self._cloud.hosts.forced
                 runs = "COMPUTE" in origin.fences and may_run(there, forced=forced)
                 self._demand(not runs, f"another {row} is made, and {origin} runs: {there}")
-            origin = self._origins.get(origin.key)
+            # What one that was made has replaced was judged when that was made.
+            origin = self._origins.get(origin.key) if not origin.handle else None
 
     def _operated(self, operation: Operation, answer: Answer) -> None:
         """Of each action of a recovery one request is carried out, unless no worker could store its answer (5)."""

@@ -8,6 +8,7 @@ checked: a name cannot resolve to a public address for the check and to another 
 import ipaddress
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +31,10 @@ USER_AGENT = b"homeostat"
 WITH_BODY = ("POST", "PUT")
 SAID_MAX = 300
 """Bytes of the answer to a call that are read."""
+KEPT_MAX, KEPT_S = 1000, 75.0
+"""Connections that are kept, at most, between two looks at the same URL, and for how long at most."""
+GONE = (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError)
+"""What a connection that was kept ends with where the server has closed it."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Sequence[str]]
@@ -183,7 +188,8 @@ class _Guarded(httpcore.NetworkBackend):
 class Outbound:
     """Client that fetches texts and posts to web hooks.
 
-    Safe to share between threads. It keeps no connections and no cookies, and uses no proxy.
+    Safe to share between threads. It keeps no cookies, and uses no proxy; connections are kept for `answer` alone, which
+    asks the same URLs again and again.
     """
 
     def __init__(
@@ -202,6 +208,9 @@ class Outbound:
         self.rules = rules
         self._resolve = resolve
         self._monotonic = monotonic
+        self._deadline = threading.local()
+        self._kept: dict[bool, httpcore.ConnectionPool] = {}
+        self._lock = threading.Lock()
 
     def fetch(self, url: str) -> str:
         """Fetch the text at an http or https URL, following redirects.
@@ -281,6 +290,8 @@ class Outbound:
     def answer(self, url: str, timeout_s: float, *, verify_tls: bool = True) -> tuple[int, str]:
         """Return the status code and the text of the answer to GET, after redirects; 0 and the reason without one.
 
+        The connection is kept for the next time; where that finds it closed, another one is made.
+
         Args:
             url: An http or https URL.
             timeout_s: Seconds for all of it.
@@ -290,14 +301,22 @@ class Outbound:
         at = url
         try:
             for _ in range(REDIRECTS_MAX + 1):
-                with self._request("GET", _parsed(at), deadline, verify_tls=verify_tls) as answer:
-                    target = _target(answer)
-                    if target is None:
-                        return answer.status, self._body(answer, at).decode(errors="replace")
-                at = str(httpx.URL(at).join(target))
+                try:
+                    found = self._answered(at, deadline, verify_tls=verify_tls, keep=True)
+                except GONE:
+                    found = self._answered(at, deadline, verify_tls=verify_tls)
+                if not isinstance(found, str):
+                    return found
+                at = str(httpx.URL(at).join(found))
             return 0, f"it redirects more than {REDIRECTS_MAX} times"
         except (*FAILURES, Rejected) as error:
             return 0, _reason(error, timeout_s)
+
+    def _answered(self, url: str, deadline: float, *, verify_tls: bool, keep: bool = False) -> tuple[int, str] | str:
+        """Return the status code and the text of the answer to GET, or where it redirects to."""
+        with self._request("GET", _parsed(url), deadline, verify_tls=verify_tls, keep=keep) as answer:
+            target = _target(answer)
+            return (answer.status, self._body(answer, url).decode(errors="replace")) if target is None else target
 
     def _failed(self, url: str, at: str, why: str) -> Rejected:
         through = "" if at == url else f" (redirected to {at})"
@@ -330,6 +349,7 @@ class Outbound:
         body: bytes = b"",
         *,
         verify_tls: bool = True,
+        keep: bool = False,
     ) -> Iterator[httpcore.Response]:
         """Send a request and yield the response with its body not read yet; `more` are further headers."""
         # The Host header must name the host, not the address. Encodings are refused: a small compressed body can
@@ -343,12 +363,31 @@ class Outbound:
             *more,
         ]
         where = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        backend = _Guarded(self.rules, self._resolve, lambda: self._left_s(deadline))
-        with (
-            httpcore.ConnectionPool(ssl_context=_tls(verify=verify_tls), network_backend=backend) as pool,
-            pool.stream(method, where, headers=headers, content=body or None) as answer,
-        ):
-            yield answer
+        self._deadline.at = deadline
+        pool = self._kept_pool(verify_tls=verify_tls) if keep else self._pool(verify_tls=verify_tls)
+        try:
+            with pool.stream(method, where, headers=headers, content=body or None) as answer:
+                yield answer
+        finally:
+            if not keep:
+                pool.close()
+
+    def _pool(self, *, verify_tls: bool, kept: int = 0) -> httpcore.ConnectionPool:
+        """Return a pool whose streams heed the deadline of the thread that uses them."""
+        backend = _Guarded(self.rules, self._resolve, lambda: self._left_s(self._deadline.at))
+        return httpcore.ConnectionPool(
+            ssl_context=_tls(verify=verify_tls),
+            max_connections=None,
+            max_keepalive_connections=kept,
+            keepalive_expiry=KEPT_S,
+            network_backend=backend,
+        )
+
+    def _kept_pool(self, *, verify_tls: bool) -> httpcore.ConnectionPool:
+        with self._lock:
+            if verify_tls not in self._kept:
+                self._kept[verify_tls] = self._pool(verify_tls=verify_tls, kept=KEPT_MAX)
+            return self._kept[verify_tls]
 
     def _body(self, answer: httpcore.Response, url: str) -> bytes:
         parts, size = [], 0

@@ -143,10 +143,10 @@ def _observed(world: World, step: Step, answer: Observation, now: float) -> Step
 def _fenced(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
     """Conclude a request to cut a thing off: what the cloud has confirmed is noted, and the rest asked for again.
 
-    What does not exist is cut off.
+    What is not found is not cut off by that: it may be there again at the next look.
     """
     asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
-    confirmed = asked if answer.presence is Presence.ABSENT else answer.properties.get("fenced", ())
+    confirmed = answer.properties.get("fenced", ()) if answer.present else ()
     marks = row.marks or NO_MARKS
     if marks.recovery is not None:
         row.marks = replace(marks, recovery=replace(marks.recovery, fenced=tuple(confirmed)))

@@ -6,6 +6,7 @@ decided here but what is found: the shard's owner, who is woken, decides about r
 
 import logging
 import math
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -43,6 +44,8 @@ SHARDS_MAX = 20
 """Shards of one round: at most about 20,000 members."""
 SOON_S, SOON_PART = 1.0, 0.1
 """Time until the next look while members are being made, at least, and as a part of the interval."""
+JITTER = 0.1
+"""Part of the interval by which a look may come sooner: what was made at the same time is not all asked at once."""
 FEW = 3
 """Members that may be out of reach at once before the observer doubts itself."""
 OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
@@ -284,10 +287,15 @@ class HealthRounds:
         """Return when the next whole look at a shard is due."""
         interval_s = min(each.interval_s for each in current.policies[shard[0]].values())
         made = [row.handle != "" for row in current.members.values() if (row.stack_id, row.shard) == shard]
+        if made and all(made):
+            return current.now + interval_s * (1 - JITTER * _share(shard, current.now))
         # What is being made is looked at soon, so that a new member need not wait for a whole interval.
-        return current.now + (
-            interval_s if made and all(made) else min(interval_s, max(SOON_S, interval_s * SOON_PART))
-        )
+        return current.now + min(interval_s, max(SOON_S, interval_s * SOON_PART))
+
+
+def _share(shard: Shard, now: float) -> float:
+    """Return a number between 0 and 1 that differs among shards, and from one look to the next."""
+    return zlib.crc32(f"{shard} {now:.2f}".encode()) / 2**32
 
 
 def _found(current: _Round, row: Row[Any]) -> NodeHealth | None:

@@ -411,18 +411,22 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
     stack, health, recovery = context.world.stack, context.world.health, _recovery(row)
     asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
     missing = [each for each in asked if recovery is None or each not in recovery.fenced]
-    if not missing:
+    # What does not exist need not be cut off; that is believed by a second look alone.
+    if not missing or _is_gone(context, row):
         policy = health.policy_of(row.name) if health is not None else None
         node = health.nodes.get(row.key) if health is not None else None
         held = stack.held or stack.maintained or not is_marked(row)
         # It may have been found well meanwhile: then it is joined again.
         well = node is not None and node.finding is Finding.HEALTHY
+        said = f"it is cut off: {', '.join(asked)}" if not missing else f"it is gone, and was to be cut off: {row.reason}"
         if policy is None or node is None or recovery is None or held or well:
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
             # marked is replaced next.
-            return context.acts.fail(row, f"it is cut off: {', '.join(asked)}", now, Action.CHECK)
+            return context.acts.fail(row, said, now, Action.CHECK)
         recovery = _fitting(recovery, policy)
         if _name_of(policy, recovery.step, node) == Built.EVACUATE:
+            if missing:
+                return context.acts.fail(row, said, now, Action.CHECK)
             return _operate(context, row, node, policy, recovery, now)
         return _make_another(context, definition, row, node, policy, recovery, now)
     if row.acted_at is None and (row.due_at is None or row.due_at <= now):
