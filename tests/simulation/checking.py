@@ -32,6 +32,8 @@ FOLLOWED = 0.03
 NODES = "nodes"
 """Name of the group in each stack."""
 SEED = "4d5a4b2e-0000-4000-8000-00000000000"
+AGREED_S = 600.0
+"""Seconds after which users say that what is gone is gone."""
 CALM_SHARE = 0.5
 """Part of the policies that a user amends in the end although they would recover everything."""
 
@@ -82,6 +84,7 @@ class CheckedWorld(AilingWorld):
         self.wards: list[Ward] = []
         self._created = self._sources = 0
         self._ends_now = False
+        self._agreed: set[str] = set()
         self._beats = rng.random() < 0.5
         often = [(weight * rng.choice((0, 1, 1, 3)), act) for weight, act in self._optional()]
         self._acts = [*self._always(), *often]
@@ -443,6 +446,7 @@ class CheckedWorld(AilingWorld):
     def _jump(self, rested_at: float | None) -> None:
         """Users unlock and resume what they may, take back what they have marked, and say that what is gone is gone."""
         self._free()
+        self._agree()
         for ward in self.wards:
             self._read(ward)
             if ward.stack_id and (ward.spec is None or not ward.enabled):
@@ -470,6 +474,17 @@ class CheckedWorld(AilingWorld):
                 actions.begin(stack.id, Action.RESUME)
             else:
                 self._unmark(stack)
+
+    def _agree(self) -> None:
+        """Everything of a kind is gone at once: the service believes that when users say so."""
+        there = self.cloud.things("server")
+        for row in self.laws.sick():
+            if row.handle in there or row.handle in self._agreed or row.busy:
+                continue
+            if (read(row.marks).get("unhealthy") or {}).get("since", self.clock.time) < self.clock.time - AGREED_S:
+                self._agreed.add(row.handle)
+                self.note(f"converge {row.name} of {row.stack_id[:6]} at last")
+                StackActions(self.db, 900.0).converge(row.stack_id, row.name)
 
     def _unmark(self, root: Any) -> None:
         children = {each.id for each in self.all_stacks() if each.root_id == root.id and each.deleted_at is None}

@@ -314,9 +314,9 @@ def _is_news(row: Row[Any], node: NodeHealth | None) -> bool:
         return True
     if node is None or row.health is None:
         return node is not None
-    # What was found before an act on a member was left out of account: here it is found once more.
-    marked = row.marks is not None and row.marks.unhealthy is not None
-    if node.finding is Finding.UNHEALTHY and not marked and row.updated_at >= row.health.since:
+    # What was found before an act on a member, or before all workers were away, was left out of account: here it is
+    # found once more.
+    if node.finding is Finding.UNHEALTHY and (row.marks is None or row.marks.unhealthy is None):
         return True
     return node.finding is not row.health.finding or node.reason != row.health.reason
 

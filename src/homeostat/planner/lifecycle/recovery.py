@@ -36,6 +36,8 @@ STOPPED = "stopped"
 JOINED = "it is healthy again, and what was cut off of it is joined again"
 KEPT = "a user has left it so"
 UNCHECKED = "no health policy holds for it any more"
+STALE_S = 30.0
+"""So much longer than two intervals ago a member may have been found unhealthy: after that it is looked at first."""
 PAUSE_S, PAUSE_S_MAX = 60.0, 3600.0
 """Shortest and longest pause after all actions were tried in vain; it doubles."""
 
@@ -52,7 +54,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and _is_gone(context, row)))
     if health is None or policy is None:
         return _well(context, row, UNCHECKED, now) if concerned else None
-    node = health.nodes.get(row.key) or _unlooked(row, mark)
+    node = _fresh(health, policy, health.nodes.get(row.key) or _unlooked(row, mark), now)
     if row.marks is not None and row.marks.kept and _is_kept(context, row):
         return _well(context, row, KEPT, now) if concerned else None
     if node.finding is Finding.HEALTHY:
@@ -112,6 +114,14 @@ def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: f
         return waits
     due_at = row.updated_at + policy.delete_timeout_s
     return replace(waits, due_at=due_at) if now < due_at else None
+
+
+def _fresh(health: ShardHealth, policy: HealthPolicy, node: NodeHealth, now: float) -> NodeHealth:
+    """Return the health of a member; unknown where all workers were away since it was found."""
+    away_s = now - max(health.looked_at, node.since)
+    if node.finding is Finding.UNHEALTHY and away_s > 2 * policy.interval_s + STALE_S:
+        return replace(node, finding=Finding.UNKNOWN, reason=f"{node.reason}, {away_s:.0f} s ago; no look since")
+    return node
 
 
 def _unlooked(row: Resource, mark: UnhealthyMark | None) -> NodeHealth:
