@@ -29,8 +29,8 @@ HANGS_S = 60.0
 
 
 class Web(ThreadingHTTPServer):
-    """over — set when what hangs may end; ill — paths that answer 500; connections — how many were made; drops — it closes
-    each connection once it was used, without a word."""
+    """over — set when what hangs may end; ill — paths that answer 500; connections — how many were made; drops — each
+    connection is closed once it was used, without a word."""
 
     daemon_threads = True
 

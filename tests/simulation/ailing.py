@@ -82,7 +82,7 @@ class AilingWorld(DisturbedWorld):
         self._leapt = 0.0
         self._lies: dict[str, Answer] = {}
         self._cut_off_in: dict[greenlet.greenlet, bool] = {}
-        self.laws = HealthLaws(self.db, cloud, self.clock.now, lambda: self.clock.time - self._leapt, self.changes)
+        self.laws = HealthLaws(self.db, cloud, self.clock.now, self._lived, self.changes, self.wants)
         self.db.on_commit = self._committed
 
     def _worker(self) -> Worker:
@@ -101,8 +101,15 @@ class AilingWorld(DisturbedWorld):
         super().check()
         assert not self.laws.wrong, "; ".join(self.laws.wrong)
 
+    def _lived(self) -> float:
+        return self.clock.time - self._leapt
+
     def changes(self, row: Member) -> bool:
         """Does the newest revision of its stack change this member?"""
+        raise NotImplementedError
+
+    def wants(self, row: Member) -> bool:
+        """Is this member there by the newest revision of its stack?"""
         raise NotImplementedError
 
     # -- URLs --------------------------------------------------------------------------------------------------------

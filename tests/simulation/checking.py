@@ -3,25 +3,25 @@
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
 
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.convergence.health_facts import policy_of
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
-from homeostat.planner.lifecycle.recovery import REPORTER
+from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.store.shards import health
 from tests.simulation.ailing import AilingWorld
 from tests.simulation.health_policies import Spec, amended, prescribed, recovers_all, sees
 from tests.simulation.health_rows import Member, read
 from tests.simulation.templates import GROUP
+from tests.simulation.wards import NODES, Ward
 
 MADE_WITHIN, STEPS = 400, 900
 """Steps in which groups are made without trouble, and those that follow."""
@@ -29,50 +29,10 @@ HASTE = 0.07
 """Chance at each step that something happens beside it."""
 FOLLOWED = 0.03
 """Chance at each step that a process that has died is followed by another one."""
-NODES = "nodes"
-"""Name of the group in each stack."""
-SEED = "4d5a4b2e-0000-4000-8000-00000000000"
 AGREED_S = 600.0
 """Seconds after which users say that what is gone is gone."""
 CALM_SHARE = 0.5
 """Part of the policies that a user amends in the end although they would recover everything."""
-
-
-@dataclass
-class Ward:
-    """A stack with one group.
-
-    spec, source — the policy that holds for it and the name of what attached it, None where none does; flavor, key —
-    numbers of the definition of its members: another flavor changes them, another key replaces them.
-    """
-
-    number: int
-    kind: str
-    count: int
-    converges: bool
-    flavor: int = 0
-    key: int = 0
-    stack_id: str = ""
-    spec: Spec | None = None
-    source: str = ""
-    enabled: bool = True
-
-    @property
-    def properties(self) -> dict[str, Any]:
-        """Of its members, as far as they change."""
-        return {"flavor": f"f{self.flavor}", **({"key_name": f"k{self.key}"} if self.key else {})}
-
-    def request(self) -> StackRequest:
-        name = "%node_name%" if self.kind == NodeGroup.name else "m%index%"
-        member = {"type": "OS::Nova::Server", "properties": {"image": "i", "name": name, **self.properties}}
-        wanted: dict[str, Any] = {"count": self.count, "resource_def": member}
-        if self.kind == NodeGroup.name:
-            wanted["nodes"] = {"seed": f"{SEED}{self.number}", "format": "n-$3I"}
-        template = {
-            "heat_template_version": "2018-08-31",
-            "resources": {NODES: {"type": self.kind, "properties": wanted}},
-        }
-        return StackRequest(template, disable_rollback=True, internal_types={NodeGroup.name})
 
 
 class CheckedWorld(AilingWorld):
@@ -210,6 +170,10 @@ class CheckedWorld(AilingWorld):
         ward, properties = self.ward_of(row.stack_id), read(row.properties)
         kept = {name: properties[name] for name in ("flavor", "key_name") if name in properties}
         return ward is None or kept != ward.properties  # one that is being deleted may have been changed before
+
+    def wants(self, row: Member) -> bool:
+        ward = self.ward_of(row.stack_id)
+        return ward is None or int(row.name) < ward.count
 
     def _update(self, ward: Ward, story: str, **changes: int) -> None:
         def update(stack_service: StackService) -> None:

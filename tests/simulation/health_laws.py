@@ -14,7 +14,8 @@ from homeostat.clouds.port import Answer, Operation
 from homeostat.model.errors import Terminal
 from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, HealthPolicy, Mode
 from homeostat.model.observed import Observation
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Status
+from homeostat.planner.lifecycle.recovery import JOINED
 from tests.simulation.health_evidence import CheckedCloud, Evidence, may_run
 from tests.simulation.health_rows import Known, Member, Reader, Recovery, read
 from tests.simulation.watched import WatchedDatabase
@@ -70,7 +71,7 @@ class Sent:
 
 class HealthLaws:
     """Takes: db, cloud, now — what is watched, and the time of the world; lived — the same without the time that was
-    leapt over; changes — whether a member has to be changed by the newest revision of its stack.
+    leapt over; changes, wanted — whether a member has to be changed by the newest revision of its stack, or is there.
 
     wrong — what was seen that must not be; happened — how often each story happened.
     """
@@ -82,12 +83,14 @@ class HealthLaws:
         now: Callable[[], float],
         lived: Callable[[], float],
         changes: Callable[[Member], bool],
+        wanted: Callable[[Member], bool],
     ) -> None:
         self.wrong: list[str] = []
         self.happened: Counter[str] = Counter()
         self.evidence = Evidence(now, lived)
         self._reader = Reader(db.raw)
-        self._cloud, self._now, self._lived, self._changes = cloud, now, lived, changes
+        self._cloud, self._now, self._lived = cloud, now, lived
+        self._changes, self._wanted = changes, wanted
         self._rows: dict[str, Member] = {}
         self._known: list[tuple[int, dict[str, Known]]] = [(0, {})]
         self._since: dict[tuple[str, str, float], float] = {}
@@ -318,7 +321,7 @@ class HealthLaws:
         """Of each action of a recovery one request is carried out, unless no worker could store its answer (5)."""
         self.evidence.operated(operation, answer, sent=isinstance(answer, Observation | Terminal))
         row = next((each for each in self._rows.values() if each.handle == operation.handle and each.busy), None)
-        if row is None or operation.verb in UNCOUNTED or row.recovery is None:
+        if row is None or operation.verb in UNCOUNTED or row.recovery is None or JOINED in row.reason:
             return
         if read(row.intent).get("operation") != operation.verb or not isinstance(answer, Observation | Terminal):
             return
@@ -342,14 +345,13 @@ class HealthLaws:
 
     def unsettled(self) -> list[str]:
         """What policies have yet to bring to its end: marks on members, and members that were not found healthy."""
-        marked = [f"{each.name} is marked: {each.marks}" for each in self.sick()]
         groups = self._known[-1][1]
         standing = [each for each in self._rows.values() if each.stack_id in groups and each.stands]
         findings = self._reader.findings()
-        # An action that has timed out leaves to its user what was to be made in the place of what did not go.
-        waits = {
-            each.key for each in standing if each.action == Action.INIT and groups[each.stack_id].status == "FAILED"
-        }
+        # An action that has timed out leaves to its user what was to go, and what was not made.
+        left = [each for each in standing if not each.handle or not self._wanted(each)]
+        waits = {each.key for each in left if groups[each.stack_id].reason == "Timed out"}
+        marked = [f"{each.name} is marked: {each.marks}" for each in self.sick() if each.key not in waits]
         unwell = [each for each in standing if findings.get(each.key) != "healthy" and each.key not in waits]
         return marked + [f"{each.name} is found {findings.get(each.key)}: {each}" for each in unwell]
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from homeostat.convergence.health_facts import policy_of
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.status import Action, Status
-from homeostat.planner.lifecycle.recovery import REPORTER
+from homeostat.planner.lifecycle.recovery_state import REPORTER
 
 _MEMBERS = """SELECT key, stack_id, shard, name, action, status, reason, handle, token, replaces, replaced_by, marks,
     asked_at, properties, intent FROM resource"""
-_GROUPS = """SELECT s.id, s.status, s.size, c.spec, c.created_at FROM health_check c
+_GROUPS = """SELECT s.id, s.status, s.reason, s.size, c.spec, c.created_at FROM health_check c
     JOIN stack s ON s.parent_id = c.stack_id AND s.parent_name = c.name
     WHERE c.enabled AND s.deleted_at IS NULL"""
 _UNHEALTHY = """SELECT n.stack_id, count(*) FROM node_health n JOIN resource r ON r.key = n.key
@@ -72,6 +72,7 @@ class Known(NamedTuple):
     attached."""
 
     status: str
+    reason: str
     size: int
     spec: str
     since: float

@@ -24,7 +24,7 @@ from homeostat.model.world import Spares
 from homeostat.planner.actions.snapshot_state import TOO_LATE
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.delete import RELEASED, REPLACED
-from homeostat.planner.lifecycle.recovery import REPORTER
+from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.store.stacks import revisions, stacks, views
 from tests.simulation.governing import HealingLaws, needs_consent
 from tests.simulation.rows import Committed, Event, Row, Shard, Stack

@@ -188,8 +188,8 @@ class _Guarded(httpcore.NetworkBackend):
 class Outbound:
     """Client that fetches texts and posts to web hooks.
 
-    Safe to share between threads. It keeps no cookies, and uses no proxy; connections are kept for `answer` alone, which
-    asks the same URLs again and again.
+    Safe to share between threads. It keeps no cookies, and uses no proxy; connections are kept for `answer` alone,
+    which asks the same URLs again and again.
     """
 
     def __init__(

@@ -33,11 +33,13 @@ class Look:
     Attributes:
         evidence: What was seen, in a few words.
         hint: The operation that would bring the member back, where its status says so: `start`, `unpause`, …
+        certain: Whether another look would find the same, so that none is needed.
     """
 
     finding: Finding
     evidence: str = ""
     hint: str = ""
+    certain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from homeostat.planner.lifecycle import (
     in_progress,
     marked,
     recovery,
+    recovery_state,
     replace,
     requested,
 )
@@ -125,7 +126,7 @@ def _operated(context: Context, definition: Definition, row: Resource | None, no
         return None
     if row.marks is not None and request_outcome.is_operating(row):
         return requested.go_on(context, definition, row, now)
-    return recovery.go_on(context, definition, row, now) if recovery.is_fencing(row) else None
+    return recovery.go_on(context, definition, row, now) if recovery_state.is_fencing(row) else None
 
 
 def _in_progress_with_nothing(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
@@ -134,7 +135,7 @@ def _in_progress_with_nothing(context: Context, definition: Definition, row: Res
     marks = row.marks
     if marks is not None and marks.requested and (row.failed or not outcome.is_unchanged(row)):
         return requested.decide(context, definition, row, marks.requested[0], now)
-    if context.world.health is not None or recovery.is_marked(row) or recovery.was_recovered(row):
+    if context.world.health is not None or recovery_state.is_marked(row) or recovery_state.was_recovered(row):
         recovered = recovery.decide(context, definition, row, now)
         if recovered is not None:
             return recovered

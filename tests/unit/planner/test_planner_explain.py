@@ -33,7 +33,7 @@ from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
 from homeostat.model.rollout import Rollout, RolloutSettings, WaitGate
 from homeostat.model.waiting import REASONS, Why
 from homeostat.model.world import Brake, World
-from homeostat.planner.lifecycle.recovery import REPORTER
+from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.planner.policies.healing import ALL_GONE, CONSENT
 from homeostat.planner.report.explain import Explanation, ShardStatus, explain, explain_stack, with_pause
 

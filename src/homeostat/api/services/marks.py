@@ -21,6 +21,7 @@ from homeostat.model.stack_actions import STACK_ACTIONS
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Resource, StackFacts
 from homeostat.planner.current import current_row
+from homeostat.planner.lifecycle.recovery_state import counts_as_failure
 from homeostat.planner.policies import unhealthy
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
@@ -157,14 +158,15 @@ class Marks:
         failures: dict[tuple[str, int], int] = defaultdict(int)
         outcomes = []
         for each in found:
-            row, hindered = each.found, each.found.fails_stack
+            row, in_action = each.found, each.stack.status == Status.IN_PROGRESS
+            hindered = counts_as_failure(row, in_action=in_action)
             happened = _change(tx, row, request, now)
             if happened is not None:
                 _, writes = written.setdefault(row.stack_id, (each.stack, Writes()))
                 writes.intend(row)
                 writes.events += happened
                 # The shard counts its failed resources; marks change their number.
-                failures[row.stack_id, row.shard] += row.fails_stack - hindered
+                failures[row.stack_id, row.shard] += counts_as_failure(row, in_action=in_action) - hindered
             path = (*each.path, row.name)
             outcomes.append(MarkOutcome(each.target, path, joined(row.action, row.status), bool(happened)))
         for stack, writes in written.values():

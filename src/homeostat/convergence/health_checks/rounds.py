@@ -182,6 +182,8 @@ class HealthRounds:
                     current.looks[key][number] = detection.by_hypervisor(member, seen, each)
                 elif each.type is DetectionType.BALANCER:
                     current.looks[key][number] = _made(row) or _balanced(current, row)
+                elif not row.handle and row.status == Status.FAILED:  # else its URL is asked, see `_ask`
+                    current.looks[key][number] = Look(Finding.UNHEALTHY, row.reason, certain=True)
 
     def _hosts(self, current: _Round) -> dict[tuple[str, str], Observation]:
         """Look at the hosts of servers, with one call for each project."""

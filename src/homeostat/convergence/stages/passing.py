@@ -10,7 +10,7 @@ from homeostat.model.plan import Event, Step
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import Frontier, outcome
-from homeostat.planner.lifecycle import recovery
+from homeostat.planner.lifecycle import recovery_state
 from homeostat.planner.policies.unhealthy import merely_marked
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store.database import Database
@@ -72,7 +72,7 @@ class Pass:
         """
         stack = self.world.stack
         mine = row.fails_stack and row.revision == stack.revision
-        mine = mine and not merely_marked(row) and not recovery.fails_nothing(row)
+        mine = mine and not merely_marked(row) and not recovery_state.fails_nothing(row)
         if mine and not stack.thorough and stack.status == Status.IN_PROGRESS and not self.failure:
             self.failure = outcome.stack_failure(self.world, row)
 

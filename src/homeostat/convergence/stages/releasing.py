@@ -14,7 +14,7 @@ from homeostat.model.stack_actions import ROLLED_BACK_ON_FAILURE
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Spares, look_interval
 from homeostat.planner.actions.check import look_first
-from homeostat.planner.lifecycle import recovery
+from homeostat.planner.lifecycle import recovery_state
 from homeostat.planner.policies.budget import away_of
 from homeostat.planner.policies.unhealthy import merely_marked
 from homeostat.planner.priority import urgency
@@ -100,11 +100,8 @@ def _prepare(current: Pass) -> _Ending:
     encoded, failure_events = encode(current, now), current.redactor.events(current.failure_events)
     batch, snapshot = _next_batch(current), _snapshot(current)
     in_action = stack.status == Status.IN_PROGRESS
-    failed = [
-        row
-        for row in current.world.rows.values()
-        if row.fails_stack and not (in_action and recovery.fails_nothing(row))
-    ]
+    rows = current.world.rows.values()
+    failed = [row for row in rows if recovery_state.counts_as_failure(row, in_action=in_action)]
     failures, marked = len(failed), all(merely_marked(row) for row in failed)
     corrects = status_at_rest.may_be_wrong(stack, failures, at_rest=frontier.at_rest)
     ends = in_action and bool(current.failure or frontier.at_rest)

@@ -20,7 +20,7 @@ from homeostat.planner.lifecycle import (
     heal,
     intents,
     metadata_updates,
-    recovery,
+    recovery_state,
     update,
 )
 from homeostat.planner.retry import conditions
@@ -53,7 +53,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
 
 def _brought_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
     """Decide about a thing that is gone or broken while an act on it is in progress."""
-    if recovery.is_acting(row):
+    if recovery_state.is_acting(row):
         # What follows is for its policy to say, which may want it cut off before another one is made.
         return context.acts.fail(row, verdict.reason, now, Action.CHECK)
     visible_at = (row.acted_at or now) + context.world.listing_lag_s
@@ -123,7 +123,7 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     if row.action == Action.CREATE and row.acted_at is None:
         return None
     # The action of a recovery ends first: what the newer revision replaces then is cut off before.
-    if row.action != Action.CREATE and recovery.is_marked(row):
+    if row.action != Action.CREATE and recovery_state.is_marked(row):
         return None
     if definition.type != row.type:
         return context.halted(row.name) or _replace(context, definition, row, now)

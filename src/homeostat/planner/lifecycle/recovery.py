@@ -7,14 +7,13 @@ policy asks for is cut off, and the cloud has to confirm that.
 """
 
 from dataclasses import replace
-from typing import overload
 
 from homeostat.model.desired import Definition
 from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, Fence, HealthPolicy, Mode
-from homeostat.model.intent import FENCE, OperationIntent, arguments_of, operation_of
+from homeostat.model.intent import FENCE, OperationIntent, arguments_of
 from homeostat.model.marks import BY_HINT, NO_MARKS, RecoveryMark, UnhealthyMark
 from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
-from homeostat.model.observed import Condition, Presence, Remedy, Verdict
+from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Step, Verb, event_of
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
@@ -23,11 +22,25 @@ from homeostat.planner import outcome
 from homeostat.planner.actions import check
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import heal
+from homeostat.planner.lifecycle.recovery_state import (
+    REPORTER,
+    Case,
+    cut_of,
+    fitting,
+    host,
+    is_cut_off,
+    is_gone,
+    is_kept,
+    is_marked,
+    keep,
+    recovery_of,
+    status,
+    unfenced,
+    was_recovered,
+)
 from homeostat.planner.policies import health_brake, unhealthy
 from homeostat.planner.retry.policy import RETRY
 
-REPORTER = "homeostat:health-policy"
-"""Reporter of the marks that health policies make."""
 RECOVERED = "recovered: it is healthy again"
 WELL = "it is healthy again"
 UNFENCE = "unfence"
@@ -51,56 +64,29 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     if context.world.stack.held or row.external_id is not None or (mark is not None and not is_marked(row)):
         return None
     # What is cut off and out of sight is joined again once it is seen.
-    concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and _is_gone(context, row)))
+    concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and is_gone(context, row)))
     if health is None or policy is None:
         return _well(context, row, UNCHECKED, now) if concerned else None
     node = _fresh(health, policy, health.nodes.get(row.key) or _unlooked(row, mark), now)
-    if row.marks is not None and row.marks.kept and _is_kept(context, row):
+    if row.marks is not None and row.marks.kept and is_kept(context, row):
         return _well(context, row, KEPT, now) if concerned else None
     if node.finding is Finding.HEALTHY:
-        return _well(context, row, RECOVERED if _recovery(row) else WELL, now) if concerned else None
+        return _well(context, row, RECOVERED if recovery_of(row) else WELL, now) if concerned else None
     if mark is None:
         # What was found before the last act on it may have been mended by that.
         old = max(node.since, health.looked_at) < row.updated_at
         return None if old or node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
-    if context.world.stack.status == Status.IN_PROGRESS:
-        return _during_action(context, definition, row, node, policy, now)
-    return _recovered(context, definition, row, node, policy, now)
-
-
-def is_marked(row: Resource) -> bool:
-    """Return whether a health policy has marked a row unhealthy."""
-    return row.marks is not None and row.marks.unhealthy is not None and row.marks.unhealthy.reporter == REPORTER
-
-
-def fails_nothing(row: Resource) -> bool:
-    """Return whether the failure of a row concerns its health policy alone, and no action of its stack."""
-    return (is_marked(row) or was_recovered(row)) and row.handle != ""
-
-
-def was_recovered(row: Resource) -> bool:
-    """Return whether a recovery of a row has begun, and its traces are still there."""
-    return _recovery(row) is not None
-
-
-def is_acting(row: Resource) -> bool:
-    """Return whether an action of a recovery, other than making another one, is in progress on a row."""
-    return row.busy and row.action != Action.CREATE and is_marked(row) and was_recovered(row)
-
-
-def is_cut_off(row: Resource) -> bool:
-    """Return whether something of a row is cut off."""
-    recovery = _recovery(row)
-    return recovery is not None and bool(recovery.fenced)
+    case = Case(context, definition, row, node, policy, now)
+    return _during_action(case) if context.world.stack.status == Status.IN_PROGRESS else _recovered(case)
 
 
 def cut_off_first(context: Context, row: Resource, reason: str, now: float) -> Decision | None:
     """Return what cuts a thing off that is to be replaced though no recovery does it; None where nothing has to be."""
     health = context.world.health
     policy = health.policy_of(row.name) if health is not None else None
-    if policy is None or not row.handle or not _unfenced(row, policy) or _is_gone(context, row):
+    if policy is None or not row.handle or not unfenced(row, policy) or is_gone(context, row):
         return None
-    return _fence(context, row, reason, policy, _recovery(row) or RecoveryMark(now), now)
+    return _fence(context, row, reason, policy, recovery_of(row) or RecoveryMark(now), now)
 
 
 def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: float) -> Waiting | None:
@@ -140,8 +126,8 @@ def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> S
 
 def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
     """Take the mark off a member; what was cut off of it is joined again before."""
-    recovery, gone = _recovery(row), _is_gone(context, row)
-    cut = _cut(row, recovery) if recovery is not None else ()
+    recovery, gone = recovery_of(row), is_gone(context, row)
+    cut = cut_of(row, recovery) if recovery is not None else ()
     if recovery is not None and cut and row.handle and not gone:
         return _join(context, row, recovery, cut, now)
     row.marks = replace(row.marks or NO_MARKS, recovery=recovery if gone and is_cut_off(row) else None)
@@ -161,115 +147,96 @@ def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
     return Step(Verb.RECORD, row, events=events)
 
 
-def _cut(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
-    """Return what is cut off of a thing, or may be: a fence that is not confirmed may have had its effect."""
-    asked = arguments_of(row.intent).get("what", ()) if operation_of(row.intent) == FENCE else ()
-    return tuple(dict.fromkeys((*recovery.fenced, *map(str, asked))))
-
-
 def _join(context: Context, row: Resource, recovery: RecoveryMark, cut: tuple[str, ...], now: float) -> Decision:
     """Join again what was cut off of a member: a server that was powered off is started first."""
     left: tuple[str, ...] = ()
-    if Fence.COMPUTE in cut and _status(context, row) == STOPPED:
+    if Fence.COMPUTE in cut and status(context, row) == STOPPED:
         step = Step(Verb.OPERATE, row, operation="start")
         left = tuple(each for each in cut if each != Fence.COMPUTE)
     else:
         step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(cut)})
     decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
     if decision is step:
-        _keep(row, replace(recovery, fenced=left))
+        keep(row, replace(recovery, fenced=left))
     return decision
 
 
-def _during_action(
-    context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
-) -> Decision:
+def _during_action(case: Case) -> Decision:
     """Have an action of the stack replace a member that it has to change; recover any other, and do not wait for it."""
-    if context.unsettled and not context.is_halted and context.differs(definition, row):
-        return _recreate(context, definition, row, node, policy, now)
-    decision = _recovered(context, definition, row, node, policy, now)
+    context = case.context
+    if context.unsettled and not context.is_halted and context.differs(case.definition, case.row):
+        return _recreate(case)
+    decision = _recovered(case)
     return decision if isinstance(decision, Step) else SETTLED
 
 
-def _recovered(
-    context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
-) -> Decision:
-    if node.finding is Finding.UNKNOWN:
-        return Waiting(row.name, Why.UNSEEN, (), node.reason, row.updated_at, key=row.key)
-    return check.look_first(context.world, row) or _recover(context, definition, row, node, policy, now)
+def _recovered(case: Case) -> Decision:
+    row = case.row
+    if case.node.finding is Finding.UNKNOWN:
+        return Waiting(row.name, Why.UNSEEN, (), case.node.reason, row.updated_at, key=row.key)
+    return check.look_first(case.context.world, row) or _recover(case)
 
 
-def _recover(
-    context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
-) -> Decision:
-    recovery = _fitting(_recovery(row), policy)
+def _recover(case: Case) -> Decision:
+    row, policy, now = case.row, case.policy, case.now
+    recovery = fitting(recovery_of(row), policy)
     if recovery is None:
-        first = BY_HINT if policy.by_hint and node.hint else 0
-        return _begin(context, definition, row, node, policy, RecoveryMark(now, first), now)
+        return _begin(case, RecoveryMark(now, BY_HINT if policy.by_hint and case.node.hint else 0))
     if recovery.acted_at is not None:
-        waiting = _verified(context, row, node, policy, recovery, now)
+        waiting = _verified(case, recovery)
         if waiting is not None:
             return waiting
         recovery = _next(recovery, policy, now)
         if recovery.step == 0:
             # Stored at once: the pause before another round counts from now.
-            _keep(row, recovery)
+            keep(row, recovery)
             return Step(Verb.RECORD, row)
     if recovery.rounds and recovery.step == 0:
         due_at = recovery.begun_at + min(PAUSE_S * 2 ** (recovery.rounds - 1), PAUSE_S_MAX)
         if due_at > now and row.asked_at is None:
-            said = f"{node.reason}; tried in vain: {', '.join(recovery.tried)}"
+            said = f"{case.node.reason}; tried in vain: {', '.join(recovery.tried)}"
             return Waiting(row.name, Why.BACKOFF, (), said, row.updated_at, due_at, row.key)
-        return _begin(context, definition, row, node, policy, recovery, now)
-    return _act(context, definition, row, node, policy, recovery, now)
+        return _begin(case, recovery)
+    return _act(case, recovery)
 
 
-def _begin(
-    context: Context,
-    definition: Definition,
-    row: Resource,
-    node: NodeHealth,
-    policy: HealthPolicy,
-    recovery: RecoveryMark,
-    now: float,
-) -> Decision:
+def _begin(case: Case, recovery: RecoveryMark) -> Decision:
     """Begin a recovery, or another round of it, unless something holds it back; count it among those of the hour."""
-    waits = _waits(context, row, node, policy, now)
+    waits = _waits(case)
     if waits is not None:
         return waits
-    marks = row.marks
-    decision = _act(context, definition, row, node, policy, recovery, now)
+    marks = case.row.marks
+    decision = _act(case, recovery)
     if isinstance(decision, Step) and decision.recovery:
         decision.begins_recovery = True
-        health = _health(context)
-        context.world.health = replace(health, recovered=health.recovered + 1)
+        health = _health(case.context)
+        case.context.world.health = replace(health, recovered=health.recovered + 1)
     else:
-        row.marks = marks  # it has yet to begin
+        case.row.marks = marks  # it has yet to begin
     return decision
 
 
-def _waits(context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float) -> Waiting | None:
+def _waits(case: Case) -> Waiting | None:
     """Return why the recovery of a member does not begin; None where it may. A user's consent goes before all."""
+    row, node, policy = case.row, case.node, case.policy
     if row.asked_at is not None:
         return None
     if policy.mode is not Mode.AUTOMATIC:
         why = Why.OBSERVED if policy.mode is Mode.OBSERVE else Why.PROPOSED
         names = " → ".join(each.name for each in policy.actions)
         return Waiting(row.name, why, (), f"{node.reason}; would be tried: {names}", row.updated_at, key=row.key)
-    health = _health(context)
-    return health_brake.held_back(policy, health, row, node.reason, now)
+    return health_brake.held_back(policy, _health(case.context), row, node.reason, case.now)
 
 
-def _verified(
-    context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, recovery: RecoveryMark, now: float
-) -> Waiting | None:
+def _verified(case: Case, recovery: RecoveryMark) -> Waiting | None:
     """Return the wait for a look that finds a member healthy after an action; None once its time is over."""
+    row, now = case.row, case.now
     if row.failed and row.action != Action.CHECK:
         return None  # the action itself has failed
-    ends_at = row.updated_at + policy.verify_s
-    if now >= ends_at and _health(context).looked_at > row.updated_at:
+    ends_at = row.updated_at + case.policy.verify_s
+    if now >= ends_at and _health(case.context).looked_at > row.updated_at:
         return None
-    said = f"{_name_of(policy, recovery.step, node)} is done; {node.reason}"
+    said = f"{_name_of(case, recovery)} is done; {case.node.reason}"
     return Waiting(row.name, Why.VERIFYING, (), said, row.updated_at, max(ends_at, now + 1.0), row.key)
 
 
@@ -282,108 +249,94 @@ def _next(recovery: RecoveryMark, policy: HealthPolicy, now: float) -> RecoveryM
     return replace(recovery, step=0, acted_at=None, tried=tried, rounds=recovery.rounds + 1, begun_at=now)
 
 
-def _act(
-    context: Context,
-    definition: Definition,
-    row: Resource,
-    node: NodeHealth,
-    policy: HealthPolicy,
-    recovery: RecoveryMark,
-    now: float,
-) -> Decision:
+def _act(case: Case, recovery: RecoveryMark) -> Decision:
     """Begin the action of a step, or what comes before it."""
-    _keep(row, recovery)
-    name = _name_of(policy, recovery.step, node)
-    if name != Built.RECREATE and _is_gone(context, row):
+    row, policy = case.row, case.policy
+    keep(row, recovery)
+    name = _name_of(case, recovery)
+    if name != Built.RECREATE and is_gone(case.context, row):
         # No operation brings back what does not exist: a later action may.
         later = [place for place, each in enumerate(policy.actions) if each.name == Built.RECREATE]
         if not later:
-            said = f"{node.reason}; none of its actions makes another one: add RECREATE"
+            said = f"{case.node.reason}; none of its actions makes another one: add RECREATE"
             return Waiting(row.name, Why.FAILED, (), said, row.updated_at, key=row.key)
-        _keep(row, replace(recovery, step=later[0]))
-        return _recreate(context, definition, row, node, policy, now)
+        keep(row, replace(recovery, step=later[0]))
+        return _recreate(case)
     if name == Built.RECREATE:
-        return _recreate(context, definition, row, node, policy, now)
-    if name in AFTER_FENCING and _unfenced(row, policy):
-        return _fence(context, row, node.reason, policy, recovery, now)
-    return _operate(context, row, node, policy, recovery, now)
+        return _recreate(case)
+    if name in AFTER_FENCING and unfenced(row, policy):
+        return _fence(case.context, row, case.node.reason, policy, recovery, case.now)
+    return _operate(case, recovery)
 
 
-def _operate(
-    context: Context, row: Resource, node: NodeHealth, policy: HealthPolicy, recovery: RecoveryMark, now: float
-) -> Decision:
-    operation, arguments = _operation(policy, recovery.step, node)
-    name = _name_of(policy, recovery.step, node)
-    if recovery.step != BY_HINT and policy.actions[recovery.step].type is not ActionType.BUILT_IN:
+def _operate(case: Case, recovery: RecoveryMark) -> Decision:
+    row, now = case.row, case.now
+    operation, arguments = _operation(case, recovery)
+    name = _name_of(case, recovery)
+    if recovery.step != BY_HINT and case.policy.actions[recovery.step].type is not ActionType.BUILT_IN:
         # Repeated, it is known by that again.
         arguments["token"] = f"{row.key}-{round(recovery.begun_at * 1000)}-{recovery.rounds}-{recovery.step}"
     if name == Built.EVACUATE:
         # Repeated after a lost answer, it must not move once more.
-        arguments["from"] = _host(context, row)
+        arguments["from"] = host(case.context, row)
     step = Step(Verb.OPERATE, row, operation=operation, arguments=arguments)
-    verdict = Verdict(Condition.BROKEN, f"{node.reason}; {name}", Remedy.OPERATE)
-    decision = heal.heal(context, row, verdict, now, step)
+    verdict = Verdict(Condition.BROKEN, f"{case.node.reason}; {name}", Remedy.OPERATE)
+    decision = heal.heal(case.context, row, verdict, now, step)
     if isinstance(decision, Step) and row.busy:
         # It may run by it: what is made in its place later waits until it is cut off once more.
         fenced = tuple(each for each in recovery.fenced if each != Fence.COMPUTE)
-        _keep(row, replace(recovery, acted_at=now, fenced=fenced))
+        keep(row, replace(recovery, acted_at=now, fenced=fenced))
         decision.recovery = name
     return decision
 
 
-def _operation(policy: HealthPolicy, step: int, node: NodeHealth) -> tuple[str, dict[str, object]]:
+def _operation(case: Case, recovery: RecoveryMark) -> tuple[str, dict[str, object]]:
     """Return the operation of the cloud port for a step, and its arguments."""
-    if step == BY_HINT:
-        return node.hint, {}
-    action = policy.actions[step]
+    if recovery.step == BY_HINT:
+        return case.node.hint, {}
+    action = case.policy.actions[recovery.step]
     if action.type is ActionType.BUILT_IN:
         return action.name.lower(), {name: value for name, value in action.params.items() if value is not None}
     # What it is called with is read from the policy then: it may hold secrets.
-    return action.type.lower(), {"step": step, "name": action.name}
+    return action.type.lower(), {"step": recovery.step, "name": action.name}
 
 
-def _name_of(policy: HealthPolicy, step: int, node: NodeHealth) -> str:
-    return node.hint.upper() or "the hint" if step == BY_HINT else policy.actions[step].name
+def _name_of(case: Case, recovery: RecoveryMark) -> str:
+    if recovery.step == BY_HINT:
+        return case.node.hint.upper() or "the hint"
+    return case.policy.actions[recovery.step].name
 
 
-def _recreate(
-    context: Context, definition: Definition, row: Resource, node: NodeHealth, policy: HealthPolicy, now: float
-) -> Decision:
+def _recreate(case: Case) -> Decision:
     """Make another thing in the place of an unhealthy one, once that is cut off as the policy asks."""
-    recovery = _recovery(row) or RecoveryMark(now)
+    context, row, now = case.context, case.row, case.now
+    recovery = recovery_of(row) or RecoveryMark(now)
     if not row.handle:
-        return context.halted(row.name) or context.acts.replace(definition, row, now, node.reason)
-    if _unfenced(row, policy) and not _is_gone(context, row):
-        return _fence(context, row, node.reason, policy, recovery, now)
-    return _make_another(context, definition, row, node, policy, recovery, now)
+        return context.halted(row.name) or context.acts.replace(case.definition, row, now, case.node.reason)
+    if unfenced(row, case.policy) and not is_gone(context, row):
+        return _fence(context, row, case.node.reason, case.policy, recovery, now)
+    return _make_another(case, recovery)
 
 
-def _make_another(
-    context: Context,
-    definition: Definition,
-    row: Resource,
-    node: NodeHealth,
-    policy: HealthPolicy,
-    recovery: RecoveryMark,
-    now: float,
-) -> Decision:
-    gone = _is_gone(context, row)
-    verdict = Verdict(Condition.ABSENT if gone else Condition.BROKEN, node.reason, Remedy.RECREATE)
-    if policy.quarantine and not gone:
-        stopped = context.gates.held_back(row, node.reason, now, alive=True)
+def _make_another(case: Case, recovery: RecoveryMark) -> Decision:
+    context, row, reason, now = case.context, case.row, case.node.reason, case.now
+    gone = is_gone(context, row)
+    if case.policy.quarantine and not gone:
+        stopped = context.gates.held_back(row, reason, now, alive=True)
         if stopped is not None:
             return stopped
-        step = context.acts.replace(definition, row, now, f"it is kept, cut off: {node.reason}")
+        step = context.acts.replace(case.definition, row, now, f"it is kept, cut off: {reason}")
         row.deletion_policy = DeletionPolicy.RETAIN
         context.gates.begin_healing(step)
         step.recovery = Built.RECREATE.value
         return step
-    _keep(row, replace(recovery, acted_at=now))
-    decision = heal.recreate(context, definition, row, verdict, now)
+    keep(row, replace(recovery, acted_at=now))
+    verdict = Verdict(Condition.ABSENT if gone else Condition.BROKEN, reason, Remedy.RECREATE)
+    decision = heal.recreate(context, case.definition, row, verdict, now)
     if isinstance(decision, Step) and decision.row is not row:
         decision.recovery = Built.RECREATE.value
     else:
-        _keep(row, recovery)
+        keep(row, recovery)
     return decision
 
 
@@ -405,40 +358,35 @@ def _fence(
     row.intent = OperationIntent(FENCE, arguments={"what": what})
     row.acted_at = row.due_at = None
     row.retries, row.attempts, row.updated_at = 0, row.attempts + 1, now
-    _keep(row, recovery)
+    keep(row, recovery)
     step = Step(Verb.OPERATE, row, operation=FENCE, arguments={"what": what}, events=events, recovery=FENCE)
     context.gates.begin_healing(step)
     return step
 
 
-def is_fencing(row: Resource) -> bool:
-    """Return whether a row in progress is being cut off."""
-    return operation_of(row.intent) == FENCE
-
-
 def go_on(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     """Decide about a thing that is being cut off: ask again, wait, or make another one."""
-    stack, health, recovery = context.world.stack, context.world.health, _recovery(row)
+    stack, health, recovery = context.world.stack, context.world.health, recovery_of(row)
     asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
     missing = [each for each in asked if recovery is None or each not in recovery.fenced]
     # What does not exist need not be cut off; that is believed by a second look alone.
-    if not missing or _is_gone(context, row):
+    if not missing or is_gone(context, row):
         policy = health.policy_of(row.name) if health is not None else None
         node = health.nodes.get(row.key) if health is not None else None
         held = stack.held or stack.maintained or not is_marked(row)
         # It may have been found well meanwhile: then it is joined again.
         well = node is not None and node.finding is Finding.HEALTHY
-        said = f"it is cut off: {', '.join(asked)}" if not missing else f"it is gone, and was to be cut off: {row.reason}"
+        said = (
+            f"it is cut off: {', '.join(asked)}" if not missing else f"it is gone, and was to be cut off: {row.reason}"
+        )
         if policy is None or node is None or recovery is None or held or well:
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
             # marked is replaced next.
             return context.acts.fail(row, said, now, Action.CHECK)
-        recovery = _fitting(recovery, policy)
-        if _name_of(policy, recovery.step, node) == Built.EVACUATE:
-            if missing:
-                return context.acts.fail(row, said, now, Action.CHECK)
-            return _operate(context, row, node, policy, recovery, now)
-        return _make_another(context, definition, row, node, policy, recovery, now)
+        case, recovery = Case(context, definition, row, node, policy, now), fitting(recovery, policy)
+        if _name_of(case, recovery) != Built.EVACUATE:
+            return _make_another(case, recovery)
+        return context.acts.fail(row, said, now, Action.CHECK) if missing else _operate(case, recovery)
     if row.acted_at is None and (row.due_at is None or row.due_at <= now):
         return Step(Verb.OPERATE, row, row.reason, operation=FENCE, arguments=arguments_of(row.intent))
     said = f"not confirmed: {', '.join(missing)}"
@@ -448,52 +396,7 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _recovery(row: Resource) -> RecoveryMark | None:
-    return row.marks.recovery if row.marks is not None else None
-
-
-@overload
-def _fitting(recovery: RecoveryMark, policy: HealthPolicy) -> RecoveryMark: ...
-@overload
-def _fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None: ...
-def _fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None:
-    """Return the mark of a recovery; from the first action on where another policy, with more of them, has begun it."""
-    if recovery is None or recovery.step < len(policy.actions):
-        return recovery
-    return replace(recovery, step=0, acted_at=None, tried=())
-
-
-def _unfenced(row: Resource, policy: HealthPolicy) -> list[str]:
-    """Return what has yet to be cut off."""
-    recovery = _recovery(row)
-    return [each for each in policy.fencing if recovery is None or each not in recovery.fenced]
-
-
-def _keep(row: Resource, recovery: RecoveryMark) -> None:
-    row.marks = replace(row.marks or NO_MARKS, recovery=recovery)
-
-
 def _health(context: Context) -> ShardHealth:
     if context.world.health is None:
         raise ValueError("no health policy holds for this shard")
     return context.world.health
-
-
-def _host(context: Context, row: Resource) -> str:
-    seen = context.world.seen.get(row.key)
-    return "" if seen is None else str(seen.observation.properties.get("host") or "")
-
-
-def _is_kept(context: Context, row: Resource) -> bool:
-    """Return whether a thing is as an operation that a user asked for has left it."""
-    return row.marks is not None and _status(context, row) == row.marks.kept
-
-
-def _status(context: Context, row: Resource) -> str | None:
-    seen = context.world.seen.get(row.key)
-    return None if seen is None else seen.observation.properties.get("status")
-
-
-def _is_gone(context: Context, row: Resource) -> bool:
-    seen = context.world.seen.get(row.key)
-    return seen is not None and seen.observation.presence is Presence.ABSENT

@@ -165,7 +165,7 @@ def _detected(
         if before.finding is Finding.UNHEALTHY and before.successes + 1 < policy.successes * factor:
             return replace(before, successes=before.successes + 1, failures=0, attempts=0)
         return replace(_as(before, Finding.HEALTHY, now, evidence, ""), failures=0, successes=0, attempts=0)
-    asks_again = detection.type is DetectionType.URL and before.finding is not Finding.UNHEALTHY
+    asks_again = detection.type is DetectionType.URL and before.finding is not Finding.UNHEALTHY and not look.certain
     if asks_again and before.attempts + 1 < detection.attempts:
         return replace(before, attempts=before.attempts + 1)
     failures, needed = before.failures + 1, 1

@@ -34,8 +34,7 @@ def held_back(policy: HealthPolicy, health: ShardHealth, row: Resource, reason: 
 def _over_limit(policy: HealthPolicy, health: ShardHealth) -> str:
     if health.blind:
         return health.blind
-    most = policy.most_recovered(health.size)
-    if health.unhealthy > most:
+    if policy.max_unhealthy and health.unhealthy > policy.most_recovered(health.size):
         many = f"{health.unhealthy} of {health.size} members are unhealthy"
         return f"{many}, more than max_unhealthy ({policy.max_unhealthy}): none is recovered"
     if policy.per_hour and health.recovered >= policy.per_hour:

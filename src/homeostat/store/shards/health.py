@@ -300,7 +300,11 @@ def of_rows(tx: Connection, keys: Collection[str]) -> dict[str, NodeHealth]:
 
 def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
     """Return how many members of a stack are unhealthy, and how many recoveries have begun in the last hour."""
-    unhealthy = select(func.count()).where(_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
+    # What goes, or has a successor, is no member any more.
+    row = _resource.c
+    stands = (row.key == _node.c.key, row.replaced_by.is_(None), row.action != Action.DELETE.value)
+    found = (_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
+    unhealthy = select(func.count()).select_from(_node).where(*found, *stands)
     log = schema.recovery
     lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > now - HOUR_S, log.c.begins)
     one, other = tx.execute(select(unhealthy.scalar_subquery(), lately.scalar_subquery())).one()

@@ -1,0 +1,49 @@
+"""Stacks with one group each, for whose members a health policy may hold."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.resources.families.node_groups import NodeGroup
+from tests.simulation.health_policies import Spec
+
+NODES = "nodes"
+"""Name of the group in each stack."""
+SEED = "4d5a4b2e-0000-4000-8000-00000000000"
+
+
+@dataclass
+class Ward:
+    """A stack with one group.
+
+    spec, source — the policy that holds for it and the name of what attached it, None where none does; flavor, key —
+    numbers of the definition of its members: another flavor changes them, another key replaces them.
+    """
+
+    number: int
+    kind: str
+    count: int
+    converges: bool
+    flavor: int = 0
+    key: int = 0
+    stack_id: str = ""
+    spec: Spec | None = None
+    source: str = ""
+    enabled: bool = True
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """Of its members, as far as they change."""
+        return {"flavor": f"f{self.flavor}", **({"key_name": f"k{self.key}"} if self.key else {})}
+
+    def request(self) -> StackRequest:
+        name = "%node_name%" if self.kind == NodeGroup.name else "m%index%"
+        member = {"type": "OS::Nova::Server", "properties": {"image": "i", "name": name, **self.properties}}
+        wanted: dict[str, Any] = {"count": self.count, "resource_def": member}
+        if self.kind == NodeGroup.name:
+            wanted["nodes"] = {"seed": f"{SEED}{self.number}", "format": "n-$3I"}
+        template = {
+            "heat_template_version": "2018-08-31",
+            "resources": {NODES: {"type": self.kind, "properties": wanted}},
+        }
+        return StackRequest(template, disable_rollback=True, internal_types={NodeGroup.name})
