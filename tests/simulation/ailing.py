@@ -188,6 +188,9 @@ class AilingWorld(DisturbedWorld):
         self.sight(handle)
 
     def _set(self, handle: str, status: str) -> None:
+        """Unless its power is cut off: then it is off, whatever else befalls it."""
+        if "COMPUTE" in self.laws.evidence.cut[handle]:
+            return
         self.cloud.change(handle, status=status, fault="by hand")
         self.note(f"{handle} is {status}")
 

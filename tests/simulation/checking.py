@@ -446,9 +446,12 @@ class CheckedWorld(AilingWorld):
             if row.handle in there or row.handle in self._agreed or row.busy:
                 continue
             if (read(row.marks).get("unhealthy") or {}).get("since", self.clock.time) < self.clock.time - AGREED_S:
-                self._agreed.add(row.handle)
                 self.note(f"converge {row.name} of {row.stack_id[:6]} at last")
-                StackActions(self.db, 900.0).converge(row.stack_id, row.name)
+                try:
+                    StackActions(self.db, 900.0).converge(row.stack_id, row.name)
+                    self._agreed.add(row.handle)
+                except Rejected as error:
+                    self.note(f"refused: {error}")
 
     def _unmark(self, root: Any) -> None:
         children = {each.id for each in self.all_stacks() if each.root_id == root.id and each.deleted_at is None}

@@ -204,7 +204,8 @@ class HealthLaws:
         memory_s = _memory_s(policy, turns)
         found = self.evidence.accuses(policy, row.handle, mates, attached, memory_s)
         well_since = max(self.evidence.born.get(row.handle, 0.0), self._well_at.get(row.key, 0.0))
-        if found == "polling" and self._now() < well_since + policy.grace_s:
+        failed = read(row.marks)["unhealthy"]["before"] is not None  # what has failed has no grace
+        if found == "polling" and not failed and self._now() < well_since + policy.grace_s:
             return ""
         return found
 

@@ -149,7 +149,9 @@ def _fenced(world: World, row: Resource, answer: Observation, now: float) -> Ste
     confirmed = answer.properties.get("fenced", ()) if answer.present else ()
     marks = row.marks or NO_MARKS
     if marks.recovery is not None:
-        row.marks = replace(marks, recovery=replace(marks.recovery, fenced=tuple(confirmed)))
+        # Another policy may have asked for something else before: that is cut off as well, and joined in the end.
+        before = [each for each in marks.recovery.fenced if each not in asked]
+        row.marks = replace(marks, recovery=replace(marks.recovery, fenced=(*before, *confirmed)))
     missing = [each for each in asked if each not in confirmed]
     if missing:
         record = _try_again(row, Transient(f"it is not confirmed that it is cut off: {', '.join(missing)}"), now)

@@ -126,3 +126,13 @@ def test_a_url_that_could_not_be_asked_leaves_open_whether_a_member_is_healthy()
     assert detection.found(both, member, {0: BAD, 1: NOTHING}, None, 1000.0).finding is UNKNOWN
     hosts = policy(detection_modes=[{"type": "NODE_STATUS_POLLING"}, {"type": "HYPERVISOR_STATUS_POLLING"}])
     assert detection.found(hosts, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is HEALTHY
+
+
+def test_no_member_becomes_unhealthy_by_a_look_that_was_well() -> None:
+    """Found by the simulation (seed 7464 of health): what was seen in the grace counted after it."""
+    wanted, member, health = policy(successes=3, node_update_timeout=30), Member("server", None, 1000.0), None
+    findings = []
+    for number, look in enumerate([BAD, BAD, BAD, GOOD, GOOD, BAD, GOOD]):
+        health = detection.found(wanted, member, {0: look}, health, 1001.0 + 10 * number)
+        findings.append(health.finding)
+    assert findings == [HEALTHY, HEALTHY, HEALTHY, HEALTHY, HEALTHY, UNHEALTHY, UNHEALTHY]

@@ -86,9 +86,14 @@ class Pass:
         return [Orphan(token, kind_of(row.type), self.world.stack.project)] if is_outside(row.type) else []
 
     @property
+    def begins_healing(self) -> bool:
+        """Whether the shard is healing more resources than its row says."""
+        return self.frontier.healing > self.healing_before
+
+    @property
     def heals_more(self) -> bool:
-        """Whether the shard is healing more resources than its row says, where that matters to others."""
-        return self.counts_healing and self.frontier.healing > self.healing_before
+        """Whether it is, where that matters to others."""
+        return self.counts_healing and self.begins_healing
 
     @property
     def counts_healing(self) -> bool:

@@ -1,8 +1,9 @@
 """The stage that stores: intents and outcomes, in one transaction that checks the ownership of the shard."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import Superseded
@@ -31,16 +32,16 @@ def store(current: Pass, now: float) -> Stored:
     """Store everything that was decided and recorded since the last transaction.
 
     Raises:
-        Superseded: A newer owner has the shard, or a row was changed meanwhile.
+        Superseded: A newer owner has the shard, a row was changed meanwhile, or the stack was locked.
     """
     encoded = encode(current, now)
     with current.db.write() as tx:
         if encoded.writes.rollouts:
             rollouts.lock_stacks(tx, current.world.stack.id)
-        if current.heals_more:
+        if current.begins_healing:
             # Shards of one stack that heal more take turns, see `_count_healing`. A stack is locked before its shards
             # (invariant 5), and `write` locks the shard.
-            stacks.for_update(current.db, tx, current.world.stack.id)
+            _check_unlocked(current, stacks.for_update(current.db, tx, current.world.stack.id))
         write(current, tx, encoded)
         # Abandoning a stack wakes its shards, so nothing has to be read unless the shard was woken.
         stored = Stored(current.ownership.woken and _is_abandoned(current, tx))
@@ -48,6 +49,16 @@ def store(current: Pass, now: float) -> Stored:
     # The outcomes of these creations are stored now: the next owner knows of them.
     current.unconfirmed.clear()
     return stored
+
+
+def _check_unlocked(current: Pass, stack: Row[Any] | None) -> None:
+    """Check that a stack has not been locked since it was loaded: what is nested in a locked one has no new revision.
+
+    Raises:
+        Superseded: It has: nothing is healed in it.
+    """
+    if stack is not None and stack.lock is not None and current.world.stack.lock is None:
+        raise Superseded("the stack is locked by now")
 
 
 def unlock_expired(current: Pass) -> None:

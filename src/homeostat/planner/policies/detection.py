@@ -143,7 +143,8 @@ def found(
         one = earlier if mine is None else _detected(policy, detection, mine, earlier, factor, now)
         again = again or one.attempts > 0
         detected.append(one)
-    finding, reason, hint = _together(policy, member, detected, now)
+    was_unhealthy = before is not None and before.finding is Finding.UNHEALTHY
+    finding, reason, hint = _together(policy, member, detected, now, was_unhealthy=was_unhealthy)
     if before is not None and before.finding is finding:
         since = before.since
     else:
@@ -185,13 +186,18 @@ def _as(before: Detected, finding: Finding, now: float, evidence: str, hint: str
 
 
 def _together(
-    policy: HealthPolicy, member: Member, detected: Sequence[Detected], now: float
+    policy: HealthPolicy, member: Member, detected: Sequence[Detected], now: float, *, was_unhealthy: bool
 ) -> tuple[Finding, str, str]:
-    """Return what all detections together have found, why, and the operation that would help."""
+    """Return what all detections together have found, why, and the operation that would help.
+
+    No member becomes unhealthy by a look that was well, such as the first one after its grace.
+    """
     heard = [each for each in detected if each.type == DetectionType.EVENTS]
     polled = [each for each in detected if each.type != DetectionType.EVENTS]
-    failed = [each for each in polled if each.finding is Finding.UNHEALTHY]
-    told = [each for each in heard if each.finding is Finding.UNHEALTHY]
+    failed, told = (
+        [each for each in some if each.finding is Finding.UNHEALTHY and (was_unhealthy or each.successes == 0)]
+        for some in (polled, heard)
+    )
     unknown = [each for each in detected if each.finding is Finding.UNKNOWN]
     graced = now < member.well_since + policy.grace_s
     counts = policy.is_unhealthy(len(failed)) and not graced
