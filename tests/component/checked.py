@@ -50,20 +50,21 @@ def recoveries(service: Service) -> list[str]:
 class Checked(Service):
     """Nodes for which a health policy holds; convergence leaves them alone, as it does in a cluster.
 
-    Takes: count — of the nodes; spec — of the policy; more — of the service.
+    Takes: count — of the nodes; spec — of the policy; networks — of each node; more — of the service.
 
     Attributes: answers — name of a node -> the answer to its URL, others are well; asked — all URLs that were asked;
     called — all requests to webhooks; hook — answers them.
     """
 
-    def __init__(self, count: int, spec: dict[str, Any], **more: Any) -> None:
+    def __init__(self, count: int, spec: dict[str, Any], networks: Any = None, **more: Any) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: list[str] = []
         self.called: list[Request] = []
         self.hook: Callable[[Request], tuple[int, str]] = lambda _: (200, "")
         super().__init__(**{"urls": Urls(get=self._get, call=self._call), **more})
         self.count = count
-        self.id = self.begin(self._wanted(count), internal_types={NodeGroup.name})
+        properties = {} if networks is None else {"networks": networks}
+        self.id = self.begin(self._wanted(count, **properties), internal_types={NodeGroup.name})
         self.rest()
         self.group = self.child().id
         self.actions.switch(self.id, ConvergenceSettings(exceptions={"nodes": {"converge": False}}))

@@ -50,3 +50,31 @@ def test_the_time_in_which_a_member_is_built_is_no_part_of_its_grace() -> None:
     service.stop_server(0)
     service.live(40.0)
     assert service.handle(0) == before
+
+
+def address(service: Checked, number: int) -> str:
+    return str(service.cloud.things("server")[service.handle(number)]["address"])
+
+
+def test_a_member_made_again_keeps_its_address_as_long_as_its_template_says_the_same() -> None:
+    service = Checked(2, policy(STATUS, preserve=["addresses"]), networks=[{"network": "n"}])
+    before = (service.handle(0), address(service, 0))
+    for _ in range(2):  # what was kept once is kept again
+        service.cloud.change(service.handle(0), status="error")
+        service.live(30.0)
+        now = (service.handle(0), address(service, 0))
+        assert (now[0] != before[0], now[1]) == (True, before[1])
+        before = now
+    service.change(flavor="large", networks=[{"network": "n"}])
+    assert (service.handle(0), address(service, 0)) == before
+    service.change(networks=[{"network": "other"}])
+    assert "fixed_ip" not in service.row(service.group, "0").properties["networks"][0]
+
+
+def test_volumes_that_are_cut_off_before_are_attached_to_the_member_made_again() -> None:
+    service = Checked(2, policy(STATUS, preserve=["Volumes"], fencing=["STORAGE"]))
+    before = service.handle(0)
+    service.cloud.change(before, status="error", volumes=[{"id": "v1", "delete_on_termination": False}])
+    service.live(30.0)
+    assert service.handle(0) != before
+    assert service.cloud.things("server")[service.handle(0)]["volumes"][0]["id"] == "v1"

@@ -262,6 +262,10 @@ class HealthLaws:
         names = [each.name for each in known.policy.actions]
         place = 0 if ladder.place is None else (ladder.place + 1) % len(names)
         lost = not row.handle or row.handle in self.evidence.missing
+        at = (row.recovery or {}).get("step", 0)
+        if at > place and Built.RECREATE in names[at : at + 1]:
+            # It was not found for a while: what no operation brings back is made again at once.
+            ladder.place, place = at - 1, at
         if begun.what == FENCE:
             ladder.fences += 1
             lasts = ladder.disturbed or free

@@ -132,7 +132,8 @@ HEALTH = SpecType(
                     "Keep a node that is made again, cut off, instead of deleting it.", default=False
                 ),
                 "preserve": listing(
-                    "What a node that is made again keeps.",
+                    "What a node that is made again keeps: its name in any case; ports and volumes that were attached "
+                    "to it besides its own; the fixed addresses of its own ports.",
                     default=[],
                     items=text("What.", any_case=True, constraints=(one_of(*Preserved),)),
                 ),
@@ -200,6 +201,7 @@ def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], 
     for place, action in enumerate(recovery["actions"]):
         _check_action(action, ("properties", "recovery", "actions", place), warnings)
     _check_max_unhealthy(recovery["max_unhealthy"])
+    _check_preserve(recovery)
     if detection["canary_url"]:
         check_url(detection["canary_url"], ("properties", "detection", "canary_url"))
     return replace(spec, warnings=tuple(warnings))
@@ -331,6 +333,13 @@ def _check_max_unhealthy(limit: str | None) -> None:
         raise invalid_spec("A share lies between 1% and 100%", *path)
 
 
+def _check_preserve(recovery: Mapping[str, Any]) -> None:
+    kept = sorted({*map(Preserved, recovery["preserve"])} - {Preserved.NAME})
+    if kept and recovery["quarantine"]:
+        path = ("properties", "recovery", "preserve")
+        raise invalid_spec(f"A node in quarantine keeps its {', '.join(kept)}; leave quarantine or them out", *path)
+
+
 def health_policy(spec: Spec) -> HealthPolicy:
     """Return a checked spec as the engine reads it."""
     detection, recovery = spec.properties["detection"], spec.properties["recovery"]
@@ -389,19 +398,15 @@ def problem_on(policy: HealthPolicy, profile: str, is_server: bool) -> str:
     """
     if is_server:
         return ""
+    kept = sorted(policy.preserve - {Preserved.NAME})
+    if kept:
+        return f"recovery.preserve: {', '.join(kept)} are only applicable to os.nova.server clusters, not to {profile}."
     for action in policy.actions:
         if action.type is ActionType.BUILT_IN and action.name != Built.RECREATE:
             return f"Recovery action {action.name} is only applicable to os.nova.server clusters."
     for each in policy.detections:
         if each.type in (DetectionType.HYPERVISOR, DetectionType.BALANCER):
             return f"Detection mode {each.type} is only applicable to os.nova.server clusters, not to {profile}."
-    return ""
-
-
-def not_carried_out(policy: HealthPolicy) -> str:
-    """Return what of a policy this service does not carry out; "" where it does all."""
-    if policy.preserve - {Preserved.NAME}:
-        return "A node that is made again keeps its name only, in this version of the service: see recovery.preserve."
     return ""
 
 

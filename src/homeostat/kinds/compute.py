@@ -69,6 +69,7 @@ SERVER = Kind(
         "locked": BOOLEAN,
         "address": TEXT,
         "addresses": mapping("{network: [{addr, version, port, mac}]}"),
+        "volumes": listing("[{id, delete_on_termination}]", "that are attached to it"),
         "fault": TEXT,
         "console_log": TEXT,
         "pid": Field(FieldType.INTEGER, "", "of the process, in the local cloud"),

@@ -63,6 +63,7 @@ class RecoveryMark:
         fenced: What is confirmed cut off.
         rounds: How often all actions were tried in vain.
         tried: The actions so far and what became of them, for users.
+        identity: Properties that keep the identity of the thing, as its policy asks, for the one made in its place.
     """
 
     begun_at: float
@@ -71,6 +72,7 @@ class RecoveryMark:
     fenced: tuple[str, ...] = ()
     rounds: int = 0
     tried: tuple[str, ...] = ()
+    identity: Mapping[str, Any] = field(default_factory=dict)
 
 
 BY_HINT = -1

@@ -4,13 +4,14 @@ To add a type, write a subclass of `ResourceType` in the file of its family, and
 do no I/O: the convergence loop calls the cloud; a type only says what to request and what a response means.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from homeostat.kinds.base import Statuses
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import check_name
+from homeostat.model.health_policy import Preserved
 from homeostat.model.observed import READY, Condition, Observation, Presence, Remedy, Verdict
 from homeostat.resources.comparison import Rule
 from homeostat.resources.graph import Graph
@@ -299,6 +300,19 @@ class ResourceType:
     def observed_replacement_reason(self, thing: Thing, after: Props) -> str:
         """Return why the observed thing cannot be changed in place to `after` (with defaults), "" where it can."""
         return ""
+
+    def identity(
+        self, values: Props, seen: Props, preserved: Collection[Preserved], managed: Collection[str]
+    ) -> dict[str, Any]:
+        """Return properties that keep the identity of a thing, for another one that is made in its place.
+
+        Args:
+            values: Its properties, with defaults.
+            seen: Its fields as last seen.
+            preserved: What is to be kept.
+            managed: Ids of volumes that the stack attaches by resources of their own.
+        """
+        return {}
 
     def shown_id(self, handle: str) -> str:
         """Return the physical id as users know it."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from homeostat.builtin.kinds.base import RecordKind
 from homeostat.builtin.sessions import RecordSession
 from homeostat.clouds.port import Creation
-from homeostat.clustering.health_policy import Intervals, health_policy, not_carried_out, problem_on
+from homeostat.clustering.health_policy import Intervals, health_policy, problem_on
 from homeostat.clustering.policies import check_policy
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.health_policy import DetectionType
@@ -132,7 +132,7 @@ def _check_fit(spec: Mapping[str, Any], target: Target, interval_min: int) -> No
         policy = health_policy(check_policy(spec, Intervals(interval_min)))
     except Rejected as error:
         raise Terminal(error.detail) from error
-    problem = problem_on(policy, target.type, kind_of(target.type) == "server") or not_carried_out(policy)
+    problem = problem_on(policy, target.type, kind_of(target.type) == "server")
     if not problem and any(each.type is DetectionType.BALANCER for each in policy.detections):
         problem = f"{DetectionType.BALANCER} is for clusters that have a policy of type senlin.policy.loadbalance"
     if problem:

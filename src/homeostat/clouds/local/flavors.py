@@ -56,3 +56,9 @@ def join_group(look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
 
 def _members(look: TreeSnapshot, group: ThingRecord) -> list[ThingRecord]:
     return look.referring("server", "server_group_id", group.id)
+
+
+def is_made(look: TreeSnapshot, entity: str, key: str) -> bool:
+    """Return whether this is the id or name of a created flavor, besides those of the catalogue."""
+    made = look.all("flavor") if entity == "flavor" else {}
+    return key in made or any(key in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())

@@ -21,14 +21,14 @@ from homeostat.clouds.local import networks, processes
 from homeostat.clouds.local.catalogue import Catalogue
 from homeostat.clouds.local.family import Facts, Family, Item
 from homeostat.clouds.local.files import remove_tree, write_whole
-from homeostat.clouds.local.flavors import join_group
+from homeostat.clouds.local.flavors import is_made, join_group
 from homeostat.clouds.local.hypervisors import HOST, ONE_HOST
 from homeostat.clouds.local.server_boot import environment, link, prepare_boot, prepare_disk, write_password
 from homeostat.clouds.local.server_fencing import ServerFence
 from homeostat.clouds.local.server_ports import entries_of, free_token, own_port, retained_ports
 from homeostat.clouds.local.server_status import LIVE, STILL, reborn, refuse_if_locked, status_of
 from homeostat.clouds.local.snapshots import Snapshots, complete_snapshot, snapshot_data
-from homeostat.clouds.local.storage import DEVICES, boot_devices, volume_data
+from homeostat.clouds.local.storage import DEVICES, attached_volumes, boot_devices, volume_data
 from homeostat.clouds.local.tree import ThingRecord, Tree
 from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.port import Answer, Change, Creation, Operation
@@ -101,7 +101,7 @@ class Servers(Family):
         """
         for entity in ("image", "flavor"):
             name = str(spec.get(entity) or "")
-            if entity in changed and name and not self._is_snapshot(entity, name) and not _is_made(look, entity, name):
+            if entity in changed and name and not self._is_snapshot(entity, name) and not is_made(look, entity, name):
                 self._catalogue.check(entity, name)
         if "key_name" in changed and spec.get("key_name"):
             look.resolve("keypair", spec["key_name"])
@@ -472,6 +472,7 @@ class Servers(Family):
             "fault": fault,
             "address": addresses[0][1]["addr"] if addresses else None,
             "addresses": by_network,
+            "volumes": attached_volumes(look, record),
             "locked": bool(record.facts.get("locked")),
             "console_log": f"{directory}/console.log",
             "pid": alive.pid if alive else None,
@@ -491,9 +492,3 @@ class Servers(Family):
                 entry = {"addr": fixed["ip_address"], "version": 4, "port": port.id, "network": network.id}
                 found.append((network.spec.get("name") or network.id, {**entry, "mac": port.facts["mac_address"]}))
         return found
-
-
-def _is_made(look: TreeSnapshot, entity: str, key: str) -> bool:
-    """Return whether this is the id or name of a created flavor, besides those of the catalogue."""
-    made = look.all("flavor") if entity == "flavor" else {}
-    return key in made or any(key in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())

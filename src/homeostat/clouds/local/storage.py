@@ -136,6 +136,12 @@ def boot_devices(server: ThingRecord) -> Mapping[str, str]:
     return dict(zip(DEVICES, server.facts["volume_ids"], strict=False))
 
 
+def attached_volumes(look: TreeSnapshot, server: ThingRecord) -> list[dict[str, Any]]:
+    """Return the volumes that a server has, from the start or attached later: [{id, delete_on_termination}]."""
+    later = [each.facts["volume_id"] for each in look.referring("volume_attachment", "server_id", server.id)]
+    return [{"id": each, "delete_on_termination": False} for each in (*server.facts["volume_ids"], *later)]
+
+
 class VolumeAttachments(Family):
     kind = "volume_attachment"
     refers = (

@@ -22,6 +22,7 @@ RENAMED = {
 }
 """Field of Nova -> field of the kind."""
 SHOWN = ("id", "name", "metadata", "locked", "key_name", "config_drive", "description", "created", *RENAMED)
+VOLUMES = "os-extended-volumes:volumes_attached"
 SOURCES = {
     "volume_id": ("volume", "volume", "volume"),
     "snapshot_id": ("volume_snapshot", "snapshot", "volume"),
@@ -141,6 +142,8 @@ def object_of(thing: Wire) -> Wire:
     if "addresses" in thing:
         found["addresses"] = _addresses(thing)
         found["address"] = next((each["addr"] for group in found["addresses"].values() for each in group), None)
+    if VOLUMES in thing:
+        found["volumes"] = thing[VOLUMES]
     found |= {name: thing[f"_{name}"] for name in ("fenced", "not_fenced") if f"_{name}" in thing}
     return {**found, **({"snapshots": thing["_snapshots"]} if thing.get("_snapshots") else {})}
 

@@ -104,13 +104,20 @@ def _server(spec: Fields, number: int) -> Fields:
         name = str(each.get("network") or each.get("port") or "default")
         own = number + place * _PLACES
         port = {
-            "addr": _address(own),
+            "addr": each.get("fixed_ip") or _address(own),
             "version": 4,
             "port": each.get("port") or f"port-{number}" + (f"-{place}" if place else ""),
             "mac": f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:{place % 256:02x}",
         }
         addresses.setdefault(name, []).append(port)
-    return {"address": _address(number), "addresses": addresses, "host": HOSTS[number % len(HOSTS)]}
+    first = next(each["addr"] for group in addresses.values() for each in group)
+    devices = spec.get("block_device_mapping") or ()
+    volumes = [
+        {"id": each["volume_id"], "delete_on_termination": bool(each.get("delete_on_termination"))}
+        for each in devices
+        if each.get("volume_id")
+    ]
+    return {"address": first, "addresses": addresses, "volumes": volumes, "host": HOSTS[number % len(HOSTS)]}
 
 
 def _port(spec: Fields, number: int) -> Fields:

@@ -33,7 +33,8 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
         definition.deletion_policy,
     )
     try:
-        want = context.resolve(definition)
+        # What it has already is what it is to keep of the one before.
+        want = context.resolve(definition, row if row.marks is not None and row.marks.restored is not None else None)
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now, Action.CREATE)
     row.attempts += 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.intent import ChangeIntent
-from homeostat.model.marks import NO_MARKS, Marks
+from homeostat.model.marks import NO_MARKS, Marks, RestoredMark
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
@@ -14,6 +14,7 @@ from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.lifecycle import hooks, metadata_updates
 from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.lifecycle.recovery_state import keeps_identity
 from homeostat.planner.retry.policy import RETRY
 from homeostat.resources.base import MaintenanceMethod, ResourceType
 from homeostat.resources.registry import type_of
@@ -42,6 +43,7 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
         calm = replaces.status == Status.COMPLETE and RETRY.is_calm(now - replaces.updated_at)
         row.attempts = 0 if calm else replaces.attempts
         _inherit_healing(context, row, replaces)
+        _inherit_identity(context, row, replaces)
     return row
 
 
@@ -52,6 +54,17 @@ def _inherit_healing(context: Context, row: Resource, replaces: Resource) -> Non
         row.marks = Marks(healing=True)
         context.healing.discard(replaces.key)
         context.healing.add(row.key)
+
+
+def _inherit_identity(context: Context, row: Resource, replaces: Resource) -> None:
+    """Pass on what a thing made again is to keep, for as long as its template says the same as before."""
+    kept = keeps_identity(context, replaces)
+    if not kept or replaces.type != row.type:
+        return
+    before = replaces.marks.restored.said if replaces.marks is not None and replaces.marks.restored is not None else {}
+    row.properties = dict(kept)
+    said = {name: before[name] if name in before else replaces.properties.get(name) for name in kept}
+    row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, said))
 
 
 def intend(context: Context, step: Step, want: ResolvedResource, action: Action, reason: str, now: float) -> None:

@@ -28,6 +28,7 @@ from homeostat.planner.lifecycle.recovery_state import (
     cut_of,
     fitting,
     host,
+    identity_of,
     is_cut_off,
     is_gone,
     is_kept,
@@ -181,7 +182,8 @@ def _recover(case: Case) -> Decision:
     row, policy, now = case.row, case.policy, case.now
     recovery = fitting(recovery_of(row), policy)
     if recovery is None:
-        return _begin(case, RecoveryMark(now, BY_HINT if policy.by_hint and case.node.hint else 0))
+        first = BY_HINT if policy.by_hint and case.node.hint else 0
+        return _begin(case, RecoveryMark(now, first, identity=identity_of(case.context, row, policy)))
     if recovery.acted_at is not None:
         waiting = _verified(case, recovery)
         if waiting is not None:

@@ -1,18 +1,22 @@
 """What rows say of recoveries by health policies, and the case by which the next act is decided. Pure (ADR 0072)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Any, overload
 
 from homeostat.model.desired import Definition
-from homeostat.model.health_policy import HealthPolicy
+from homeostat.model.health_policy import HealthPolicy, Preserved
 from homeostat.model.intent import FENCE, arguments_of, operation_of
 from homeostat.model.marks import NO_MARKS, RecoveryMark
 from homeostat.model.node_health import NodeHealth
 from homeostat.model.observed import Presence
+from homeostat.model.requested import RECREATE
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.planner.context import Context
+from homeostat.resources.registry import type_of
 
+ATTACHMENT = "OS::Cinder::VolumeAttachment"
 REPORTER = "homeostat:health-policy"
 """Reporter of the marks that health policies make."""
 
@@ -116,6 +120,32 @@ def host(context: Context, row: Resource) -> str:
 def status(context: Context, row: Resource) -> str | None:
     seen = context.world.seen.get(row.key)
     return None if seen is None else seen.observation.properties.get("status")
+
+
+def identity_of(context: Context, row: Resource, policy: HealthPolicy) -> Mapping[str, Any]:
+    """Return properties that keep the identity of a thing, as far as it is seen, for one made in its place."""
+    seen = context.world.seen.get(row.key)
+    if not policy.preserve - {Preserved.NAME} or seen is None or not seen.observation.present:
+        return {}
+    kind = type_of(row.type)
+    attached = [each.properties for each in context.world.rows.values() if each.type == ATTACHMENT]
+    managed = {str(each.get("volume_id")) for each in attached}
+    # What it has kept of its own predecessor is kept on.
+    restored = row.marks.restored if row.marks is not None else None
+    said = restored.said if restored is not None and restored.run is None else ()
+    before = {name: row.properties[name] for name in said if name in row.properties}
+    values = kind.complete(row.properties)
+    return {**before, **kind.identity(values, seen.observation.properties, policy.preserve, managed)}
+
+
+def keeps_identity(context: Context, row: Resource) -> Mapping[str, Any]:
+    """Return the properties that another thing is made with in the place of one that is made again."""
+    recovery, health = recovery_of(row), context.world.health
+    if recovery is not None:
+        return recovery.identity
+    asked = row.marks is not None and any(each.operation == RECREATE for each in row.marks.requested)
+    policy = health.policy_of(row.name) if health is not None and asked else None
+    return identity_of(context, row, policy) if policy is not None else {}
 
 
 def is_kept(context: Context, row: Resource) -> bool:

@@ -1,13 +1,15 @@
 """The type of servers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from homeostat.model.errors import Terminal
+from homeostat.model.health_policy import Preserved
 from homeostat.resources import comparison, user_data
 from homeostat.resources.base import AdoptionTag, MaintenanceMethod, Props, ResourceType, Thing, payload, shortened
 from homeostat.resources.constraints import IP_ADDRESS, IP_OR_CIDR, MAC_ADDRESS
+from homeostat.resources.families import server_identity
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
 from homeostat.resources.graph import Graph, entries, pick, subnets_of, without_network
@@ -269,6 +271,11 @@ class Server(ServerType):
             if name in changed and after[policy] == "REPLACE":
                 return f"{name} changed and {policy} is REPLACE"
         return ""
+
+    def identity(
+        self, values: Props, seen: Props, preserved: Collection[Preserved], managed: Collection[str]
+    ) -> dict[str, Any]:
+        return server_identity.identity(values, seen, preserved, managed)
 
     def snapshot_property(self, values: Props) -> str:
         """Return `image`, or "" for a server that boots from a volume, which has the data."""

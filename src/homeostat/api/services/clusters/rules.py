@@ -18,14 +18,16 @@ from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.clouds.port import Cloud
 from homeostat.clustering import health_policy, states
 from homeostat.clustering.attached import Attached
+from homeostat.clustering.definitions import Terms
 from homeostat.clustering.health_policy import HEALTH
 from homeostat.clustering.placement import GROUP
 from homeostat.clustering.policies import attach_problem, binding_data, policy_kind, stored_policy
 from homeostat.clustering.policy_types import AFFINITY, LOAD_BALANCING, REGION_PLACEMENT
-from homeostat.clustering.profiles import check_profile, region_of, region_problem
+from homeostat.clustering.profiles import check_profile, define, region_of, region_problem
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ClusterAction
 from homeostat.model.errors import Rejected
+from homeostat.model.health_policy import Preserved
 from homeostat.store import schema
 from homeostat.store.clusters import actions, bindings
 from homeostat.store.clusters.actions import NewAction
@@ -240,7 +242,7 @@ def _problem(spec: Spec, profile: Spec, bound: Sequence[str], found: Found) -> s
     if not problem and spec.type is REGION_PLACEMENT:
         elsewhere = len(found.state.get("home", ())) < len(spec.properties["regions"])
         problem = region_problem(profile) if elsewhere else ""
-    return problem or _not_carried_out(spec)
+    return problem or (_preserve_problem(spec, profile) if spec.type is HEALTH else "")
 
 
 def _switched(policy: Attached, below: int, *, enabled: bool) -> dict[str, Any]:
@@ -275,8 +277,11 @@ def _profile(tx: Connection, cluster: Row[Any]) -> Spec:
     return check_profile(tx.execute(select(profile.c.spec).where(profile.c.id == cluster.profile_id)).scalar_one())
 
 
-def _not_carried_out(spec: Spec) -> str:
-    """Return why this service does not carry out a policy; "" if it does."""
-    if spec.type is HEALTH:
-        return health_policy.not_carried_out(health_policy.health_policy(spec))
+def _preserve_problem(spec: Spec, profile: Spec) -> str:
+    """Return why nodes made again by a health policy cannot keep what it asks for; "" if they can."""
+    kept = health_policy.health_policy(spec).preserve - {Preserved.NAME}
+    # Such a node is a stack: made again, it has other ports and volumes.
+    if kept and define(profile, Terms("")).server:
+        names = ", ".join(sorted(kept))
+        return f"recovery.preserve: {names} cannot be kept by nodes that have parts beside their server, or a region."
     return ""

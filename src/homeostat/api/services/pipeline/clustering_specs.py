@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from homeostat.clustering.health_policy import Intervals, health_policy, not_carried_out
+from homeostat.clustering.health_policy import Intervals
 from homeostat.clustering.policies import POLICY_TYPES, check_policy, stored_policy
 from homeostat.clustering.profiles import PROFILE_TYPES, check_profile
 from homeostat.clustering.sizes import new_sizes
@@ -50,11 +50,9 @@ def check_clustering(kind: ResourceType, values: Mapping[str, Any], path: Path, 
 
 def _check_health(spec: Mapping[str, Any], intervals: Intervals, path: Path) -> None:
     try:
-        problem = not_carried_out(health_policy(check_policy(spec, intervals)))
+        check_policy(spec, intervals)
     except Rejected as error:
-        problem = error.detail
-    if problem:
-        raise invalid(problem, *path, error="Property error")
+        raise invalid(error.detail, *path, error="Property error") from error
 
 
 def _check_spec(
