@@ -1,6 +1,7 @@
 """What the laws of health policies read of the database after each commit, without its layers."""
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -83,8 +84,9 @@ class Known(NamedTuple):
         return policy_of(read(self.spec))
 
     @property
-    def most(self) -> int:
-        return self.policy.most_recovered(self.size)
+    def most(self) -> float:
+        """So many unhealthy members are recovered; with more, none is."""
+        return self.policy.most_recovered(self.size) if self.policy.max_unhealthy else math.inf
 
 
 class Recovery(NamedTuple):

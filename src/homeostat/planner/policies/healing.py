@@ -266,6 +266,10 @@ def _is_usable(context: Context, old: Resource, now: float) -> bool:
     seen = context.world.seen.get(old.key)
     if seen is None or seen.observation.presence is not Presence.PRESENT:
         return False
+    health = context.world.health
+    policy = health.policy_of(old.name) if health is not None else None
+    if policy is not None and policy.fencing:
+        return True  # what may run is cut off before another one is made, as its policy asks
     verdict = type_of(old.type).judge(thing_of(context.world, old), now)
     useless = verdict.condition is Condition.BROKEN and verdict.remedy in (Remedy.RECREATE, Remedy.REPLACE)
     return not useless and verdict.condition is not Condition.PENDING
