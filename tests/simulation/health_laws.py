@@ -171,6 +171,8 @@ class HealthLaws:
         intent = read(after.intent)
         if intent.get("operation") == ActionType.WEBHOOK.lower():
             self._intended[intent["arguments"]["token"]] = after.handle
+        if JOINED in after.reason and after.key in self._ladders:
+            self._ladders[after.key].fences = 0  # it was found well, and is cut off once more when it is not
         sick = before is not None and before.is_sick
         if after.is_sick and not sick and after.recovery is None:  # else its recovery goes on
             self._marked(after)
