@@ -3,8 +3,11 @@
 import pytest
 from tests.contract.store_cases import NOW, add_stack
 
+from homeostat.model.node_health import Finding
+from homeostat.model.vantage import Seen, VantageLook
 from homeostat.store.database import Database
-from homeostat.store.shards import health
+from homeostat.store.operation import periodic
+from homeostat.store.shards import health, vantage_looks
 from homeostat.store.sql import notices
 
 SPEC = {
@@ -63,3 +66,34 @@ def test_without_a_policy_nothing_is_due(database: Database) -> None:
         assert len(health.take(tx, NOW + 1, 10)) == 1
         health.detach(tx, "s", NOW)
         assert health.take(tx, NOW + 100, 10) == []
+
+
+def test_each_place_takes_a_shard_of_its_own_and_shows_what_it_has_found(database: Database) -> None:
+    shard = (checked(database), 0)
+    with database.write() as tx:
+        vantage_looks.cover(database, tx, shard, {"a", "b"}, NOW)
+        vantage_looks.cover(database, tx, shard, {"a", "b"}, NOW)
+        (taken,) = vantage_looks.take(tx, "a", NOW, 10)
+        assert (taken.whole, taken.before, taken.project) == (True, VantageLook(None, {}), "p")
+        assert vantage_looks.take(tx, "a", NOW, 10) == []
+        assert len(vantage_looks.take(tx, "b", NOW, 10)) == 1
+        look = VantageLook(NOW, {"key": {2: Seen(Finding.UNHEALTHY, "no answer", 3)}})
+        vantage_looks.store(tx, "a", shard, NOW + health.TAKEN_S, NOW + 10, NOW + 60, look)
+        vantage_looks.store(tx, "b", shard, NOW + 1, NOW + 10, NOW + 60, look)  # others have taken it by now
+    with database.write() as tx:
+        assert vantage_looks.of_shards(tx, [shard])[shard] == {"a": look, "b": VantageLook(None, {})}
+        (again,) = vantage_looks.take(tx, "a", NOW + 10, 10)
+        assert (again.whole, again.before) == (False, look)
+        vantage_looks.forget(tx, "a", shard, NOW + 10 + health.TAKEN_S)
+        vantage_looks.cover(database, tx, shard, {"c"}, NOW)
+        assert vantage_looks.of_shards(tx, [shard])[shard].keys() == {"c"}
+
+
+def test_what_was_found_from_places_is_forgotten_with_its_policy_and_its_stack(database: Database) -> None:
+    shard = (checked(database), 0)
+    with database.write() as tx:
+        vantage_looks.cover(database, tx, shard, {"a"}, NOW)
+        assert periodic.due_in(tx, NOW - 1, 20.0, "a")[periodic.VANTAGE] == 1.0
+        assert periodic.due_in(tx, NOW - 1, 20.0, "b")[periodic.VANTAGE] == 20.0
+        health.detach(tx, "s", NOW)
+        assert vantage_looks.of_shards(tx, [shard]) == {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from homeostat.cli.settings import default_state
+from homeostat.model.health_policy import VANTAGE_NAME
 
 Commands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""
@@ -179,6 +180,12 @@ def share(text: str) -> float:
 def share_or_default(text: str) -> float | None:
     """Parse a share, or `default` (None)."""
     return None if text == "default" else share(text)
+
+
+def vantage_name(text: str) -> str:
+    if not re.fullmatch(VANTAGE_NAME, text):
+        raise ArgumentTypeError(f"{text!r} is not a name of letters, digits, ., _ and -, 64 at most")
+    return text
 
 
 def natural(text: str) -> int:

@@ -16,8 +16,10 @@ from homeostat.cli.flags import (
     add_switch,
     age_s,
     share,
+    vantage_name,
 )
 from homeostat.cli.settings import ACCESS_MODES, CLOUDS, INTERFACES, LOG_LEVELS, PORT, SQL_BOARD, ServiceSettings
+from homeostat.model.health_policy import DEFAULT_VANTAGE
 
 
 def add_service_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
@@ -256,6 +258,14 @@ def _add_limits_of_stacks(command: ArgumentParser) -> None:
 
 
 def _add_convergence(command: ArgumentParser) -> None:
+    add_option(
+        command,
+        "vantage",
+        DEFAULT_VANTAGE,
+        "name of the place where these workers are: health policies may say how much each place counts that asks URLs",
+        type=vantage_name,
+        metavar="NAME",
+    )
     add_option(
         command,
         "heal-share",

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from homeostat.cli.errors import Usage
+from homeostat.model.health_policy import DEFAULT_VANTAGE
 from homeostat.model.rates import read_rate
 
 PORT = 8004
@@ -109,6 +110,8 @@ class ServiceSettings:
     """Stacks with one of these tags are listed only on request."""
     depth_max: int = 5
     """Levels of nested stacks."""
+    vantage: str = DEFAULT_VANTAGE
+    """Name of the place from which workers ask the URLs of nodes."""
     heal_share: float = 0.4
     """Share of a stack's things that is healed at a time."""
     forget_workers_s: float = 600.0
@@ -183,6 +186,7 @@ class ServiceSettings:
             depth_max=arguments.depth_max,
             previewed_max=arguments.previewed_max,
             heavy_requests=arguments.heavy_requests,
+            vantage=arguments.vantage,
             heal_share=arguments.heal_share,
             forget_workers_s=arguments.forget_workers_after,
             snapshots_max=arguments.snapshots_max,
@@ -318,17 +322,7 @@ class ServiceSettings:
             "HOMEOSTAT_ENCRYPTION_KEYS": self.encryption_keys,
             "HOMEOSTAT_BOARD": self.board,
             "HOMEOSTAT_CLOUD": self.cloud,
-            "HOMEOSTAT_OS_CLOUD": self.os_cloud,
-            "HOMEOSTAT_OS_REGION": self.os_region,
-            "HOMEOSTAT_OS_INTERFACE": self.os_interface,
-            "HOMEOSTAT_OS_TIMEOUT": str(self.os_timeout),
-            "HOMEOSTAT_OS_CONNECTIONS": str(self.os_connections),
-            "HOMEOSTAT_OS_NOTIFICATIONS": " ".join(self.os_notifications),
-            "HOMEOSTAT_OS_NOTIFICATION_TOPIC": " ".join(self.os_notification_topics),
-            "HOMEOSTAT_OS_NOTIFICATION_POOL": self.os_notification_pool,
-            "HOMEOSTAT_STACK_NOTIFICATIONS": self.stack_notifications,
-            "HOMEOSTAT_STACK_NOTIFICATION_TOPIC": self.stack_notification_topic,
-            "HOMEOSTAT_OS_REQUESTS_PER_SECOND": self.os_requests_per_second,
+            **self._cloud_environment(),
             "HOMEOSTAT_HOST": self.host,
             "HOMEOSTAT_PORT": str(self.port),
             "HOMEOSTAT_ACCESS": self.access,
@@ -356,6 +350,7 @@ class ServiceSettings:
             "HOMEOSTAT_DEPTH_MAX": str(self.depth_max),
             "HOMEOSTAT_PREVIEWED_MAX": str(self.previewed_max),
             "HOMEOSTAT_HEAVY_REQUESTS": str(self.heavy_requests),
+            "HOMEOSTAT_VANTAGE": self.vantage,
             "HOMEOSTAT_HEAL_SHARE": str(self.heal_share),
             "HOMEOSTAT_FORGET_WORKERS_AFTER": f"{self.forget_workers_s:.0f}s",
             "HOMEOSTAT_SNAPSHOTS_MAX": str(self.snapshots_max),
@@ -369,6 +364,21 @@ class ServiceSettings:
             "HOMEOSTAT_PUBLIC_URL": self.public_url,
             "HOMEOSTAT_LOG_LEVEL": self.log_level,
             "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
+        }
+
+    def _cloud_environment(self) -> dict[str, str]:
+        return {
+            "HOMEOSTAT_OS_CLOUD": self.os_cloud,
+            "HOMEOSTAT_OS_REGION": self.os_region,
+            "HOMEOSTAT_OS_INTERFACE": self.os_interface,
+            "HOMEOSTAT_OS_TIMEOUT": str(self.os_timeout),
+            "HOMEOSTAT_OS_CONNECTIONS": str(self.os_connections),
+            "HOMEOSTAT_OS_NOTIFICATIONS": " ".join(self.os_notifications),
+            "HOMEOSTAT_OS_NOTIFICATION_TOPIC": " ".join(self.os_notification_topics),
+            "HOMEOSTAT_OS_NOTIFICATION_POOL": self.os_notification_pool,
+            "HOMEOSTAT_STACK_NOTIFICATIONS": self.stack_notifications,
+            "HOMEOSTAT_STACK_NOTIFICATION_TOPIC": self.stack_notification_topic,
+            "HOMEOSTAT_OS_REQUESTS_PER_SECOND": self.os_requests_per_second,
         }
 
 

@@ -17,6 +17,7 @@ from homeostat.clustering.policy_types import NOT_NEGATIVE, check_url, supported
 from homeostat.clustering.specs import Path, Spec, SpecType, resolved
 from homeostat.model.health_policy import (
     CALL_S,
+    VANTAGE_NAME,
     ActionType,
     Built,
     Detection,
@@ -26,8 +27,9 @@ from homeostat.model.health_policy import (
     Mode,
     Preserved,
     RecoveryAction,
+    VantagePoint,
 )
-from homeostat.resources.schema import Schema, between, boolean, integer, listing, mapping, one_of, text
+from homeostat.resources.schema import Schema, between, boolean, integer, listing, mapping, one_of, pattern, text
 from homeostat.templates import patterns
 
 ANY, ALL = "ANY_FAILED", "ALL_FAILED"
@@ -35,6 +37,8 @@ ASKED = (Built.REBOOT, Built.REBUILD, Built.RECREATE)
 """Actions that a user may ask for."""
 LOOKS_MAX = 100
 """Looks in a row that may be needed."""
+VANTAGE_POINTS_MAX, WEIGHT_MAX = 9, 100
+"""Places of one policy, and how much one of them may weigh."""
 MODES_MAX, ACTIONS_MAX = 16, 16
 """Modes and actions of one policy: each costs something for each node."""
 
@@ -52,6 +56,14 @@ _ACTION: Schema = {
     "timeout": integer(
         "Seconds that a workflow, or a webhook, may take.", default=CALL_S, constraints=(between(1, 86400),)
     ),
+}
+_VANTAGE_POINT: Schema = {
+    "name": text(
+        "Name with which its workers were started: `default` for those without one.",
+        required=True,
+        constraints=(pattern(VANTAGE_NAME),),
+    ),
+    "weight": integer("How much it counts.", default=1, constraints=(between(1, WEIGHT_MAX),)),
 }
 HEALTH = SpecType(
     "senlin.policy.health",
@@ -84,6 +96,15 @@ HEALTH = SpecType(
                 ),
                 "canary_url": text(
                     "URL that is asked as well: where it does not answer, no other answer counts.", default=""
+                ),
+                "vantage_points": listing(
+                    "Places from which URLs are asked; without any, by whichever worker looks.",
+                    default=[],
+                    items=mapping("A place.", fields=_VANTAGE_POINT),
+                ),
+                "vantage_quorum": integer(
+                    "Weight of the places that must find a URL failed; more than half of all, if it is left out.",
+                    constraints=(between(1),),
                 ),
                 "detection_modes": listing(
                     "How nodes are checked.", required=True, items=mapping("A mode.", fields=_MODE)
@@ -196,6 +217,7 @@ def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], 
     detection, recovery = spec.properties["detection"], spec.properties["recovery"]
     _check_interval(detection["interval"], intervals)
     _check_quorum(spec.sent, detection)
+    _check_vantage_points(detection)
     _check_counts(detection["detection_modes"], recovery["actions"])
     _check_modes(detection["detection_modes"], warnings)
     for place, action in enumerate(recovery["actions"]):
@@ -228,6 +250,20 @@ def _check_quorum(sent: Mapping[str, Any], detection: Mapping[str, Any]) -> None
         raise invalid_spec("quorum and recovery_conditional say the same thing; leave one of them out", *path)
     if quorum > polled:
         raise invalid_spec(f"quorum is {quorum}, but there are {polled} modes that poll", *path)
+
+
+def _check_vantage_points(detection: Mapping[str, Any]) -> None:
+    points, quorum = detection["vantage_points"], detection["vantage_quorum"]
+    path: Path = ("properties", "detection", "vantage_points")
+    names = [each["name"] for each in points]
+    if len(names) > VANTAGE_POINTS_MAX:
+        raise invalid_spec(f"There are {len(names)}; at most {VANTAGE_POINTS_MAX} are possible", *path)
+    if len(set(names)) < len(names):
+        raise invalid_spec("Each place is named once; give it a weight instead", *path)
+    whole = sum(each["weight"] for each in points)
+    if quorum is not None and quorum > whole:
+        path = ("properties", "detection", "vantage_quorum")
+        raise invalid_spec(f"vantage_quorum is {quorum}, but all places together weigh {whole}", *path)
 
 
 def _check_counts(modes: Sequence[Any], actions: Sequence[Any]) -> None:
@@ -347,6 +383,7 @@ def health_policy(spec: Spec) -> HealthPolicy:
     polled = sum(each.type is not DetectionType.EVENTS for each in detections)
     by_conditional = 1 if detection["recovery_conditional"] == ANY else max(1, polled)
     actions = recovery["actions"] or [{"name": Built.RECREATE.value, "type": None, "params": None}]
+    points = tuple(VantagePoint(each["name"], each["weight"]) for each in detection["vantage_points"])
     return HealthPolicy(
         interval_s=detection["interval"],
         grace_s=detection["node_update_timeout"],
@@ -366,6 +403,8 @@ def health_policy(spec: Spec) -> HealthPolicy:
         per_hour=recovery["max_per_hour"] or 0,
         by_hint=not polled if recovery["by_hint"] is None else recovery["by_hint"],
         quarantine=recovery["quarantine"],
+        vantage_points=points,
+        vantage_quorum=detection["vantage_quorum"] or sum(each.weight for each in points) // 2 + 1,
     )
 
 

@@ -16,6 +16,7 @@ from homeostat.composition.database import ready_database
 from homeostat.composition.garbage import spare_the_collector
 from homeostat.composition.notifications import stack_notifier
 from homeostat.composition.observability import serve_metrics, traced
+from homeostat.model.health_policy import DEFAULT_VANTAGE
 
 if TYPE_CHECKING:
     from homeostat.clouds.outbound import Outbound
@@ -70,7 +71,7 @@ def worker(arguments: Namespace) -> int:
                 *stack_notifier(settings, db),
                 lifecycle_hooks(settings, db, sinks, shared_environment(settings)),
             ],
-            urls=reaching(outbound),
+            urls=reaching(outbound, settings.vantage),
         )
         spare_the_collector()
         try:
@@ -82,7 +83,7 @@ def worker(arguments: Namespace) -> int:
     return OK
 
 
-def reaching(outbound: "Outbound") -> "Urls":
+def reaching(outbound: "Outbound", vantage: str = DEFAULT_VANTAGE) -> "Urls":
     """Return how a worker reaches URLs that users name."""
     from homeostat.convergence.engine import Urls
     from homeostat.convergence.health_checks.probes import Answer
@@ -91,4 +92,5 @@ def reaching(outbound: "Outbound") -> "Urls":
         lambda url: outbound.status(url, ASKED_S),
         lambda url, verify, s: Answer(*outbound.answer(url, s, verify_tls=verify)),
         lambda each: outbound.call(each.method, each.url, each.body, each.headers, each.timeout_s),
+        vantage,
     )

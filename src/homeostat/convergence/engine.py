@@ -10,6 +10,7 @@ from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.fair_turns import FairTurns
 from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.health_checks.rounds import HealthRounds
+from homeostat.convergence.health_checks.vantage_rounds import VantageRounds
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.metadata_rollouts import Ask, MetadataRollouts
 from homeostat.convergence.nested_stacks.execution import NestedStacks
@@ -18,6 +19,7 @@ from homeostat.convergence.reconciler import Reconciler
 from homeostat.convergence.recovery_calls import Call, RecoveryCalls
 from homeostat.convergence.scaling import Scaling
 from homeostat.convergence.snapshot_gc import SnapshotCollector
+from homeostat.model.health_policy import DEFAULT_VANTAGE
 from homeostat.store.database import Database
 
 
@@ -44,6 +46,7 @@ class Engine:
     scaling: Scaling
     rollouts: MetadataRollouts
     health: HealthRounds
+    vantage: VantageRounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +74,13 @@ class Urls:
         ask: Asks those by which rollouts are approved.
         get: Asks those of members about their health.
         call: Calls webhooks that recover members.
+        vantage: Name of the place from which they are reached.
     """
 
     ask: Ask | None = None
     get: Get | None = None
     call: Call | None = None
+    vantage: str = DEFAULT_VANTAGE
 
 
 def build_engine(
@@ -114,4 +119,5 @@ def build_engine(
         Scaling(db, clock, limits.resources_max, limits.stack_timeout_s),
         MetadataRollouts(db, urls.ask, threads.asking, limits.stack_timeout_s),
         HealthRounds(db, clouds, clock, observer, urls.get, threads.probing, nudge),
+        VantageRounds(db, urls.vantage, urls.get, threads.probing),
     )

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from homeostat.model.health_policy import DEFAULT_VANTAGE
 from homeostat.store.database import Database
 from homeostat.store.operation import periodic
 
@@ -41,8 +42,10 @@ class PeriodicTask:
 class PeriodicTasks:
     """One thread for each task, and one that finds out which tasks are due."""
 
-    def __init__(self, db: Database, tasks: Sequence[PeriodicTask]) -> None:
+    def __init__(self, db: Database, tasks: Sequence[PeriodicTask], vantage: str = DEFAULT_VANTAGE) -> None:
+        """Make the threads, which `start` starts; vantage — name of the place from which URLs are asked."""
         self._db = db
+        self._vantage = vantage
         self._tasks = tasks
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -85,7 +88,7 @@ class PeriodicTasks:
         """Start every task that has something due; return the seconds until the next query."""
         within_s = self._db.notices.longest_wait_s()
         with self._db.single_read() as tx:
-            waits = periodic.due_in(tx, self._db.agreed_now(), within_s)
+            waits = periodic.due_in(tx, self._db.agreed_now(), within_s, self._vantage)
         # A task that runs needs no wake-up: it has the database queried again once it is done (see `_run`).
         resting = [each for each in self._tasks if not each.due.is_set()]
         for each in resting:

@@ -65,6 +65,7 @@ def _tasks(engine: Engine, deliverer: Deliverer) -> list[PeriodicTask]:
         PeriodicTask(periodic.SIGNALS, engine.scaling.round, SWEEP_S),
         PeriodicTask(periodic.ROLLOUTS, engine.rollouts.round, 0.0),
         PeriodicTask(periodic.HEALTH, engine.health.round, IDLE_S),
+        PeriodicTask(periodic.VANTAGE, engine.vantage.round, IDLE_S),
     ]
 
 
@@ -123,7 +124,7 @@ class Worker:
         self._notices = contextlib.ExitStack()
         self._delivery_pool = ThreadPoolExecutor(max_workers=SINKS_MAX, thread_name_prefix="delivery")
         deliverer = Deliverer(db, Sinks(clouds) if sinks is None else sinks, clock, self._delivery_pool)
-        self._periodic_tasks = PeriodicTasks(db, _tasks(engine, deliverer))
+        self._periodic_tasks = PeriodicTasks(db, _tasks(engine, deliverer), urls.vantage)
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._conduct, name="conductor", daemon=True),

@@ -69,6 +69,24 @@ class Preserved(StrEnum):
     VOLUMES = "volumes"
 
 
+VANTAGE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""What the name of a place looks like."""
+DEFAULT_VANTAGE = "default"
+"""Name of the place of workers that are not told another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class VantagePoint:
+    """A place from which the URLs of nodes are asked: that of the workers that were started with its name.
+
+    Attributes:
+        weight: How much what is found there counts.
+    """
+
+    name: str
+    weight: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Detection:
     """One way to see that a node is unhealthy.
@@ -124,6 +142,8 @@ class HealthPolicy:
         per_hour: Most recoveries begun in an hour; 0 for any number.
         by_hint: Whether the operation that the status suggests is tried first: a stopped server is started.
         quarantine: Whether a node that is made again is kept, cut off, instead of being deleted.
+        vantage_points: Places from which URLs are asked; none for whichever worker looks.
+        vantage_quorum: Weight of the places that must find a URL failed.
     """
 
     interval_s: int
@@ -144,6 +164,8 @@ class HealthPolicy:
     per_hour: int = 0
     by_hint: bool = False
     quarantine: bool = False
+    vantage_points: tuple[VantagePoint, ...] = ()
+    vantage_quorum: int = 0
 
     @property
     def polled(self) -> tuple[Detection, ...]:

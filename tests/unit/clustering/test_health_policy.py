@@ -367,6 +367,24 @@ def without(*path: str) -> dict[str, Any]:
             "400 ESchema: 'mood' must be one of the allowed values: name, ports, addresses, volu",
         ),
         (spec(node_delete_timeout=-1), "400 ESchema: -1 is out of range"),
+        (
+            spec(preserve=["ports", "addresses"], quarantine=True),
+            "400 InvalidSpec: A node in quarantine keeps its addresses, ports; leave quarantine or them out",
+        ),
+        (
+            spec(detection={"vantage_points": [{"name": "a"}, {"name": "a", "weight": 2}]}),
+            "400 InvalidSpec: Each place is named once; give it a weight instead",
+        ),
+        (
+            spec(detection={"vantage_points": [{"name": "a"}, {"name": "b", "weight": 2}], "vantage_quorum": 4}),
+            "400 InvalidSpec: vantage_quorum is 4, but all places together weigh 3",
+        ),
+        (
+            spec(detection={"vantage_points": [{"name": f"a{number}"} for number in range(10)]}),
+            "400 InvalidSpec: There are 10; at most 9 are possible",
+        ),
+        (spec(detection={"vantage_points": [{"name": "a b"}]}), "400 ESchema: "),
+        (spec(detection={"vantage_points": [{"name": "a", "weight": 101}]}), "400 ESchema: "),
     ],
 )
 def test_these_are_refused_as_errors_of_the_caller(sent: Any, message: str) -> None:

@@ -8,35 +8,33 @@ import logging
 import math
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Row
 
 from homeostat.clock import Clock
 from homeostat.clouds.port import Clouds
-from homeostat.clustering.placeholders import expanded_url
-from homeostat.convergence.health_checks import probes
-from homeostat.convergence.health_checks.probes import Get, Probe
-from homeostat.convergence.health_facts import node_names, policies
+from homeostat.convergence.health_checks.asking import Place, Round, ask, urls_of
+from homeostat.convergence.health_checks.probes import Get
+from homeostat.convergence.health_facts import policies
 from homeostat.convergence.observer import Observer
 from homeostat.model.errors import HomeostatError
-from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
+from homeostat.model.health_policy import DetectionType
 from homeostat.model.member_names import member_of_name, stands_beside
-from homeostat.model.node_health import Finding, Look, NodeHealth, NodeNames, policy_for
+from homeostat.model.node_health import Finding, Look, NodeHealth
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
 from homeostat.observability import metrics
-from homeostat.planner.policies import detection
+from homeostat.planner.policies import detection, vantage
 from homeostat.planner.policies.detection import Member
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import all_types, type_of
 from homeostat.store.database import Database
-from homeostat.store.shards import health, observations, shards
-from homeostat.store.shards.health import Check, Shard, Taken
+from homeostat.store.shards import health, observations, shards, vantage_looks
+from homeostat.store.shards.health import Shard
 from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
@@ -46,51 +44,10 @@ SOON_S, SOON_PART = 1.0, 0.1
 """Time until the next look while members are being made, at least, and as a part of the interval."""
 JITTER = 0.1
 """Part of the interval by which a look may come sooner: what was made at the same time is not all asked at once."""
-FEW = 3
-"""Members that may be out of reach at once before the observer doubts itself."""
-OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
-CANARY = "the canary_url of its policy does not answer, so the observer may be cut off"
 CHANGES = frozenset({Action.CREATE, Action.UPDATE, Action.CHECK, Action.RESUME})
 """Actions from whose end the grace of a member counts. The check of one that was recovered is complete then."""
-DOUBTED_S = 600.0
-"""Time after which it is believed that no member answers."""
 PLACE_KIND = "pool_member"
 """Kind of the place of a member in a load balancer."""
-
-
-@dataclass(slots=True)
-class _Round:
-    """What a round has read and seen.
-
-    Attributes:
-        taken: The shards.
-        now: When it began.
-        until: Until when the shards are taken.
-        checks: Id of a stack -> its policies as stored, and as values by name.
-        members: Row key -> its row.
-        places: Stack and name of a member -> the row of its place in the pool of a load balancer.
-        unseen: Row key -> why its thing could not be looked at.
-        looks: Row key -> number of a detection -> what it has seen.
-    """
-
-    taken: Mapping[Shard, Taken]
-    now: float
-    until: float
-    checks: Mapping[str, Sequence[Check]]
-    policies: Mapping[str, Mapping[str, HealthPolicy]]
-    members: dict[str, Row[Any]] = field(default_factory=dict)
-    places: dict[tuple[str, str], Row[Any]] = field(default_factory=dict)
-    unseen: dict[str, str] = field(default_factory=dict)
-    looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
-
-    def policy(self, row: Row[Any]) -> HealthPolicy | None:
-        return policy_for(self.policies.get(row.stack_id, {}), row.name)
-
-    def project(self, row: Row[Any]) -> str:
-        return self.taken[row.stack_id, row.shard].project
-
-    def names(self, row: Row[Any]) -> NodeNames:
-        return node_names(row, self.checks[row.stack_id])
 
 
 class HealthRounds:
@@ -132,7 +89,7 @@ class HealthRounds:
         with self._db.read() as tx:
             checks = health.checks_of(tx, sorted({stack_id for stack_id, _ in due}))
         read = {stack_id: policies(found) for stack_id, found in checks.items()}
-        current = _Round(due, now, now + health.TAKEN_S, checks, read)
+        current = Round(due, now, now + health.TAKEN_S, checks, read)
         self._see(current)
         self._hear(current)
         self._keep(current)
@@ -142,7 +99,7 @@ class HealthRounds:
         self._nudge()
         return len(due)
 
-    def _keep(self, current: _Round) -> None:
+    def _keep(self, current: Round) -> None:
         """Take the shards for longer: to look at them may have taken long."""
         with self._db.write() as tx:
             before, current.until = current.until, self._db.now_of(tx) + health.TAKEN_S
@@ -150,7 +107,7 @@ class HealthRounds:
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def _see(self, current: _Round) -> None:
+    def _see(self, current: Round) -> None:
         """Look at the things in their clouds, where all are due, and read what was seen."""
         whole = [shard for shard, each in current.taken.items() if each.whole]
         with self._db.read() as tx:
@@ -165,7 +122,7 @@ class HealthRounds:
                 elif stands_beside(row.name) and type_of(row.type).kind == PLACE_KIND:
                     current.places[row.stack_id, member_of_name(row.name)] = row
 
-    def _hear(self, current: _Round) -> None:
+    def _hear(self, current: Round) -> None:
         """Note what the status of each member says, and the state of its host."""
         hosts = self._hosts(current)
         for key, row in current.members.items():
@@ -185,7 +142,7 @@ class HealthRounds:
                 elif not row.handle and row.status == Status.FAILED:  # else its URL is asked, see `_ask`
                     current.looks[key][number] = Look(Finding.UNHEALTHY, row.reason, certain=True)
 
-    def _hosts(self, current: _Round) -> dict[tuple[str, str], Observation]:
+    def _hosts(self, current: Round) -> dict[tuple[str, str], Observation]:
         """Look at the hosts of servers, with one call for each project."""
         wanted: dict[str, set[str]] = defaultdict(set)
         for row in current.members.values():
@@ -206,57 +163,40 @@ class HealthRounds:
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def _ask(self, current: _Round) -> None:
-        """Ask the URLs of members, and those by which observers see whether they can see anything."""
-        asked = [each for row in current.members.values() for each in _probes(current, row)]
-        if not asked or self._get is None:
-            return
-        canaries = self._canaries(current)
-        answers = probes.ask(asked, self._get, self._pool)
-        by_stack: dict[str, list[tuple[Probe, Look]]] = defaultdict(list)
-        for probe in asked:
-            by_stack[current.members[probe.place[0]].stack_id].append((probe, answers[probe.place]))
-        for stack_id, found in by_stack.items():
-            doubt = canaries.get(stack_id) or self._doubt(current, found)
-            for probe, look in found:
-                key, number = probe.place
-                doubted = doubt and look.finding is Finding.UNHEALTHY
-                current.looks[key][number] = Look(Finding.UNKNOWN, doubt) if doubted else look
+    def _ask(self, current: Round) -> None:
+        """Ask the URLs of members, or read what other places have found where a policy names some."""
+        named = {id for id, found in current.policies.items() if any(each.vantage_points for each in found.values())}
+        due = {place for row in current.members.values() for place in _due_urls(current, row)}
+        if named:
+            self._take_from_elsewhere(current, named, due)
+        elsewhere = {key for key, row in current.members.items() if _has_vantage_points(current, row)}
+        mine = {place for place in due if place[0] not in elsewhere}
+        for (key, number), look in (ask(current, mine, self._get, self._pool) if self._get is not None else {}).items():
+            current.looks[key][number] = look
 
-    def _canaries(self, current: _Round) -> dict[str, str]:
-        """Return the stacks whose canary does not answer, and why that matters."""
-        urls = {
-            (stack_id, policy.canary_url)
-            for stack_id, found in current.policies.items()
-            for policy in found.values()
-            if policy.canary_url
+    def _take_from_elsewhere(self, current: Round, stacks: Collection[str], due: Collection[Place]) -> None:
+        """Note what workers in other places have found of URLs, where policies say how much each of them counts."""
+        these = sorted(shard for shard in current.taken if shard[0] in stacks)
+        names = {
+            stack_id: sorted(
+                {point.name for each in current.policies[stack_id].values() for point in each.vantage_points}
+            )
+            for stack_id in stacks
         }
-        blind = {}
-        for stack_id, url in sorted(urls):
-            answer = self._get(url, True, probes.PATIENCE_S_MIN) if self._get is not None else None
-            if answer is None or not 200 <= answer.status < 400:
-                blind[stack_id] = CANARY
-        return blind
-
-    def _doubt(self, current: _Round, found: Sequence[tuple[Probe, Look]]) -> str:
-        """Return why the observer doubts itself, where no member of a stack answers any more at once; else "".
-
-        One that is being changed is not asked, and says nothing about it.
-        """
-        silent = [probe for probe, look in found if look.finding is Finding.UNHEALTHY and _is_silence(look.evidence)]
-        asked = {probe.place[0] for probe, _ in found}
-        stack_id = current.members[found[0][0].place[0]].stack_id
-        others = [row for key, row in current.members.items() if row.stack_id == stack_id and key not in asked]
-        few = len({probe.place[0] for probe in silent}) < FEW
-        if few or len(silent) < len(found) or any(map(_has_answered, others)):
-            return ""
-        has_canary = any(each.canary_url for each in current.policies[stack_id].values())
-        since = [_silent_since(current.members[probe.place[0]], probe.place[1], current.now) for probe in silent]
-        return "" if has_canary or current.now - min(since) > DOUBTED_S else OUT_OF_REACH
+        with self._db.write() as tx:
+            for shard in these:
+                vantage_looks.cover(self._db, tx, shard, names[shard[0]], current.now)
+            found = vantage_looks.of_shards(tx, these)
+        for key, number in due:
+            row = current.members[key]
+            policy = current.policy(row)
+            if policy is not None and policy.vantage_points:
+                looks = found.get((row.stack_id, row.shard), {})
+                current.looks[key][number] = vantage.together(policy, looks, (key, number), row.created_at, current.now)
 
     # -- storing -----------------------------------------------------------------------------------------------------
 
-    def _store(self, current: _Round) -> None:
+    def _store(self, current: Round) -> None:
         """Store what was found, wake the shards in which something changed, and say when they are due next."""
         changed: list[tuple[str, str, int, NodeHealth]] = []
         woken: dict[str, set[int]] = defaultdict(set)
@@ -285,7 +225,7 @@ class HealthRounds:
                 due_at = min(next_at, again.get(shard, next_at))
                 health.release(tx, shard, current.until, due_at, next_at, current.now if each.whole else None)
 
-    def _next(self, current: _Round, shard: Shard) -> float:
+    def _next(self, current: Round, shard: Shard) -> float:
         """Return when the next whole look at a shard is due."""
         interval_s = min(each.interval_s for each in current.policies[shard[0]].values())
         made = [row.handle != "" for row in current.members.values() if (row.stack_id, row.shard) == shard]
@@ -295,12 +235,29 @@ class HealthRounds:
         return current.now + min(interval_s, max(SOON_S, interval_s * SOON_PART))
 
 
+def _has_vantage_points(current: Round, row: Row[Any]) -> bool:
+    policy = current.policy(row)
+    return policy is not None and bool(policy.vantage_points)
+
+
+def _due_urls(current: Round, row: Row[Any]) -> list[Place]:
+    """Return the URLs of a member that are due: all in a whole look, else those that are asked again."""
+    whole = current.taken[row.stack_id, row.shard].whole
+    health_of = row.health
+    again = health_of is not None and health_of.again_at is not None and health_of.again_at <= current.now
+    return [
+        (row.key, number)
+        for number, _ in urls_of(current, row)
+        if whole or (again and health_of is not None and health_of.detected[number].attempts > 0)
+    ]
+
+
 def _share(shard: Shard, now: float) -> float:
     """Return a number between 0 and 1 that differs among shards, and from one look to the next."""
     return zlib.crc32(f"{shard} {now:.2f}".encode()) / 2**32
 
 
-def _found(current: _Round, row: Row[Any]) -> NodeHealth | None:
+def _found(current: Round, row: Row[Any]) -> NodeHealth | None:
     """Return the health of a member after the looks of this round; as it was, where it was not looked at."""
     policy = current.policy(row)
     if policy is None or row.key not in current.looks:
@@ -339,7 +296,7 @@ def _member(row: Row[Any], unseen: str = "") -> Member:
     return Member(kind.kind, seen, _well_since(row), condition)
 
 
-def _balanced(current: _Round, row: Row[Any]) -> Look:
+def _balanced(current: Round, row: Row[Any]) -> Look:
     """Return what its load balancer says of a member."""
     place = current.places.get((row.stack_id, row.name))
     if place is None:
@@ -379,43 +336,3 @@ def _made(row: Row[Any]) -> Look | None:
     if row.status == Status.FAILED:
         return Look(Finding.UNHEALTHY, row.reason)
     return Look(Finding.UNKNOWN, "it is being made")
-
-
-def _probes(current: _Round, row: Row[Any]) -> list[Probe]:
-    """Return the URLs of a member that are asked now."""
-    policy = current.policy(row)
-    # As in Senlin, one that is being made, changed or recovered is not asked.
-    if policy is None or not row.handle or row.status == Status.IN_PROGRESS:
-        return []
-    whole = current.taken[row.stack_id, row.shard].whole
-    due = row.health is not None and row.health.again_at is not None and row.health.again_at <= current.now
-    wanted: list[tuple[int, Detection]] = []
-    for number, each in enumerate(policy.detections):
-        again = due and row.health is not None and row.health.detected[number].attempts > 0
-        if each.type is DetectionType.URL and (whole or again):
-            wanted.append((number, each))
-    names = current.names(row) if wanted else NodeNames()
-    return [
-        Probe((row.key, number), current.project(row), expanded_url(each.url, names), each) for number, each in wanted
-    ]
-
-
-def _is_silence(evidence: str) -> bool:
-    return evidence.startswith("no answer")
-
-
-def _has_answered(row: Row[Any]) -> bool:
-    """Return whether the URL of a member that could be asked now had answered when it was asked last."""
-    if row.health is None or not row.handle or row.status == Status.IN_PROGRESS:
-        return False
-    asked = [each for each in row.health.detected if each.type == DetectionType.URL]
-    return any(each.finding is not Finding.UNKNOWN and not _is_silence(each.evidence) for each in asked)
-
-
-def _silent_since(row: Row[Any], number: int, now: float) -> float:
-    """Return since when a member has not answered a URL."""
-    health_of = row.health
-    if health_of is None or number >= len(health_of.detected):
-        return now
-    one = health_of.detected[number]
-    return float(one.since) if one.finding is not Finding.HEALTHY else now

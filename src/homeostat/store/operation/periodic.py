@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
+from homeostat.model.health_policy import DEFAULT_VANTAGE
 from homeostat.store import schema
 from homeostat.store.sql.prepared import prepared
 
@@ -14,6 +15,7 @@ EVENTS = "events"
 SIGNALS = "signals"
 ROLLOUTS = "rollouts"
 HEALTH = "health"
+VANTAGE = "vantage"
 _AT = {
     LOOKS: schema.shard.c.observe_at,
     ORPHANS: schema.orphan.c.look_at,
@@ -26,12 +28,22 @@ _AT = {
 """The time at which each task is due. Each is the first column of an index, so its minimum is cheap to find."""
 
 
-def due_in(tx: Connection, now: float, within_s: float) -> dict[str, float]:
-    """Return the seconds until each task has something to do: 0 if it has now, at most `within_s`."""
-    first = _first(tx).one()._mapping
-    return {name: within_s if first[name] is None else min(max(first[name] - now, 0.0), within_s) for name in _AT}
+def due_in(tx: Connection, now: float, within_s: float, vantage: str = DEFAULT_VANTAGE) -> dict[str, float]:
+    """Return the seconds until each task has something to do: 0 if it has now, at most `within_s`.
+
+    Args:
+        tx: The transaction.
+        now: The time.
+        within_s: The most that is returned.
+        vantage: Name of the place from which the caller asks URLs.
+    """
+    first = _first(tx, vantage).one()._mapping
+    names = (*_AT, VANTAGE)
+    return {name: within_s if first[name] is None else min(max(first[name] - now, 0.0), within_s) for name in names}
 
 
 @prepared
-def _first() -> Select[Any]:
-    return select(*(select(func.min(at)).scalar_subquery().label(name) for name, at in _AT.items()))
+def _first(vantage: str) -> Select[Any]:
+    look = schema.vantage_look.c
+    mine = select(func.min(look.due_at)).where(look.vantage == vantage).scalar_subquery().label(VANTAGE)
+    return select(*(select(func.min(at)).scalar_subquery().label(name) for name, at in _AT.items()), mine)

@@ -18,7 +18,7 @@ from homeostat.store.schema.cells import (
 )
 from homeostat.store.schema.clusters import action, cluster, cluster_policy, node, policy, profile, receiver
 from homeostat.store.schema.events import event, event_sink, message_bus, resize
-from homeostat.store.schema.health import health_check, node_health, recovery
+from homeostat.store.schema.health import health_check, node_health, recovery, vantage_look
 from homeostat.store.schema.records import deferred_signal, record, request_turn, signal, trust, worker
 from homeostat.store.schema.resources import (
     orphan,
@@ -76,6 +76,7 @@ __all__ = [
     "stack",
     "to_json",
     "trust",
+    "vantage_look",
     "without_nul",
     "worker",
 ]

@@ -41,6 +41,26 @@ node_health = Table(
 )
 """What was found of each resource that a health policy holds for; see `model.node_health.NodeHealth`."""
 
+vantage_look = Table(
+    "vantage_look",
+    metadata,
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("vantage", Text, primary_key=True),
+    Column("due_at", Double, nullable=False),
+    Column("whole_at", Double, nullable=False),
+    Column("looked_at", Double),
+    Column("found", Json(), nullable=False),
+    Index("ix_vantage_look", "vantage", "due_at"),
+)
+"""What was found of the URLs of the members of a shard from one place; see `store.shards.vantage_looks`.
+
+Columns:
+    due_at, whole_at: When URLs are asked next, and when all are.
+    looked_at: When the newest whole look began.
+    found: Row key -> number of a detection -> finding, evidence and attempts, of all that are not healthy.
+"""
+
 recovery = Table(
     "recovery",
     metadata,

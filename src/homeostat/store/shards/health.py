@@ -111,6 +111,7 @@ def cover(tx: Connection, stack_id: str, now: float) -> None:
     gone = update(_shard).where(here, ~holds).values(health_at=None, health_from=None, health_looked_at=None)
     tx.execute(gone)
     tx.execute(delete(_node).where(_node.c.stack_id.in_(mine)))
+    tx.execute(delete(schema.vantage_look).where(schema.vantage_look.c.stack_id.in_(mine)))
     values = {"wake_at": now, "wakes": _shard.c.wakes + 1}
     tx.execute(update(_shard).where(here, _shard.c.crashes == 0).values(**values))
     notices.mark_due(tx)

@@ -1,0 +1,153 @@
+"""What one round of looks has read and seen, and its URLs: asked side by side, and doubted where all are silent."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Row
+
+from homeostat.clustering.placeholders import expanded_url
+from homeostat.convergence.health_checks import probes
+from homeostat.convergence.health_checks.probes import Get, Probe
+from homeostat.convergence.health_facts import node_names
+from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
+from homeostat.model.node_health import Finding, Look, NodeNames, policy_for
+from homeostat.model.status import Status
+from homeostat.store.shards.health import Check, Shard, Taken
+
+FEW = 3
+"""Members that may be out of reach at once before the observer doubts itself."""
+OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
+CANARY = "the canary_url of its policy does not answer, so the observer may be cut off"
+DOUBTED_S = 600.0
+"""Time after which it is believed that no member answers."""
+Place = tuple[str, int]
+"""Row key of a member, and number of a detection of its policy."""
+
+
+@dataclass(slots=True)
+class Round:
+    """What a round has read and seen.
+
+    Attributes:
+        taken: The shards.
+        now: When it began.
+        until: Until when the shards are taken.
+        checks: Id of a stack -> its policies as stored, and as values by name.
+        members: Row key -> its row.
+        places: Stack and name of a member -> the row of its place in the pool of a load balancer.
+        unseen: Row key -> why its thing could not be looked at.
+        looks: Row key -> number of a detection -> what it has seen.
+    """
+
+    taken: Mapping[Shard, Taken]
+    now: float
+    until: float
+    checks: Mapping[str, Sequence[Check]]
+    policies: Mapping[str, Mapping[str, HealthPolicy]]
+    members: dict[str, Row[Any]] = field(default_factory=dict)
+    places: dict[tuple[str, str], Row[Any]] = field(default_factory=dict)
+    unseen: dict[str, str] = field(default_factory=dict)
+    looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
+
+    def policy(self, row: Row[Any]) -> HealthPolicy | None:
+        return policy_for(self.policies.get(row.stack_id, {}), row.name)
+
+    def project(self, row: Row[Any]) -> str:
+        return self.taken[row.stack_id, row.shard].project
+
+    def names(self, row: Row[Any]) -> NodeNames:
+        return node_names(row, self.checks[row.stack_id])
+
+
+def is_askable(row: Row[Any]) -> bool:
+    """Return whether the URL of a member is asked: as in Senlin, not while it is being made, changed or recovered."""
+    return bool(row.handle) and row.status != Status.IN_PROGRESS
+
+
+def urls_of(current: Round, row: Row[Any]) -> list[tuple[int, Detection]]:
+    """Return the detections of a member that ask a URL, with their numbers in its policy."""
+    policy = current.policy(row)
+    if policy is None or not is_askable(row):
+        return []
+    return [(number, each) for number, each in enumerate(policy.detections) if each.type is DetectionType.URL]
+
+
+def ask(current: Round, places: Collection[Place], get: Get, pool: Executor | None) -> dict[Place, Look]:
+    """Ask URLs of members, and those by which observers see whether they can see anything."""
+    wanted = [
+        Probe((row.key, number), current.project(row), expanded_url(each.url, names), each)
+        for row in current.members.values()
+        for number, each in urls_of(current, row)
+        if (row.key, number) in places
+        for names in [current.names(row)]
+    ]
+    if not wanted:
+        return {}
+    blind, answers = _canaries(current, get), probes.ask(wanted, get, pool)
+    by_stack: dict[str, list[tuple[Probe, Look]]] = defaultdict(list)
+    for probe in wanted:
+        by_stack[current.members[probe.place[0]].stack_id].append((probe, answers[probe.place]))
+    found: dict[Place, Look] = {}
+    for stack_id, looks in by_stack.items():
+        doubt = blind.get(stack_id) or _doubt(current, looks)
+        for probe, look in looks:
+            doubted = doubt and look.finding is Finding.UNHEALTHY
+            found[probe.place] = Look(Finding.UNKNOWN, doubt) if doubted else look
+    return found
+
+
+def _canaries(current: Round, get: Get) -> dict[str, str]:
+    """Return the stacks whose canary does not answer, and why that matters."""
+    urls = {
+        (stack_id, policy.canary_url)
+        for stack_id, found in current.policies.items()
+        for policy in found.values()
+        if policy.canary_url
+    }
+    blind = {}
+    for stack_id, url in sorted(urls):
+        answer = get(url, True, probes.PATIENCE_S_MIN)
+        if not 200 <= answer.status < 400:
+            blind[stack_id] = CANARY
+    return blind
+
+
+def _doubt(current: Round, found: Sequence[tuple[Probe, Look]]) -> str:
+    """Return why the observer doubts itself, where no member of a stack answers any more at once; else "".
+
+    One that is being changed is not asked, and says nothing about it.
+    """
+    silent = [probe for probe, look in found if look.finding is Finding.UNHEALTHY and _is_silence(look.evidence)]
+    asked = {probe.place[0] for probe, _ in found}
+    stack_id = current.members[found[0][0].place[0]].stack_id
+    others = [row for key, row in current.members.items() if row.stack_id == stack_id and key not in asked]
+    few = len({probe.place[0] for probe in silent}) < FEW
+    if few or len(silent) < len(found) or any(map(_has_answered, others)):
+        return ""
+    has_canary = any(each.canary_url for each in current.policies[stack_id].values())
+    since = [_silent_since(current.members[probe.place[0]], probe.place[1], current.now) for probe in silent]
+    return "" if has_canary or current.now - min(since) > DOUBTED_S else OUT_OF_REACH
+
+
+def _is_silence(evidence: str) -> bool:
+    return evidence.startswith("no answer")
+
+
+def _has_answered(row: Row[Any]) -> bool:
+    """Return whether the URL of a member that could be asked now had answered when it was asked last."""
+    if row.health is None or not is_askable(row):
+        return False
+    asked = [each for each in row.health.detected if each.type == DetectionType.URL]
+    return any(each.finding is not Finding.UNKNOWN and not _is_silence(each.evidence) for each in asked)
+
+
+def _silent_since(row: Row[Any], number: int, now: float) -> float:
+    """Return since when a member has not answered a URL."""
+    health_of = row.health
+    if health_of is None or number >= len(health_of.detected):
+        return now
+    one = health_of.detected[number]
+    return float(one.since) if one.finding is not Finding.HEALTHY else now

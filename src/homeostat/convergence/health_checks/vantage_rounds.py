@@ -1,0 +1,121 @@
+"""Rounds from one place: the URLs of members are asked there for policies that name it, and what is found is stored.
+
+What all places together have found is for the rounds of health checks to say, see `planner.policies.vantage`.
+"""
+
+from collections import defaultdict
+from concurrent.futures import Executor
+from typing import Any
+
+from sqlalchemy import Row
+
+from homeostat.convergence.health_checks.asking import Place, Round, ask, is_askable, urls_of
+from homeostat.convergence.health_checks.probes import Get
+from homeostat.convergence.health_facts import policies
+from homeostat.model.health_policy import Detection, HealthPolicy
+from homeostat.model.node_health import EVIDENCE_MAX, Finding, Look
+from homeostat.model.vantage import Seen, VantageLook
+from homeostat.store.database import Database
+from homeostat.store.shards import health, vantage_looks
+from homeostat.store.shards.health import TAKEN_S, Shard, Taken
+from homeostat.store.shards.vantage_looks import TakenLook
+
+SHARDS_MAX = 20
+"""Shards of one round."""
+UNASKED = Seen(Finding.UNKNOWN, "it is being made or changed")
+
+
+class VantageRounds:
+    """Asks URLs from one place. Several may work there on one database."""
+
+    def __init__(self, db: Database, name: str, get: Get | None = None, pool: Executor | None = None) -> None:
+        """Prepare the rounds.
+
+        Args:
+            db: The database.
+            name: Of the place.
+            get: Asks URLs; None where no URL can be asked.
+            pool: Threads in which they are asked; None for the caller's.
+        """
+        self._db, self._name, self._get, self._pool = db, name, get, pool
+
+    def round(self) -> int:
+        """Ask the URLs of all shards that are due; return how many shards."""
+        if self._get is None:
+            return 0
+        with self._db.write() as tx:
+            now = self._db.now_of(tx)
+            taken = {(each.stack_id, each.number): each for each in vantage_looks.take(tx, self._name, now, SHARDS_MAX)}
+        if not taken:
+            return 0
+        with self._db.read() as tx:
+            checks = health.checks_of(tx, sorted({stack_id for stack_id, _ in taken}))
+            shards = {shard: Taken(*shard, each.project, each.whole, each.whole_at) for shard, each in taken.items()}
+            read = {stack_id: policies(found) for stack_id, found in checks.items()}
+            current = Round(shards, now, now + TAKEN_S, checks, read)
+            for row in health.members_of(tx, sorted(taken)):
+                policy = current.policy(row)
+                if policy is not None and self._is_named(policy):
+                    current.members[row.key] = row
+        due = {place for row in current.members.values() for place in _due(current, row, taken)}
+        answers = ask(current, due, self._get, self._pool)
+        self._store(current, taken, answers)
+        return len(taken)
+
+    def _is_named(self, policy: HealthPolicy) -> bool:
+        return any(each.name == self._name for each in policy.vantage_points)
+
+    def _store(self, current: Round, taken: dict[Shard, TakenLook], answers: dict[Place, Look]) -> None:
+        found: dict[Shard, dict[str, dict[int, Seen]]] = defaultdict(lambda: defaultdict(dict))
+        again: dict[Shard, float] = {}
+        for row in current.members.values():
+            shard = (row.stack_id, row.shard)
+            policy = current.policy(row)
+            for number, detection in enumerate(policy.detections if policy is not None else ()):
+                seen = _seen(taken[shard], row, number, detection, answers)
+                if seen is None or (seen.finding is Finding.HEALTHY and not seen.attempts):
+                    continue
+                found[shard][row.key][number] = seen
+                if 0 < seen.attempts < detection.attempts:
+                    due_at = current.now + detection.pause_s
+                    again[shard] = min(again.get(shard, due_at), due_at)
+        with self._db.write() as tx:
+            for shard, each in sorted(taken.items()):
+                named = [one for one in current.policies.get(shard[0], {}).values() if self._is_named(one)]
+                if not named:
+                    vantage_looks.forget(tx, self._name, shard, current.until)
+                    continue
+                interval_s = min(one.interval_s for one in named)
+                whole_at = current.now + interval_s if each.whole else each.whole_at
+                look = VantageLook(current.now if each.whole else each.before.looked_at, found[shard])
+                due_at = min(whole_at, again.get(shard, whole_at))
+                vantage_looks.store(tx, self._name, shard, current.until, due_at, whole_at, look)
+
+
+def _due(current: Round, row: Row[Any], taken: dict[Shard, TakenLook]) -> list[Place]:
+    """Return the URLs of a member that are due: all in a whole look, else those that are asked again."""
+    mine = taken[row.stack_id, row.shard]
+    before = mine.before.found.get(row.key, {})
+    return [
+        (row.key, number)
+        for number, each in urls_of(current, row)
+        if mine.whole or (number in before and 0 < before[number].attempts < each.attempts)
+    ]
+
+
+def _seen(
+    taken: TakenLook, row: Row[Any], number: int, detection: Detection, answers: dict[Place, Look]
+) -> Seen | None:
+    """Return what is known of one URL after this round; None where it is none."""
+    if not detection.url:
+        return None
+    before = taken.before.found.get(row.key, {}).get(number, Seen(Finding.HEALTHY))
+    look = answers.get((row.key, number))
+    if look is None:
+        return UNASKED if taken.whole and not is_askable(row) else before
+    evidence = look.evidence[:EVIDENCE_MAX]
+    if look.finding is not Finding.UNHEALTHY:
+        return Seen(look.finding, evidence)
+    attempts = min(before.attempts + 1, detection.attempts)
+    finding = before.finding if attempts < detection.attempts else Finding.UNHEALTHY
+    return Seen(finding, evidence, attempts)

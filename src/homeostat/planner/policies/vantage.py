@@ -1,0 +1,56 @@
+"""What URLs say that are asked from several places, which differ in how much they count. Pure (ADR 0080).
+
+An observer that is cut off finds everything silent. Where so many places as the policy asks for agree that a member
+does not answer, it does not; where those that are left could still make it so or not, nothing is known.
+"""
+
+from collections.abc import Mapping
+
+from homeostat.model.health_policy import HealthPolicy
+from homeostat.model.node_health import Finding, Look
+from homeostat.model.vantage import Seen, VantageLook
+
+STALE_S = 30.0
+"""So much longer than two intervals ago a place may have looked; after that it counts as blind."""
+
+
+def together(
+    policy: HealthPolicy, looks: Mapping[str, VantageLook], place: tuple[str, int], made_at: float, now: float
+) -> Look:
+    """Return what all places together have found of one URL of a member.
+
+    Args:
+        policy: The policy, which names the places.
+        looks: Name of a place -> what was found from there.
+        place: Row key of the member, and number of the detection.
+        made_at: When the member was made.
+        now: The time.
+    """
+    said: dict[Finding, list[tuple[str, str]]] = {each: [] for each in Finding}
+    weights = dict.fromkeys(Finding, 0)
+    for point in policy.vantage_points:
+        seen = _seen(policy, looks.get(point.name), place, made_at, now)
+        said[seen.finding].append((point.name, seen.evidence))
+        weights[seen.finding] += point.weight
+    whole, needed = sum(weights.values()), policy.vantage_quorum
+    if weights[Finding.UNHEALTHY] >= needed:
+        text = f"{weights[Finding.UNHEALTHY]} of {whole}: {_listed(said[Finding.UNHEALTHY])}"
+        return Look(Finding.UNHEALTHY, text, certain=True)
+    if weights[Finding.UNHEALTHY] + weights[Finding.UNKNOWN] < needed:
+        failed = said[Finding.UNHEALTHY]
+        return Look(Finding.HEALTHY, f"fails only from {_listed(failed)}" if failed else "")
+    return Look(Finding.UNKNOWN, f"not known from {_listed(said[Finding.UNKNOWN])}")
+
+
+def _seen(policy: HealthPolicy, look: VantageLook | None, place: tuple[str, int], made_at: float, now: float) -> Seen:
+    if look is None or look.looked_at is None:
+        return Seen(Finding.UNKNOWN, "no worker there has looked yet")
+    if now - look.looked_at > 2 * policy.interval_s + STALE_S:
+        return Seen(Finding.UNKNOWN, f"no worker there has looked for {now - look.looked_at:.0f} s")
+    if look.looked_at < made_at:
+        return Seen(Finding.UNKNOWN, "it was not asked there yet")
+    return look.found.get(place[0], {}).get(place[1], Seen(Finding.HEALTHY))
+
+
+def _listed(said: list[tuple[str, str]]) -> str:
+    return "; ".join(f"{name}: {evidence}" for name, evidence in said)

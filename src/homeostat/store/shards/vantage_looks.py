@@ -1,0 +1,120 @@
+"""What workers in several places have found of the URLs of members, by shard and place (ADR 0080).
+
+As with other looks, no lease is needed: a worker takes a shard for its place by moving `due_at`.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, and_, delete, select, tuple_, update
+
+from homeostat.model.node_health import Finding
+from homeostat.model.vantage import Seen, VantageLook
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.shards.health import TAKEN_S, Shard
+from homeostat.store.sql.prepared import prepared
+
+_look, _shard = schema.vantage_look, schema.shard
+
+
+@dataclass(frozen=True, slots=True)
+class TakenLook:
+    """A shard whose URLs are to be asked from one place.
+
+    Attributes:
+        whole: Whether all are due; else only those that are asked again.
+        before: What was found from there last.
+    """
+
+    stack_id: str
+    number: int
+    project: str
+    whole: bool
+    whole_at: float
+    before: VantageLook
+
+
+def cover(db: Database, tx: Connection, shard: Shard, names: Collection[str], now: float) -> None:
+    """Have the URLs of a shard asked from these places, and from no others."""
+    mine = and_(_look.c.stack_id == shard[0], _look.c.number == shard[1])
+    there = set(tx.execute(select(_look.c.vantage).where(mine)).scalars())
+    if there - set(names):
+        tx.execute(delete(_look).where(mine, _look.c.vantage.in_(there - set(names))))
+    new = sorted(set(names) - there)
+    if new:
+        rows = [
+            {"stack_id": shard[0], "number": shard[1], "vantage": each, "due_at": now, "whole_at": now, "found": {}}
+            for each in new
+        ]
+        tx.execute(db.insert(_look).on_conflict_do_nothing(), rows)
+
+
+def of_shards(tx: Connection, these: Sequence[Shard]) -> dict[Shard, dict[str, VantageLook]]:
+    """Return what was found, by shard and place."""
+    found: dict[Shard, dict[str, VantageLook]] = {}
+    for row in tx.execute(select(_look).where(tuple_(_look.c.stack_id, _look.c.number).in_(list(these)))):
+        found.setdefault((row.stack_id, row.number), {})[row.vantage] = _look_of(row)
+    return found
+
+
+def take(tx: Connection, vantage: str, now: float, limit: int) -> list[TakenLook]:
+    """Take shards whose URLs are due to be asked from a place, for `TAKEN_S` seconds."""
+    found = [
+        TakenLook(row.stack_id, row.number, row.project, row.whole_at <= now, row.whole_at, _look_of(row))
+        for row in _due(tx, vantage, now, limit)
+    ]
+    for each in found:
+        tx.execute(update(_look).where(*_this(vantage, (each.stack_id, each.number))).values(due_at=now + TAKEN_S))
+    return found
+
+
+@prepared
+def _due(vantage: str, now: float, limit: int) -> Select[Any]:
+    joined = _look.join(_shard, and_(_shard.c.stack_id == _look.c.stack_id, _shard.c.number == _look.c.number))
+    chosen = select(_look, _shard.c.project).select_from(joined)
+    mine = (_look.c.vantage == vantage, _look.c.due_at <= now)
+    return chosen.where(*mine).order_by(_look.c.due_at).limit(limit).with_for_update(of=_look, skip_locked=True)
+
+
+def store(
+    tx: Connection, vantage: str, shard: Shard, until: float, due_at: float, whole_at: float, look: VantageLook
+) -> None:
+    """Store what was found, and give the shard back; one that others have taken meanwhile is left to them.
+
+    Args:
+        tx: The transaction.
+        vantage: The place.
+        shard: The shard.
+        until: Until when it was taken.
+        due_at: When it is due next.
+        whole_at: When its next whole look is due.
+        look: What was found.
+    """
+    found = {
+        key: {str(number): [each.finding.value, each.evidence, each.attempts] for number, each in mine.items()}
+        for key, mine in look.found.items()
+    }
+    values = {"due_at": due_at, "whole_at": whole_at, "looked_at": look.looked_at, "found": found}
+    tx.execute(update(_look).where(*_this(vantage, shard), _look.c.due_at == until).values(**values))
+
+
+def forget(tx: Connection, vantage: str, shard: Shard, until: float) -> None:
+    """Have a shard asked no more from a place."""
+    tx.execute(delete(_look).where(*_this(vantage, shard), _look.c.due_at == until))
+
+
+def _this(vantage: str, shard: Shard) -> tuple[Any, ...]:
+    return (_look.c.vantage == vantage, _look.c.stack_id == shard[0], _look.c.number == shard[1])
+
+
+def _look_of(row: Row[Any]) -> VantageLook:
+    stored: Mapping[str, Mapping[str, Sequence[Any]]] = row.found
+    return VantageLook(
+        row.looked_at,
+        {
+            key: {int(number): Seen(Finding(one[0]), one[1], one[2]) for number, one in mine.items()}
+            for key, mine in stored.items()
+        },
+    )
