@@ -43,7 +43,9 @@ class Viewed(Checked):
     def see_from(self, place: str) -> Any:
         def get(address: str, verify: bool, patience_s: float) -> Answer:
             node = address.split("/")[2]
-            return self.views.get((place, node)) or self.views.get((place, "")) or self._get(address, verify, patience_s)
+            return (
+                self.views.get((place, node)) or self.views.get((place, "")) or self._get(address, verify, patience_s)
+            )
 
         return get
 

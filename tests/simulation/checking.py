@@ -441,11 +441,12 @@ class CheckedWorld(AilingWorld):
 
     def _agree(self) -> None:
         """Everything of a kind is gone at once: the service believes that when users say so."""
-        there = self.cloud.things("server")
-        for row in self.laws.sick():
-            if row.handle in there or row.handle in self._agreed or row.busy:
+        there, groups = self.cloud.things("server"), {self.group(each) for each in self.wards if each.stack_id}
+        for row in self.rows():
+            stands = row.stack_id in groups and row.replaced_by is None and row.status == Status.FAILED
+            if not stands or row.handle in ("", *there) or row.handle in self._agreed:
                 continue
-            if (read(row.marks).get("unhealthy") or {}).get("since", self.clock.time) < self.clock.time - AGREED_S:
+            if row.updated_at < self.clock.time - AGREED_S:
                 self.note(f"converge {row.name} of {row.stack_id[:6]} at last")
                 try:
                     StackActions(self.db, 900.0).converge(row.stack_id, row.name)
