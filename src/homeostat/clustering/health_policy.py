@@ -152,6 +152,11 @@ HEALTH = SpecType(
                 "quarantine": boolean(
                     "Keep a node that is made again, cut off, instead of deleting it.", default=False
                 ),
+                "one_first": boolean(
+                    "Of nodes that fail together, on one host, in one zone or network, recover one first, and the "
+                    "others once that has helped.",
+                    default=True,
+                ),
                 "preserve": listing(
                     "What a node that is made again keeps: its name in any case; ports and volumes that were attached "
                     "to it besides its own; the fixed addresses of its own ports.",
@@ -403,6 +408,7 @@ def health_policy(spec: Spec) -> HealthPolicy:
         per_hour=recovery["max_per_hour"] or 0,
         by_hint=not polled if recovery["by_hint"] is None else recovery["by_hint"],
         quarantine=recovery["quarantine"],
+        one_first=recovery["one_first"],
         vantage_points=points,
         vantage_quorum=detection["vantage_quorum"] or sum(each.weight for each in points) // 2 + 1,
     )

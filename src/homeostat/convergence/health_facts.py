@@ -13,6 +13,7 @@ from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.member_names import stands_beside
 from homeostat.model.node_health import NodeNames, ShardHealth
 from homeostat.model.world import World
+from homeostat.planner.policies.incidents import FEW
 from homeostat.resources import groups
 from homeostat.store.shards import health
 from homeostat.store.stacks import revisions
@@ -55,7 +56,8 @@ def shard_health(tx: Connection, world: World, shard: Row[Any], now: float) -> S
     names = {}
     if any(each.has_calls for each in found.values()):
         names = {row.key: node_names(row, checks) for row in health.members_of(tx, [(stack.id, world.shard)])}
-    return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered, names=names)
+    begun = health.begun(tx, stack.id, now) if unhealthy >= FEW else ()
+    return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered, names=names, begun=begun)
 
 
 def node_names(row: Row[Any], checks: Sequence[health.Check]) -> NodeNames:

@@ -142,6 +142,7 @@ class HealthPolicy:
         per_hour: Most recoveries begun in an hour; 0 for any number.
         by_hint: Whether the operation that the status suggests is tried first: a stopped server is started.
         quarantine: Whether a node that is made again is kept, cut off, instead of being deleted.
+        one_first: Whether of members that fail together one is recovered first.
         vantage_points: Places from which URLs are asked; none for whichever worker looks.
         vantage_quorum: Weight of the places that must find a URL failed.
     """
@@ -164,6 +165,7 @@ class HealthPolicy:
     per_hour: int = 0
     by_hint: bool = False
     quarantine: bool = False
+    one_first: bool = True
     vantage_points: tuple[VantagePoint, ...] = ()
     vantage_quorum: int = 0
 

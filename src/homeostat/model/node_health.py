@@ -3,7 +3,7 @@
 `load` and `dump` alone know the JSON of a member's health.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -118,6 +118,7 @@ class ShardHealth:
         recovered: How many recoveries have begun in the last hour.
         blind: Why the observer doubts itself; "" where it does not.
         names: Row key -> what placeholders stand for, where policies call workflows or webhooks.
+        begun: Names of members and when recoveries of theirs have begun in the last hour, where several are unhealthy.
     """
 
     policies: Mapping[str, HealthPolicy]
@@ -128,6 +129,7 @@ class ShardHealth:
     recovered: int = 0
     blind: str = ""
     names: Mapping[str, NodeNames] = field(default_factory=dict)
+    begun: Sequence[tuple[str, float]] = ()
 
     def policy_of(self, name: str) -> HealthPolicy | None:
         """Return the policy that holds for a resource; None for none."""

@@ -19,6 +19,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions.restore import restoration
 from homeostat.planner.evaluation_weight import ShardWeight
+from homeostat.planner.policies.incidents import Incident, incidents
 from homeostat.planner.retry import conditions
 from homeostat.planner.scope import RowScope
 from homeostat.resources.base import ResourceType
@@ -172,6 +173,7 @@ class Context:
         self.weights = ShardWeight(world, current)
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
         self.away: tuple[tuple[int, int], dict[str, Absence]] | None = None
+        self._incidents: dict[str, Incident] | None = None
         self.is_halted = world.stack.halted
         self.unsettled = world.settled_revision < world.stack.revision
 
@@ -203,6 +205,17 @@ class Context:
         if action not in definition.restricted:
             return None
         return self.acts.refuse(row, ResourceActionRestricted(action), now)
+
+    def incident_of(self, row: Resource) -> Incident | None:
+        """Return with what others a member is unhealthy for a common cause; None where it is by itself."""
+        if self._incidents is None:
+            health = self.world.health
+            self._incidents = {} if health is None else incidents(self.world, health, self.current)
+        return self._incidents.get(row.key)
+
+    def forget_incidents(self) -> None:
+        """Have them found anew: a recovery has begun."""
+        self._incidents = None
 
     def halted(self, name: str) -> Waiting | None:
         """Return a reason to wait if the newest revision has failed, so that nothing new is begun for it."""

@@ -211,8 +211,10 @@ def _begin(case: Case, recovery: RecoveryMark) -> Decision:
     decision = _act(case, recovery)
     if isinstance(decision, Step) and decision.recovery:
         decision.begins_recovery = True
-        health = _health(case.context)
-        case.context.world.health = replace(health, recovered=health.recovered + 1)
+        health, row = _health(case.context), case.row
+        begun = (*health.begun, (row.name, case.now))
+        case.context.world.health = replace(health, recovered=health.recovered + 1, begun=begun)
+        case.context.forget_incidents()
     else:
         case.row.marks = marks  # it has yet to begin
     return decision
@@ -227,7 +229,8 @@ def _waits(case: Case) -> Waiting | None:
         why = Why.OBSERVED if policy.mode is Mode.OBSERVE else Why.PROPOSED
         names = " → ".join(each.name for each in policy.actions)
         return Waiting(row.name, why, (), f"{node.reason}; would be tried: {names}", row.updated_at, key=row.key)
-    return health_brake.held_back(policy, _health(case.context), row, node.reason, case.now)
+    incident = case.context.incident_of(row)
+    return health_brake.held_back(policy, _health(case.context), incident, row, node.reason, case.now)
 
 
 def _verified(case: Case, recovery: RecoveryMark) -> Waiting | None:

@@ -8,24 +8,32 @@ from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.node_health import ShardHealth
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
+from homeostat.planner.policies.incidents import Incident, waits_for_first
 
 EXAMINED_S = 5.0
 """Seconds between two examinations of what other shards report."""
 
 
-def held_back(policy: HealthPolicy, health: ShardHealth, row: Resource, reason: str, now: float) -> Waiting | None:
+def held_back(
+    policy: HealthPolicy, health: ShardHealth, incident: Incident | None, row: Resource, reason: str, now: float
+) -> Waiting | None:
     """Return why no recovery of a member begins now; None where one may.
 
     Args:
         policy: The policy.
         health: Facts about the whole group.
+        incident: What fails together with the member, if anything does.
         row: The member, which is unhealthy.
         reason: Why it is.
         now: The time.
     """
     text = _over_limit(policy, health)
     if not text:
-        return None
+        waits = waits_for_first(policy, incident, now)
+        if waits is None:
+            return None
+        said, due_at = waits
+        return Waiting(row.name, Why.HELD_BACK, (), f"{reason}; {said}", row.updated_at, due_at, row.key)
     why = Why.BLIND if health.blind else Why.HELD_BACK
     by = "" if not health.blind else "the observer seeing anything again"
     return Waiting(row.name, why, (), f"{reason}; {text}", row.updated_at, now + EXAMINED_S, row.key, by=by)

@@ -38,6 +38,8 @@ TAKEN_S = 8.0
 """Time for which shards are taken; who needs longer takes them again before."""
 HOUR_S, KEPT_S = 3600.0, 86_400.0
 """Time for which recoveries count for their rate, and for which they are kept."""
+BEGUN_MAX = 1000
+"""Recoveries that are read, to see which of them have helped."""
 Shard = tuple[str, int]
 _check, _shard, _stack = schema.health_check, schema.shard, schema.stack
 _node, _resource, _observed = schema.node_health, schema.resource, schema.resource_observed
@@ -310,6 +312,13 @@ def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
     lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > now - HOUR_S, log.c.begins)
     one, other = tx.execute(select(unhealthy.scalar_subquery(), lately.scalar_subquery())).one()
     return int(one), int(other)
+
+
+def begun(tx: Connection, stack_id: str, now: float) -> list[tuple[str, float]]:
+    """Return of which members recoveries have begun in the last hour, and when; the newest 1,000."""
+    log = schema.recovery.c
+    chosen = select(log.name, log.at).where(log.stack_id == stack_id, log.at > now - HOUR_S, log.begins)
+    return [(name, float(at)) for name, at in tx.execute(chosen.order_by(log.at.desc()).limit(BEGUN_MAX))]
 
 
 def note_recoveries(tx: Connection, stack_id: str, begun: Sequence[tuple[str, str, bool]], now: float) -> None:
