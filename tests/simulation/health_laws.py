@@ -25,6 +25,8 @@ SLACK_S = 60.0
 """So much longer than its looks a finding may take: rounds and passes are frozen, cut off, or taken over."""
 LATE_S = 10.0
 """So much later than its interval a look may be."""
+NOTICED_S = 3.0
+"""So much earlier than its end was stored the service has decided that a change was over; grace counts from that."""
 FENCE = "fence"
 HINTS = ("START", "REBOOT", "RESTORE", "UNPAUSE")
 BY_HINT = -1
@@ -104,6 +106,7 @@ class HealthLaws:
         self._well_at: dict[str, float] = {}
         self._intended: dict[str, str] = {}
         self._calls: set[str] = set()
+        self._joining: set[str] = set()
         cloud.on_answer = self.evidence.saw
         cloud.on_create = self._creating
         cloud.on_operate = self._operated
@@ -171,8 +174,14 @@ class HealthLaws:
         intent = read(after.intent)
         if intent.get("operation") == ActionType.WEBHOOK.lower():
             self._intended[intent["arguments"]["token"]] = after.handle
-        if JOINED in after.reason and after.key in self._ladders:
-            self._ladders[after.key].fences = 0  # it was found well, and is cut off once more when it is not
+        if after.handle:
+            self.evidence.born.setdefault(after.handle, self._now())  # it may have been found by its token
+        if JOINED in after.reason:
+            self._joining.add(after.key)
+            if after.key in self._ladders:
+                self._ladders[after.key].fences = 0  # it was found well, and is cut off once more when it is not
+        elif not after.busy:
+            self._joining.discard(after.key)
         sick = before is not None and before.is_sick
         if after.is_sick and not sick and after.recovery is None:  # else its recovery goes on
             self._marked(after)
@@ -207,7 +216,7 @@ class HealthLaws:
         found = self.evidence.accuses(policy, row.handle, mates, attached, memory_s)
         well_since = max(self.evidence.born.get(row.handle, 0.0), self._well_at.get(row.key, 0.0))
         failed = read(row.marks)["unhealthy"]["before"] is not None  # what has failed has no grace
-        if found == "polling" and not failed and self._now() < well_since + policy.grace_s:
+        if found == "polling" and not failed and self._now() < well_since + policy.grace_s - NOTICED_S:
             return ""
         return found
 
@@ -239,7 +248,9 @@ class HealthLaws:
         elif begins:
             self._begins(begun, row, known, what)
         # A pass that began before another policy was attached goes by the one before.
-        fitting = next((each for each in known if _may_begin(each.policy, begun.what)), known[0])
+        may = [each for each in known if _may_begin(each.policy, begun.what)]
+        first = [each for each in may if begins and each.policy.actions[0].name == begun.what]
+        fitting = (*first, *may, known[0])[0]
         self._climb(begun, row, fitting, what, begins=begins, free=in_action)
 
     def _begins(self, begun: Recovery, row: Member, known: list[Known], what: str) -> None:
@@ -328,7 +339,7 @@ class HealthLaws:
         """Of each action of a recovery one request is carried out, unless no worker could store its answer (5)."""
         self.evidence.operated(operation, answer, sent=isinstance(answer, Observation | Terminal))
         row = next((each for each in self._rows.values() if each.handle == operation.handle and each.busy), None)
-        if row is None or operation.verb in UNCOUNTED or row.recovery is None or JOINED in row.reason:
+        if row is None or operation.verb in UNCOUNTED or row.recovery is None or row.key in self._joining:
             return
         if read(row.intent).get("operation") != operation.verb or not isinstance(answer, Observation | Terminal):
             return
