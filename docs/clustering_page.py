@@ -42,8 +42,7 @@ POLICIES = """\
 ## Policies
 
 A cluster has one policy of each type, but any number for scaling. They act in the order of their priorities, the
-smallest first. All can be attached to clusters; [what they do not do yet](clustering.md#what-is-not-there-yet) is
-refused when they are attached.
+smallest first.
 """.splitlines()
 
 HEALTH = """
@@ -68,8 +67,10 @@ What differs from Senlin in what a policy may say:
 - `poll_url_conn_error_as_unhealty`, `poll_url_conn_error_as_unheathy` and the former form
   `detection: {type, options: {interval, …}}` are understood, with a warning.
 - `fencing` is done before an action, in the order COMPUTE, NETWORK, STORAGE.
-- `quorum`, `mode`, `max_unhealthy` and `preserve`, among others, are this service's own. With more unhealthy nodes than
-  `max_unhealthy`, none is recovered.
+- `quorum`, `vantage_points`, `mode`, `max_unhealthy`, `one_first` and `preserve`, among others, are this service's own.
+  With more unhealthy nodes than `max_unhealthy`, none is recovered.
+- `preserve` is for nodes that are a server by itself: others have ports and volumes beside it. Which of several volumes
+  was made for which device cannot be told; of such a server those that were attached besides are kept.
 """.replace("PLACEHOLDERS", ", ".join(f"`{{{name}}}`" for name in KNOWN))
 
 NOTES = {"os.nova.server": SERVERS, "os.heat.stack": STACKS, "senlin.policy.health": HEALTH}
@@ -80,9 +81,17 @@ def page() -> str:
     for each in PROFILE_TYPES.types:
         lines += _profile(each)
     lines += ["", *POLICIES]
+    lines += ["", "| type | priority | fits | acts before |", "|---|---|---|---|"]
     for each in sorted(POLICY_TYPES.types, key=lambda each: _kind(each).priority):
-        lines += _policy(each)
+        kind, short = _kind(each), each.name.removeprefix("senlin.policy.")
+        link = f"[`{each.name}`](policies/{short}.md)"
+        lines.append(row(link, str(kind.priority), _fits(kind), _listed(kind.before)))
     return "\n".join([*lines, ""])
+
+
+def policy_lines(spec_type: SpecType) -> list[str]:
+    """Return the name of a type of policies, and all about it."""
+    return [spec_type.name, *_policy(spec_type)]
 
 
 def _kind(spec_type: SpecType) -> PolicyKind:
@@ -110,12 +119,15 @@ def _profile(spec_type: SpecType) -> Iterator[str]:
 
 def _policy(spec_type: SpecType) -> Iterator[str]:
     kind = _kind(spec_type)
-    yield from _head(spec_type)
-    fits = "clusters of servers" if kind.servers_only else "every cluster"
-    yield from ("", f"Priority {kind.priority}. Fits {fits}. Acts before {_listed(kind.before)}" + _after(kind))
+    yield from ("", f"Versions: {', '.join(f'`{version}`' for version in spec_type.versions)}.")
+    yield from ("", f"Priority {kind.priority}. Fits {_fits(kind)}. Acts before {_listed(kind.before)}" + _after(kind))
     yield from NOTES.get(spec_type.name, "").rstrip().splitlines()
     yield from ("", "| property | type | default | |", "|---|---|---|---|")
     yield from _properties(wire_schema(spec_type.schema), "", with_update=False)
+
+
+def _fits(kind: PolicyKind) -> str:
+    return "clusters of servers" if kind.servers_only else "every cluster"
 
 
 def _after(kind: PolicyKind) -> str:

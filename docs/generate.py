@@ -25,6 +25,7 @@ from docs import (  # noqa: E402 - found from wherever this program is started
     kinds_page,
     openstack_page,
     policy_page,
+    policy_pages,
     requirements_page,
     type_pages,
 )
@@ -120,6 +121,10 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "access.md": lambda: GENERATED + access_page.page(),
     "../explanation/requirements.md": lambda: GENERATED + requirements_page.page(),
     "profiles-and-policies.md": lambda: GENERATED + clustering_page.page(),
+    **{
+        f"{policy_pages.FOLDER}/{short}.md": partial(lambda text: f"{GENERATED}\n{text}", text)
+        for short, text in policy_pages.pages().items()
+    },
     "kinds.md": lambda: GENERATED + kinds_page.page(),
     "openstack.md": lambda: GENERATED + openstack_page.page(),
     "policy.md": lambda: GENERATED + policy_page.page(),

@@ -12,10 +12,11 @@ import pytest
 import yaml
 from bench import pictures, report
 
-from docs import examples, functions, generate, type_pages
+from docs import examples, functions, generate, policy_pages, type_pages
 from homeostat.api.services.pipeline.checking import check
 from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
+from homeostat.clustering.policies import POLICY_TYPES, check_policy
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.waiting import REASONS
@@ -184,3 +185,14 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
     assert [page for page in pages if page not in contents] == []
+
+
+@pytest.mark.parametrize("name", policy_pages.examples())
+def test_the_example_of_each_policy_is_accepted(name: str) -> None:
+    spec = check_policy(yaml.safe_load(policy_pages.examples()[name]))
+    assert spec.type.name == f"senlin.policy.{name}"
+    assert not spec.warnings
+
+
+def test_each_type_of_policies_has_a_page() -> None:
+    assert {f"senlin.policy.{each}" for each in policy_pages.examples()} == {each.name for each in POLICY_TYPES.types}
