@@ -61,6 +61,7 @@ class RecoveryMark:
         step: Number of the action that is tried; `BY_HINT` for the operation that the status suggests.
         acted_at: When that action began; None if it has yet to.
         fenced: What is confirmed cut off.
+        unsure: What may be cut off: it was asked for, and the thing was not found any more.
         rounds: How often all actions were tried in vain.
         tried: The actions so far and what became of them, for users.
         identity: Properties that keep the identity of the thing, as its policy asks, for the one made in its place.
@@ -73,6 +74,7 @@ class RecoveryMark:
     rounds: int = 0
     tried: tuple[str, ...] = ()
     identity: Mapping[str, Any] = field(default_factory=dict)
+    unsure: tuple[str, ...] = ()
 
 
 BY_HINT = -1
@@ -137,8 +139,11 @@ def _unhealthy(stored: Mapping[str, Any]) -> UnhealthyMark:
     return UnhealthyMark(**{**stored, "before": None if before is None else tuple(before)})
 
 
+_TEXTS = ("fenced", "tried", "unsure")
+
+
 def _recovery(stored: Mapping[str, Any]) -> RecoveryMark:
-    return RecoveryMark(**{**stored, "fenced": tuple(stored["fenced"]), "tried": tuple(stored["tried"])})
+    return RecoveryMark(**{**stored, **{name: tuple(stored.get(name, ())) for name in _TEXTS}})
 
 
 def dump(marks: Marks) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def _join(context: Context, row: Resource, recovery: RecoveryMark, cut: tuple[st
         step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(cut)})
     decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
     if decision is step:
-        keep(row, replace(recovery, fenced=left))
+        keep(row, replace(recovery, fenced=left, unsure=()))
     return decision
 
 
@@ -387,6 +387,9 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         said = (
             f"it is cut off: {', '.join(asked)}" if not missing else f"it is gone, and was to be cut off: {row.reason}"
         )
+        if missing and recovery is not None:
+            recovery = replace(recovery, unsure=cut_of(row, recovery))
+            keep(row, recovery)
         if policy is None or node is None or recovery is None or held or well:
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
             # marked is replaced next.

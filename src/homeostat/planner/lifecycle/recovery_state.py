@@ -73,7 +73,7 @@ def is_acting(row: Resource) -> bool:
 def is_cut_off(row: Resource) -> bool:
     """Return whether something of a row is cut off."""
     recovery = recovery_of(row)
-    return recovery is not None and bool(recovery.fenced)
+    return recovery is not None and bool(recovery.fenced or recovery.unsure)
 
 
 def is_fencing(row: Resource) -> bool:
@@ -103,7 +103,7 @@ def fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark
 def cut_of(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
     """Return what is cut off of a thing, or may be: a fence that is not confirmed may have had its effect."""
     asked = arguments_of(row.intent).get("what", ()) if is_fencing(row) else ()
-    return tuple(dict.fromkeys((*recovery.fenced, *map(str, asked))))
+    return tuple(dict.fromkeys((*recovery.fenced, *recovery.unsure, *map(str, asked))))
 
 
 def unfenced(row: Resource, policy: HealthPolicy) -> list[str]:
