@@ -3,6 +3,8 @@
 from tests.openstack.cloud.files import Sections
 from tests.openstack.cloud.services.service import Endpoint, Service
 
+TRUSTEE = ("auth_type", "auth_url", "username", "password", "user_domain_id")
+
 
 class Zaqar(Service):
     name = "zaqar"
@@ -14,6 +16,7 @@ class Zaqar(Service):
 
     def configuration(self) -> Sections:
         found = self.shared.sections("zaqar")
+        login = found["keystone_authtoken"]
         found["DEFAULT"] |= {"unreliable": True, "pooling": False, "auth_strategy": "keystone"}
         return found | {
             "drivers": {"transport": "wsgi", "message_store": "redis", "management_store": "sqlalchemy"},
@@ -21,6 +24,8 @@ class Zaqar(Service):
             "drivers:management_store:sqlalchemy": {"uri": self.shared.database("zaqar")["connection"]},
             "storage": {"message_pipeline": "zaqar.notification.notifier"},
             "signed_url": {"secret_key": "minios"},
+            # By a trust from its user, a subscription may call what asks for a token. A trust needs no project.
+            "trustee": {name: login[name] for name in TRUSTEE},
         }
 
     def prepare(self) -> None:
