@@ -6,6 +6,7 @@ python docs/generate.py [--check]
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -37,11 +38,16 @@ CONFIGURATION = """\
 # Configuration
 
 Every setting of the service is a flag of `homeostat serve` (and of `api` and `worker`) and an environment variable;
-the flag wins. There is no configuration file. Clients read `HOMEOSTAT_URL`, `HOMEOSTAT_PROJECT`, and for `basic`
-access `HOMEOSTAT_USER` and `HOMEOSTAT_PASSWORD`.
+the flag wins. A settings file, `--config FILE` or `/etc/homeostat/homeostat.toml`, has the same names, and gives way to
+both: [an example](homeostat.toml) lists all of them. Only its owner may write it. Clients read `HOMEOSTAT_URL`,
+`HOMEOSTAT_PROJECT`, and for `basic` access `HOMEOSTAT_USER` and `HOMEOSTAT_PASSWORD`.
 
 | variable | flag | default | meaning |
 |---|---|---|---|""".splitlines()
+SETTINGS_FILE = """\
+# Settings of Homeostat, as /etc/homeostat/homeostat.toml or for --config FILE: all that there are, with their defaults.
+# Flags and environment variables go before them. Only the owner of the file may write it.
+# Written by docs/generate.py.""".splitlines()
 EXIT_CODES = """\
 ## Exit codes
 
@@ -71,12 +77,37 @@ def commands_page() -> str:
 
 def configuration_page() -> str:
     lines = [GENERATED, *CONFIGURATION]
-    for action in _subcommands(parser())["serve"]._actions:
+    for action in _settings():
         variable = (action.help or "").rpartition("[")[2].rstrip("]")
-        if variable.startswith("HOMEOSTAT_"):
-            default = "" if action.default in (None, "", False) else f"`{action.default}`"
-            lines.append(row(f"`{variable}`", f"`{action.option_strings[0]}`", default, _meaning(action)))
+        default = "" if action.default in (None, "", False) else f"`{action.default}`"
+        lines.append(row(f"`{variable}`", f"`{action.option_strings[0]}`", default, _meaning(action)))
     return "\n".join([*lines, ""])
+
+
+def settings_file() -> str:
+    """An example of a settings file: all settings with their defaults, none of them set."""
+    lines = [*SETTINGS_FILE]
+    for action in _settings():
+        name = action.option_strings[0].removeprefix("--")
+        if name == "config":
+            continue
+        lines += ["", *textwrap.wrap(f"# {_meaning(action)}", 100, subsequent_indent="# ")]
+        lines.append(f"# {name} = {_toml(action)}")
+    return "\n".join([*lines, ""])
+
+
+def _toml(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return "false"
+    if isinstance(action, argparse._AppendAction):
+        return "[]"
+    value = action.default
+    return str(value) if isinstance(value, int | float) else f'"{value or ""}"'
+
+
+def _settings() -> list[argparse.Action]:
+    actions = _subcommands(parser())["serve"]._actions
+    return [each for each in actions if (each.help or "").rpartition("[")[2].startswith("HOMEOSTAT_")]
 
 
 def _subcommands(root: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
@@ -118,6 +149,7 @@ def family_page(page: str) -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "configuration.md": configuration_page,
+    "homeostat.toml": settings_file,
     "access.md": lambda: GENERATED + access_page.page(),
     "../explanation/requirements.md": lambda: GENERATED + requirements_page.page(),
     "profiles-and-policies.md": lambda: GENERATED + clustering_page.page(),

@@ -1,5 +1,6 @@
 """The entry point: the `homeostat` command with all its subcommands."""
 
+import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -11,9 +12,12 @@ from homeostat.cli import (
     operator_commands,
     plan,
     rollouts,
+    settings_file,
     stack_actions,
     stack_commands,
 )
+from homeostat.cli.errors import Usage
+from homeostat.cli.output import report
 from homeostat.cli.running import run
 from homeostat.composition import doctor, policy, service
 from homeostat.composition.garbage import collect_rarely
@@ -33,7 +37,8 @@ first steps:
 
 exit codes: 0 done, 1 the operation failed, 2 wrong usage, 3 no service answers; of `plan` with
 --detailed-exit-code also 4, there is something to do.
-Each flag shown with a [HOMEOSTAT_…] name can also be set by that environment variable.
+Each flag shown with a [HOMEOSTAT_…] name can also be set by that environment variable, and in a settings file:
+--config FILE, HOMEOSTAT_CONFIG, or /etc/homeostat/homeostat.toml.
 See `homeostat COMMAND --help` for each command."""
 GROUPS = (
     stack_commands,
@@ -54,7 +59,14 @@ GROUPS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (see `cli.errors`)."""
     collect_rarely()
-    return run(parser(), argv)
+    found = parser()
+    try:
+        if settings_file.apply(found, sys.argv[1:] if argv is None else argv, os.environ):
+            found = parser()  # its defaults come from the environment
+    except Usage as error:
+        report(error, as_json=False)
+        return error.code
+    return run(found, argv)
 
 
 def parser() -> ArgumentParser:

@@ -1,5 +1,6 @@
 """Receivers of messages on a real Zaqar: what is posted to their queue begins actions of clusters."""
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -63,7 +64,8 @@ def test_a_message_in_the_queue_scales_a_cluster(served: Served, senlin: httpx.C
         assert served.at_rest(name)["stack_status"] == "CREATE_COMPLETE", served.failures(name)
         messaging = cloud.service("messaging")
         asked = {"cluster": cluster["id"], "action": "CLUSTER_SCALE_OUT", "params": {}}
-        messaging.request("POST", f"/queues/{queue}/messages", {"messages": [{"ttl": 300, "body": asked}]})
+        posted = {"messages": [{"ttl": 300, "body": asked}]}
+        messaging.request("POST", f"/queues/{queue}/messages", posted, headers={"Client-Id": str(uuid.uuid4())})
         eventually(lambda: is_active(2), "another node")
         actions = senlin.get("/actions", params={"target": cluster["id"]}).json()["actions"]
         assert f"receiver_{receiver['id'][:8]}_{cluster['id'][:8]}" in [each["name"] for each in actions]

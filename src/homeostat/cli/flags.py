@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from homeostat.cli import settings_file
 from homeostat.cli.settings import default_state
+from homeostat.cli.settings_file import VARIABLE
 from homeostat.model.health_policy import VANTAGE_NAME
 
 Commands = Any
@@ -84,6 +86,8 @@ def add_json(command: ArgumentParser) -> None:
 
 
 def add_state_directory(group: Any) -> None:
+    text = f"settings file, see `homeostat --help` (default: {settings_file.USUAL}, if it is there) [{VARIABLE}]"
+    group.add_argument(settings_file.FLAG, metavar="FILE", help=text)
     add_option(group, "state-dir", default_state(), "directory of the service's state", type=Path, metavar="DIR")
 
 

@@ -1,0 +1,99 @@
+"""The settings file: what may be set by environment variables can be set there, and the environment wins.
+
+It is TOML, with the names of the flags of `homeostat serve`: `workers = 4`, `fetch-from = ["10.0.0.0/8"]`.
+"""
+
+import difflib
+import os
+import stat
+import tomllib
+from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from homeostat.cli.errors import Usage
+
+FLAG, VARIABLE = "--config", "HOMEOSTAT_CONFIG"
+USUAL = Path("/etc/homeostat/homeostat.toml")
+"""The file that is read where none is named, if it is there."""
+BY_PATH = "plugins"
+"""The list that is apart by the separator of paths, and not by spaces."""
+
+
+def apply(parser: ArgumentParser, argv: Sequence[str], environment: MutableMapping[str, str]) -> bool:
+    """Put what the settings file says into the environment, which wins; return whether it says anything.
+
+    Args:
+        parser: Knows all names of settings.
+        argv: What was typed, which may name the file.
+        environment: The variables.
+
+    Raises:
+        Usage: The file cannot be read, others may write it, or it has a name or a value that does not fit.
+    """
+    named = _named(argv) or environment.get(VARIABLE)
+    file = Path(named) if named else USUAL
+    if not named and not file.is_file():
+        return False
+    settings = _read(file)
+    known = variables(parser)
+    for name, value in settings.items():
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else "; `homeostat serve --help` has all of them"
+            raise Usage(f"{file}: there is no setting {name}{hint}")
+        text = _text(file, name, value)
+        environment[known[name]] = environment.get(known[name]) or text
+    return bool(settings)
+
+
+def variables(parser: ArgumentParser) -> dict[str, str]:
+    """Return the environment variable of each flag that has one, by its name."""
+    found: dict[str, str] = {}
+    for command in _commands(parser):
+        for action in command._actions:
+            variable = (action.help or "").rpartition("[")[2].rstrip("]") if action.help != SUPPRESS else ""
+            if variable.startswith("HOMEOSTAT_") and action.option_strings:
+                found[action.option_strings[-1].removeprefix("--")] = variable
+    found.pop(FLAG.removeprefix("--"), None)
+    return found
+
+
+def _commands(parser: ArgumentParser) -> Iterator[ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            yield from action.choices.values()
+
+
+def _named(argv: Sequence[str]) -> str | None:
+    for place, word in enumerate(argv):
+        if word == FLAG and place + 1 < len(argv):
+            return argv[place + 1]
+        if word.startswith(f"{FLAG}="):
+            return word.partition("=")[2]
+    return None
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        with file.open("rb") as source:
+            rights = os.fstat(source.fileno())
+            if rights.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise Usage(f"{file}: others may write it, and so choose what the service does: chmod go-w {file}")
+            return tomllib.load(source)
+    except tomllib.TOMLDecodeError as error:
+        raise Usage(f"{file} is no TOML: {error}") from error
+    except OSError as error:
+        raise Usage(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _text(file: Path, name: str, value: Any) -> str:
+    """Return a value as an environment variable has it."""
+    if isinstance(value, bool):
+        return "1" if value else ""
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(each, str | int) for each in value):
+        return (os.pathsep if name == BY_PATH else " ").join(map(str, value))
+    raise Usage(f"{file}: {name} is a text, a number, true or false, or a list of texts, not {value!r:.100}")
