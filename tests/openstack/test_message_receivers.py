@@ -1,6 +1,5 @@
 """Receivers of messages on a real Zaqar: what is posted to their queue begins actions of clusters."""
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -62,10 +61,10 @@ def test_a_message_in_the_queue_scales_a_cluster(served: Served, senlin: httpx.C
         queue = receiver["channel"]["queue_name"]
         name = f"receiver-{receiver['id']}"
         assert served.at_rest(name)["stack_status"] == "CREATE_COMPLETE", served.failures(name)
-        messaging = cloud.service("messaging")
+        messaging = cloud.service("message")
         asked = {"cluster": cluster["id"], "action": "CLUSTER_SCALE_OUT", "params": {}}
         posted = {"messages": [{"ttl": 300, "body": asked}]}
-        messaging.request("POST", f"/queues/{queue}/messages", posted, headers={"Client-Id": str(uuid.uuid4())})
+        messaging.request("POST", f"/queues/{queue}/messages", posted)
         eventually(lambda: is_active(2), "another node")
         actions = senlin.get("/actions", params={"target": cluster["id"]}).json()["actions"]
         assert f"receiver_{receiver['id'][:8]}_{cluster['id'][:8]}" in [each["name"] for each in actions]
