@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from homeostat.cli import (
     cluster_import,
+    completion,
     health,
     history,
     operator_commands,
@@ -52,6 +53,7 @@ GROUPS = (
     operator_commands,
     cluster_import,
     policy,
+    completion,
 )
 """Modules with commands, in the order of the help; each declares the flags of its commands beside what they run."""
 
@@ -76,6 +78,7 @@ def parser() -> ArgumentParser:
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for group in GROUPS:
         group.add_commands(commands)
+    root.set_defaults(parser=root)
     return root
 
 

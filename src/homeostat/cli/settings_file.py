@@ -51,7 +51,7 @@ def apply(parser: ArgumentParser, argv: Sequence[str], environment: MutableMappi
 def variables(parser: ArgumentParser) -> dict[str, str]:
     """Return the environment variable of each flag that has one, by its name."""
     found: dict[str, str] = {}
-    for command in _commands(parser):
+    for command in commands_of(parser):
         for action in command._actions:
             variable = (action.help or "").rpartition("[")[2].rstrip("]") if action.help != SUPPRESS else ""
             if variable.startswith("HOMEOSTAT_") and action.option_strings:
@@ -60,7 +60,8 @@ def variables(parser: ArgumentParser) -> dict[str, str]:
     return found
 
 
-def _commands(parser: ArgumentParser) -> Iterator[ArgumentParser]:
+def commands_of(parser: ArgumentParser) -> Iterator[ArgumentParser]:
+    """Return the parsers of all commands."""
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
             yield from action.choices.values()
