@@ -78,6 +78,7 @@ servers: .venv/installed
 	scripts/postgresql
 	scripts/redis
 	scripts/haproxy
+	scripts/graphviz
 	scripts/chromium
 	scripts/keystone
 	scripts/senlinclient

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from homeostat.cli import (
     cluster_import,
     completion,
+    graph,
     health,
     history,
     operator_commands,
@@ -43,6 +44,7 @@ Each flag shown with a [HOMEOSTAT_…] name can also be set by that environment 
 See `homeostat COMMAND --help` for each command."""
 GROUPS = (
     stack_commands,
+    graph,
     plan,
     stack_actions,
     rollouts,
