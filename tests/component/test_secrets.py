@@ -290,6 +290,7 @@ def test_all_that_is_encryptable_is_known(service: Service) -> None:
         "node.data",  # names of a zone and a region
         "cluster_policy.state",  # names of a cluster, a server group and regions, ids, and a number
         "node_health.health",  # words of statuses, and why URLs did not answer
+        "vantage_look.found",  # why URLs did not answer
         "rollout.settings",  # numbers and words of the template, and ids
         "rollout.first",  # handles
         "rollout.zones",  # names of zones

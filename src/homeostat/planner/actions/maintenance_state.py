@@ -129,7 +129,7 @@ def wakes(world: World, row: Resource, verdict: Verdict) -> bool:
     The user has asked for that, also where an update has overtaken the resumption: no switch of convergence, and no
     health policy, concerns it.
     """
-    return verdict.operation == Action.RESUME.lower() and unresumed(world, row) and not world.stack.held
+    return verdict.operation == Action.RESUME.lower() and _marked_in_vain(world, row) and not world.stack.held
 
 
 def resumed_otherwise(world: World, row: Resource) -> bool:
