@@ -80,6 +80,7 @@ servers: .venv/installed
 	scripts/haproxy
 	scripts/graphviz
 	scripts/chromium
+	scripts/axe
 	scripts/keystone
 	scripts/senlinclient
 

@@ -68,6 +68,18 @@ class Browser:
         (element,) = self._send("POST", "/element", {"using": "css selector", "value": selector}).values()
         self._send("POST", f"/element/{element}/click", {})
 
+    def press(self, *keys: str) -> None:
+        """On the keyboard, one key after the other; W3C WebDriver has code points for those that write nothing."""
+        actions = [{"type": verb, "value": key} for key in keys for verb in ("keyDown", "keyUp")]
+        self._send("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
+
+    def resize(self, width: int, height: int) -> None:
+        self._send("POST", "/window/rect", {"width": width, "height": height})
+
+    def troubles(self) -> list[str]:
+        """What the browser has complained about since it was asked last: scripts, rules, what was not found."""
+        return [each["message"] for each in self._send("POST", "/se/log", {"type": "browser"})]
+
     @property
     def address(self) -> str:
         return str(self._send("GET", "/url"))

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 
-from homeostat.api import errors
+from homeostat.api import dashboard, errors
 from homeostat.api.access.auth import Access
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.cloudformation import routes as cloudformation
@@ -129,6 +129,7 @@ def create_app(
         app.include_router(router)
     app.include_router(signed_urls.ROUTER)
     app.include_router(cloudformation.ROUTER)
+    app.include_router(dashboard.ROUTER)
     _add_service_routes(app)
     add_versions(app)
     _add_health(app, Health(db, drain_file))

@@ -1,0 +1,73 @@
+// Requests to the API that has served this page. A token is kept for this window alone, and never in an address.
+
+const TOKEN = "token";
+
+/** An answer that says no. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function keepToken(token) {
+  token ? sessionStorage.setItem(TOKEN, token) : sessionStorage.removeItem(TOKEN);
+}
+
+function headers(more) {
+  const token = sessionStorage.getItem(TOKEN);
+  return { Accept: "application/json", ...(token ? { "X-Auth-Token": token } : {}), ...more };
+}
+
+// The API is where the page is, whatever path a proxy has put before both.
+const BASE = new URL("..", new URL(".", location.href));
+
+function address(project, path, query) {
+  const found = new URL(`v1/${encodeURIComponent(project)}/${path}`, BASE);
+  for (const [name, value] of Object.entries(query ?? {})) found.searchParams.set(name, value);
+  return found;
+}
+
+async function answered(project, path, query, options) {
+  const answer = await fetch(address(project, path, query), { redirect: "follow", ...options });
+  if (answer.ok) return answer;
+  let message = `${answer.status} ${answer.statusText}`;
+  try {
+    message = (await answer.json()).error.message;
+  } catch {
+    // It is no fault of the API: a proxy may have answered.
+  }
+  throw new Refused(answer.status, message);
+}
+
+/** The JSON of a GET. */
+export async function get(project, path, query) {
+  return (await answered(project, path, query, { headers: headers() })).json();
+}
+
+/**
+ * Follow the events of a stack as they happen, until `signal` ends it.
+ *
+ * @param path - of the events
+ * @param after - id of the last event that is known
+ * @param take - called with each event
+ */
+export async function follow(project, path, after, take, signal) {
+  const query = after ? { marker: after } : {};
+  const accept = headers({ Accept: "text/event-stream" });
+  const answer = await answered(project, path, query, { headers: accept, signal });
+  if (answer.status === 204) return;
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    text += value.replaceAll("\r\n", "\n");
+    const blocks = text.split("\n\n");
+    text = blocks.pop();
+    for (const block of blocks) {
+      const data = block.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5).trim());
+      if (data.length) take(JSON.parse(data.join("\n")));
+    }
+  }
+}

@@ -1,0 +1,49 @@
+// The stacks of a project: searched by name, tag or status, and live.
+
+import { useState } from "../vendor/hooks.js";
+import { get } from "../api.js";
+import { html, Moment, Problem, Status, useRepeated, useTitle } from "../parts.js";
+
+const EVERY_MS = 2000;
+const SHOWN_MAX = 500;
+
+function fits(stack, words) {
+  const text = [stack.stack_name, stack.stack_status, stack.description ?? "", ...(stack.tags ?? [])].join(" ").toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+export function Stacks({ project }) {
+  useTitle(`Stacks of ${project}`);
+  const [wanted, setWanted] = useState("");
+  const { value, error } = useRepeated(() => get(project, "stacks", { limit: 1000 }), [project], EVERY_MS);
+  const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = (value?.stacks ?? []).filter((each) => fits(each, words));
+  return html`
+    <h1>Stacks</h1>
+    ${error && html`<${Problem} error=${error} />`}
+    <p>
+      <label>Search <input type="search" value=${wanted} onInput=${(event) => setWanted(event.target.value)} placeholder="name, tag or status" /></label>
+    </p>
+    ${value && html`<p class="quiet" role="status">${found.length} of ${value.stacks.length} stacks</p>`}
+    ${value && !value.stacks.length && html`<p>There is no stack yet. Make one with <code>homeostat up</code>, or with your OpenStack client.</p>`}
+    ${found.length > 0 &&
+    html`<div class="wide">
+      <table>
+        <thead>
+          <tr><th scope="col">Name</th><th scope="col">Status</th><th scope="col" class="rest">Tags</th><th scope="col" class="rest">Updated</th></tr>
+        </thead>
+        <tbody>
+          ${found.slice(0, SHOWN_MAX).map(
+            (each) => html`<tr key=${each.id}>
+              <td><a href=${`#/${encodeURIComponent(project)}/stacks/${encodeURIComponent(each.stack_name)}/${each.id}`}>${each.stack_name}</a></td>
+              <td><${Status} value=${each.stack_status} /></td>
+              <td class="rest">${(each.tags ?? []).join(", ")}</td>
+              <td class="rest"><${Moment} at=${each.updated_time ?? each.creation_time} /></td>
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>`}
+    ${found.length > SHOWN_MAX && html`<p class="quiet">Search for more: the first ${SHOWN_MAX} are shown.</p>`}
+  `;
+}

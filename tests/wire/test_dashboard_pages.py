@@ -1,0 +1,166 @@
+"""Journeys through the dashboard in a real browser: by mouse, by keyboard, on a phone, and for those who hear it."""
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from homeostat.api.access.auth import Caller, NoAccess
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.model.errors import Rejected
+from tests.chromium import Browser
+from tests.waiting import until
+from tests.wire.running import Running, database, serving, settled
+
+pytestmark = pytest.mark.browser
+AXE = Path(__file__).parents[2] / ".axe"
+TAB, ENTER = "\ue004", "\ue007"
+SERVERS = {
+    "heat_template_version": "wallaby",
+    "resources": {
+        "web": {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f"}},
+        "group": {
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {"count": 2, "resource_def": {"type": "OS::Heat::RandomString"}},
+        },
+    },
+    "outputs": {"address": {"value": {"get_attr": ["web", "first_address"]}, "description": "where it answers"}},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_troubles(browser: Browser) -> Iterator[None]:
+    """Nothing that a page does breaks its rules, or fails."""
+    yield
+    assert browser.troubles() == []
+
+
+@pytest.fixture
+def address(service: Running, project: str) -> str:
+    return f"{service.url}/dashboard/#/{project}/stacks"
+
+
+def create(http: httpx.Client, service: Running, name: str = "mine") -> str:
+    answer = http.post("/stacks", json={"stack_name": name, "template": SERVERS, "tags": "blue"})
+    assert answer.status_code == 201, answer.text
+    settled(http, name)
+    return str(answer.json()["stack"]["id"])
+
+
+def text(browser: Browser) -> str:
+    return str(browser.run("return document.body.innerText"))
+
+
+def shows(browser: Browser, words: str) -> None:
+    until(lambda: words in text(browser), f"the page to show {words!r}; it shows {text(browser)!r:.800}")
+
+
+def test_a_newcomer_finds_a_stack_and_sees_it_heal(
+    browser: Browser, service: Running, http: httpx.Client, address: str
+) -> None:
+    browser.visit(address)
+    shows(browser, "There is no stack yet")
+    create(http, service)
+    shows(browser, "mine")
+    shows(browser, "create complete")
+    browser.click("table a")
+    shows(browser, "where it answers")
+    shows(browser, "OS::Nova::Server")
+    handle = next(iter(service.cloud.things("server")))
+    seen = "return performance.now()"
+    before = browser.run(seen)
+    service.cloud.change(handle, status="error")
+    shows(browser, "delete in progress")
+    assert browser.run("return document.title").startswith("mine")
+    until(lambda: text(browser).count("create complete") > 4, "it to be healed")
+    assert browser.run(seen) - before < 60_000
+
+
+def test_stacks_are_searched_by_the_keyboard_alone(
+    browser: Browser, service: Running, http: httpx.Client, address: str
+) -> None:
+    create(http, service, "first")
+    create(http, service, "second")
+    browser.visit("about:blank")
+    browser.visit(address)
+    shows(browser, "2 of 2 stacks")
+    browser.press(TAB)
+    assert browser.run("return document.activeElement.textContent") == "To the content"
+    browser.press(ENTER)
+    assert browser.run("return document.activeElement.id") == "main"
+    browser.press(TAB, *"secon")
+    shows(browser, "1 of 2 stacks")
+    browser.press(TAB, ENTER)
+    shows(browser, "All stacks")
+    assert "/stacks/second/" in browser.address
+
+
+def test_what_waits_says_why(browser: Browser, service: Running, http: httpx.Client, address: str) -> None:
+    template = {
+        "heat_template_version": "wallaby",
+        "resources": {
+            "handle": {"type": "OS::Heat::WaitConditionHandle"},
+            "wait": {
+                "type": "OS::Heat::WaitCondition",
+                "properties": {"handle": {"get_resource": "handle"}, "timeout": 900},
+            },
+        },
+    }
+    made = http.post("/stacks", json={"stack_name": "waits", "template": template}).json()["stack"]["id"]
+    browser.visit("about:blank")
+    browser.visit(f"{address}/waits/{made}")
+    shows(browser, "released by: ")
+    shows(browser, "1 of 2")
+    assert http.delete(f"/stacks/waits/{made}").status_code == 204
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_everybody_can_use_it(width: int, browser: Browser, service: Running, http: httpx.Client, address: str) -> None:
+    files = sorted(AXE.glob("axe-*.js"))
+    if not files:
+        pytest.skip("axe-core is not there: scripts/axe")
+    made = create(http, service)
+    browser.resize(width, 800)
+    for page in (address, f"{address}/mine/{made}"):
+        browser.visit("about:blank")
+        browser.visit(page)
+        shows(browser, "create complete")
+        browser.run(files[-1].read_text(encoding="utf-8"))
+        found = browser.run(
+            "return (await axe.run()).violations.map((each) => [each.id, each.impact, each.nodes[0].html])"
+        )
+        assert found == [], found
+        wide = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, "nothing is beside the screen"
+
+
+class Tokens(NoAccess):
+    """As with Keystone: without a good token nothing is shown."""
+
+    def known(self, headers: Mapping[str, str]) -> Caller:
+        return self.caller(headers)
+
+    def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
+        if headers.get("x-auth-token") != "good":
+            raise Rejected("HTTPUnauthorized", "The token is not valid.")
+        return super().caller(headers, method, path)
+
+
+def test_a_token_is_asked_for_and_kept_out_of_addresses(browser: Browser, tmp_path: Path) -> None:
+    with database(tmp_path) as db, serving(db, Tokens(), cloud=SimulatedCloud(time.time)) as url:
+        browser.visit(f"{url}/dashboard/#/p/stacks")
+        shows(browser, "Sign in")
+        browser.click("input[type=password]")
+        browser.press(*"bad", ENTER)
+        shows(browser, "The token is not valid.")
+        browser.run("document.querySelector('input[type=password]').select()")
+        browser.press(*"good", ENTER)
+        shows(browser, "There is no stack yet")
+        names: Any = browser.run("return performance.getEntriesByType('resource').map((each) => each.name)")
+        assert not any("good" in each for each in (*names, browser.address))
+        browser.run("sessionStorage.clear()")
+        # The refusals of before are no troubles of the page.
+        assert all("401" in each for each in browser.troubles())
