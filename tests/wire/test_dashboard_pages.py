@@ -118,7 +118,9 @@ def test_what_waits_says_why(browser: Browser, service: Running, http: httpx.Cli
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_everybody_can_use_it(width: int, browser: Browser, service: Running, http: httpx.Client, address: str) -> None:
+def test_it_can_be_used_on_any_screen_and_by_those_who_do_not_see_it(
+    width: int, browser: Browser, service: Running, http: httpx.Client, address: str
+) -> None:
     files = sorted(AXE.glob("axe-*.js"))
     if not files:
         pytest.skip("axe-core is not there: scripts/axe")
