@@ -50,7 +50,8 @@ def serve(arguments: Namespace) -> int:
             supervise(settings, run_process, load_service)
             return OK
     service = start_detached(settings)
-    sys.stdout.write(f"Homeostat answers at {service.url} (process {service.pid}, log {state.log})\n")
+    shown = f"Homeostat answers at {service.url} and shows stacks at {service.url}/dashboard/"
+    sys.stdout.write(f"{shown} (process {service.pid}, log {state.log})\n")
     return OK
 
 
