@@ -117,6 +117,30 @@ def test_what_waits_says_why(browser: Browser, service: Running, http: httpx.Cli
     assert http.delete(f"/stacks/waits/{made}").status_code == 204
 
 
+def test_what_a_health_policy_finds_is_shown(
+    browser: Browser, service: Running, http: httpx.Client, address: str
+) -> None:
+    member = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f"}}
+    polled = {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]}
+    recovery = {"mode": "propose", "actions": [{"name": "RECREATE"}]}
+    health = {"target": {"get_resource": "workers"}, "detection": polled, "recovery": recovery}
+    resources = {
+        "workers": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}},
+        "health": {"type": "Homeostat::HealthPolicy", "properties": health},
+    }
+    template = {"heat_template_version": "wallaby", "resources": resources}
+    before = set(service.cloud.things("server"))
+    made = http.post("/stacks", json={"stack_name": "watched", "template": template}).json()["stack"]["id"]
+    settled(http, "watched")
+    browser.visit("about:blank")
+    browser.visit(f"{address}/watched/{made}")
+    shows(browser, "2 of 2 members are healthy")
+    service.cloud.change(min(set(service.cloud.things("server")) - before), status="stopped")
+    shows(browser, "1 of 2 members are healthy")
+    shows(browser, "its status is stopped")
+    shows(browser, "homeostat health approve")
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_it_can_be_used_on_any_screen_and_by_those_who_do_not_see_it(
     width: int, browser: Browser, service: Running, http: httpx.Client, address: str

@@ -5,6 +5,8 @@ import { follow, get } from "../api.js";
 import { html, Moment, Problem, Status, useRepeated, useTitle } from "../parts.js";
 
 const EVERY_MS = 1000;
+const HEALTH_MS = 3000;
+const EXPLAINED_MAX = 20;
 const EVENTS_MAX = 200;
 const RESOURCES_MAX = 1000;
 const COME_BACK_MS = 2000;
@@ -95,6 +97,47 @@ function Outputs({ outputs }) {
     )}`;
 }
 
+/** The members for which health policies hold, and why those wait that are ill. */
+async function checkUp(project, path) {
+  const members = (await get(project, `${path}/health`)).health;
+  const ill = members.filter((each) => each.finding !== "healthy");
+  const asked = ill.slice(0, EXPLAINED_MAX).map(async (each) => {
+    const place = `stacks/${each.stack_name}/${each.stack_id}/resources/${encodeURIComponent(each.resource_name)}/explain`;
+    const { reasons } = (await get(project, place)).explanation;
+    return [each.path.join("/"), reasons.find((reason) => reason.resource_name === each.resource_name)];
+  });
+  return { members, ill, held: new Map(await Promise.all(asked)) };
+}
+
+/** What health policies have found; nothing where none holds. */
+function Health({ project, path }) {
+  const { value } = useRepeated(() => checkUp(project, path), [project, path], HEALTH_MS);
+  if (!value?.members.length) return null;
+  const { members, ill, held } = value;
+  return html`<h2>Health</h2>
+    <p>${members.length - ill.length} of ${members.length} members are healthy</p>
+    ${ill.length > 0 &&
+    html`<div class="wide">
+      <table>
+        <thead>
+          <tr><th scope="col">Member</th><th scope="col">Finding</th><th scope="col">Why, and what is done about it</th></tr>
+        </thead>
+        <tbody>
+          ${ill.slice(0, RESOURCES_MAX).map((each) => {
+            const place = each.path.join("/");
+            const waits = held.get(place);
+            const tried = each.recovery?.tried.length ? `tried: ${each.recovery.tried.join(", ")}` : "";
+            return html`<tr key=${place}>
+              <td>${place}</td>
+              <td class=${each.finding === "unhealthy" ? "FAILED status" : "status"}>${each.finding}</td>
+              <td>${[each.reason, tried, waits && `waits: ${waits.reason}; released by: ${waits.released_by}`].filter(Boolean).join("; ")}</td>
+            </tr>`;
+          })}
+        </tbody>
+      </table>
+    </div>`}`;
+}
+
 function Events({ events }) {
   return html`<h2>Events</h2>
     <ol class="events" aria-live="off">
@@ -123,6 +166,7 @@ export function Stack({ project, name, id }) {
       <h2>Resources</h2>
       ${value.large && html`<p class="quiet">It has more than ${RESOURCES_MAX} resources, with all that is nested in it: shown are those that wait.</p>`}
       <${Resources} project=${project} resources=${value.resources} reasons=${value.explanation.resources ?? []} />
+      <${Health} project=${project} path=${path} />
       <${Outputs} outputs=${value.stack.outputs} />`}
     <${Events} events=${events} />
   `;
