@@ -33,6 +33,8 @@ def held_back(
         if waits is None:
             return None
         said, due_at = waits
+        # The first one may be in another shard, which tells nothing of its recovery.
+        due_at = min(due_at, now + EXAMINED_S)
         return Waiting(row.name, Why.HELD_BACK, (), f"{reason}; {said}", row.updated_at, due_at, row.key)
     why = Why.BLIND if health.blind else Why.HELD_BACK
     by = "" if not health.blind else "the observer seeing anything again"
