@@ -39,8 +39,9 @@ CONFIGURATION = """\
 
 Every setting of the service is a flag of `homeostat serve` (and of `api` and `worker`) and an environment variable;
 the flag wins. A settings file, `--config FILE` or `/etc/homeostat/homeostat.toml`, has the same names, and gives way to
-both: [an example](homeostat.toml) lists all of them. Only its owner may write it. Clients read `HOMEOSTAT_URL`,
-`HOMEOSTAT_PROJECT`, and for `basic` access `HOMEOSTAT_USER` and `HOMEOSTAT_PASSWORD`.
+both: [an example](homeostat.toml) lists all of them. Only its owner may write it; users who may not read it do
+without. Clients read `HOMEOSTAT_URL`, `HOMEOSTAT_PROJECT`, and for `basic` access `HOMEOSTAT_USER` and
+`HOMEOSTAT_PASSWORD`.
 
 | variable | flag | default | meaning |
 |---|---|---|---|""".splitlines()

@@ -67,6 +67,17 @@ def test_what_does_not_fit_is_refused(text: str, said: str, tmp_path: Path) -> N
     assert said in str(found.value)
 
 
+def test_the_usual_file_is_for_those_who_may_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(tmp_path, "workers = 3")
+    monkeypatch.setattr(settings_file, "USUAL", file)
+    found: dict[str, str] = {}
+    monkeypatch.setattr(os, "access", lambda path, _: path != file)
+    assert not settings_file.apply(parser(), ["up"], found)
+    monkeypatch.setattr(os, "access", lambda path, _: True)
+    assert settings_file.apply(parser(), ["up"], found)
+    assert found == {"HOMEOSTAT_WORKERS": "3"}
+
+
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path, "workers = 4")
     file.chmod(0o664)

@@ -16,7 +16,7 @@ from homeostat.cli.errors import Usage
 
 FLAG, VARIABLE = "--config", "HOMEOSTAT_CONFIG"
 USUAL = Path("/etc/homeostat/homeostat.toml")
-"""The file that is read where none is named, if it is there."""
+"""The file that is read where none is named, if it is there and may be read."""
 BY_PATH = "plugins"
 """The list that is apart by the separator of paths, and not by spaces."""
 
@@ -34,7 +34,8 @@ def apply(parser: ArgumentParser, argv: Sequence[str], environment: MutableMappi
     """
     named = _named(argv) or environment.get(VARIABLE)
     file = Path(named) if named else USUAL
-    if not named and not file.is_file():
+    # Users of the machine who may not read it are clients: it is for the service.
+    if not named and not os.access(file, os.R_OK):
         return False
     settings = _read(file)
     known = variables(parser)
