@@ -141,6 +141,32 @@ def test_what_a_health_policy_finds_is_shown(
     shows(browser, "homeostat health approve")
 
 
+def test_a_rollout_shows_its_step(browser: Browser, service: Running, http: httpx.Client, address: str) -> None:
+    def template(release: str) -> dict[str, Any]:
+        member = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f"}}
+        group = {"count": 3, "metadata_update_pattern": "rolling", "resource_def": member}
+        fleet = {"type": "OS::Heat::ResourceGroup", "properties": group, "metadata": {"release": release}}
+        fleet["update_policy"] = {"rollout": {"approval": True}}
+        wait = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "h"}, "timeout": 900}}
+        wait["depends_on"] = "fleet"
+        resources = {"fleet": fleet, "h": {"type": "OS::Heat::WaitConditionHandle"}, "wait": wait}
+        return {"heat_template_version": "wallaby", "resources": resources}
+
+    made = http.post("/stacks", json={"stack_name": "rolls", "template": template("1")}).json()["stack"]["id"]
+
+    def waits() -> bool:
+        found = http.get(f"/stacks/rolls/{made}/resources/wait").json()["resource"]
+        return bool(found["resource_status"] == "CREATE_IN_PROGRESS")
+
+    until(waits, "the group to be made")
+    assert http.put(f"/stacks/rolls/{made}", json={"template": template("2")}).status_code == 202
+    browser.visit("about:blank")
+    browser.visit(f"{address}/rolls/{made}")
+    shows(browser, "of 3 members have what is new")
+    shows(browser, "Released by: ")
+    assert http.delete(f"/stacks/rolls/{made}").status_code == 204
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_it_can_be_used_on_any_screen_and_by_those_who_do_not_see_it(
     width: int, browser: Browser, service: Running, http: httpx.Client, address: str

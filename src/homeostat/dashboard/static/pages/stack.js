@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "../vendor/hooks.js";
 import { follow, get } from "../api.js";
 import { html, Moment, Problem, Status, useRepeated, useTitle } from "../parts.js";
+import { Rollouts } from "./rollouts.js";
 
 const EVERY_MS = 1000;
 const HEALTH_MS = 3000;
@@ -166,6 +167,7 @@ export function Stack({ project, name, id }) {
       <h2>Resources</h2>
       ${value.large && html`<p class="quiet">It has more than ${RESOURCES_MAX} resources, with all that is nested in it: shown are those that wait.</p>`}
       <${Resources} project=${project} resources=${value.resources} reasons=${value.explanation.resources ?? []} />
+      <${Rollouts} project=${project} path=${path} />
       <${Health} project=${project} path=${path} />
       <${Outputs} outputs=${value.stack.outputs} />`}
     <${Events} events=${events} />
