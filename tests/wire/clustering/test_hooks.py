@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,20 @@ def test_tokens_of_others_are_not_there(api: Any, profile: Any, senlin: httpx.Cl
     old = {"OpenStack-API-Version": "clustering 1.8"}
     url, body = f"/clusters/{cluster.id}/actions", {"complete_lifecycle": {"lifecycle_action_token": "x"}}
     assert senlin.post(url, json=body, headers=old).json()["error"]["type"] == "MethodVersionNotFound"
+
+
+def test_of_several_workers_one_sends_the_message(
+    api: Any, profile: Any, senlin: httpx.Client, service: Running, queue: str
+) -> None:
+    cluster = made(api, profile, desired_capacity=2)
+    hooked(api, cluster, queue)
+    others = [tidier(service.db, service.cloud) for _ in range(3)]
+    action = api.scale_in_cluster(cluster, 1)["action"]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda each: each.tidy(), others))
+    (body,) = received(service, queue)
+    for each in others:
+        each.tidy()
+    assert len(service.cloud.messages[queue]) == 1
+    act(senlin, cluster, complete_lifecycle={"lifecycle_action_token": body["lifecycle_action_token"]})
+    api.wait_for_status(api.get_action(action), "SUCCEEDED", wait=60)

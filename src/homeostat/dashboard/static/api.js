@@ -51,17 +51,18 @@ export async function get(project, path, query) {
  * @param path - of the events
  * @param after - id of the last event that is known
  * @param take - called with each event
+ * @returns whether no event will ever follow
  */
 export async function follow(project, path, after, take, signal) {
   const query = after ? { marker: after } : {};
   const accept = headers({ Accept: "text/event-stream" });
   const answer = await answered(project, path, query, { headers: accept, signal });
-  if (answer.status === 204) return;
+  if (answer.status === 204) return true;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return;
+    if (done) return false;
     text += value.replaceAll("\r\n", "\n");
     const blocks = text.split("\n\n");
     text = blocks.pop();

@@ -43,6 +43,15 @@ def awaited(tx: Connection, row: Row[Any]) -> list[Row[Any]]:
     return [each for each in found if actions.end_of(tx, each) is None]
 
 
+def take(tx: Connection, row: Row[Any], until: float) -> bool:
+    """Take an action that is due, so that no other worker does the same; return False where one has it already.
+
+    A worker that dies leaves it to the others after that time.
+    """
+    mine = (_action.c.id == row.id, _action.c.status == row.status, _action.c.due_at == row.due_at)
+    return bool(tx.execute(update(_action).where(*mine).values(due_at=until)).rowcount)
+
+
 def put_off(tx: Connection, row: Row[Any], hook: Mapping[str, Any], due_at: float) -> None:
     """Store what was done for an action that waits still, and when the next thing is due."""
     mine = (_action.c.id == row.id, _action.c.status == row.status)

@@ -25,6 +25,8 @@ from homeostat.store.clusters.waiting_actions import HOOK, PARENT, WAITS_FOR
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
+TAKEN_S = 30.0
+"""Time for which a worker has an action whose message it sends: longer than that may take."""
 DUE_MAX = 100
 """Actions that one round looks at."""
 CAUSE = "Derived Action with Lifecycle Hook"
@@ -160,6 +162,10 @@ class Tidier:
         hook, step = dict(row.data[HOOK]), hooks.next_step(row.data[HOOK], now)
         due_at = step.at
         if step.next is Next.NOTIFY:
+            with self._db.write() as tx:
+                mine = waiting_actions.take(tx, row, min(now + TAKEN_S, max(hook["ends_at"], step.at)))
+            if not mine:
+                return
             hook["tried"] += 1
             hook["sent"] = self._notified(row, hook)
             due_at = hook["ends_at"] if hook["sent"] else step.at

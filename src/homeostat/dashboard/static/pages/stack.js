@@ -28,7 +28,7 @@ function useEvents(project, path) {
       setEvents(first.events);
       while (!end.signal.aborted) {
         try {
-          await follow(project, `${path}/events`, last, take, end.signal);
+          if (await follow(project, `${path}/events`, last, take, end.signal)) return;
         } catch (error) {
           if (end.signal.aborted || error.status === 404) return;
         }
