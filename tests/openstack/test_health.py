@@ -106,6 +106,10 @@ def resources(*modes: str, interval_s: int = INTERVAL_S, **recovery: Any) -> Wir
     }
 
 
+def of(name: str) -> Wire:
+    return {"get_resource": name}
+
+
 @contextlib.contextmanager
 def group(scene: Scene, *modes: str, **more: Any) -> Iterator[str]:
     """A healthy group."""
@@ -155,6 +159,31 @@ def test_a_nova_that_is_away_makes_nothing_unhealthy(scene: Scene) -> None:
         eventually(lambda: scene.well(name), "healthy members")
         assert scene.servers(name) == before
         assert scene.recovered(name) == []
+
+
+def test_a_server_that_is_made_again_keeps_its_address(scene: Scene) -> None:
+    def addresses() -> list[str]:
+        found = [scene.user.compute.get_server(each) for each in scene.servers(name)]
+        return [each["addr"] for one in found for group in one.addresses.values() for each in group]
+
+    name = f"kept-{uuid.uuid4().hex[:6]}"
+    kept = resources(STATUS, actions=[{"name": "RECREATE"}], preserve=["addresses"], by_hint=False)
+    member = kept["group"]["properties"]["resource_def"]["properties"]
+    kept["group"]["properties"]["resource_def"]["properties"] = {**member, "networks": [{"network": of("net")}]}
+    kept["group"]["depends_on"] = "subnet"
+    kept["net"] = {"type": "OS::Neutron::Net"}
+    kept["subnet"] = {"type": "OS::Neutron::Subnet", "properties": {"network": of("net"), "cidr": "10.77.0.0/24"}}
+    scene.served.create(name, kept)
+    assert scene.served.at_rest(name)["stack_status"] == "CREATE_COMPLETE", scene.served.failures(name)
+    eventually(lambda: scene.well(name), "healthy members")
+    before, had = scene.servers(name), addresses()
+    scene.user.compute.stop_server(before[1])
+    eventually(lambda: scene.servers(name)[1] not in (before[1], ""), "another server")
+    eventually(lambda: scene.well(name), "healthy members")
+    assert addresses() == had
+    id = scene.served.stack(name)["id"]
+    scene.served.delete(name)
+    assert scene.served.at_rest(id)["stack_status"] == "DELETE_COMPLETE", scene.served.failures(id)
 
 
 @pytest.mark.shows("HP4")
