@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from homeostat.clouds import outbound
 from homeostat.clouds.outbound import Outbound, read_rules
 from homeostat.convergence.engine import Urls
 from homeostat.convergence.health_checks.probes import Answer, judged
@@ -151,6 +152,21 @@ def test_connections_are_kept_and_made_anew_where_the_server_has_closed_them(web
         assert connections(3) == 2, "the first one is asked by the connection that was kept, and closed by that"
     finally:
         web.drops = False
+
+
+def test_of_all_connections_only_those_to_the_servers_that_were_asked_last_are_kept(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "KEPT_MAX", 2)
+    ours = Outbound(read_rules(["127.0.0.0/8"]), resolve=lambda _host, _port: ["127.0.0.1"])
+
+    def is_kept(name: str) -> bool:
+        before = web.connections
+        assert ours.answer(f"https://{name}:{web.server_port}/well", 5.0, verify_tls=False) == (200, "ok")
+        return web.connections == before
+
+    assert [is_kept(each) for each in ("a", "b", "c")] == [False] * 3
+    assert [is_kept(each) for each in ("b", "c", "a")] == [True, True, False]
 
 
 def test_a_web_server_that_is_away_does_not_answer() -> None:

@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,12 +32,14 @@ USER_AGENT = b"homeostat"
 WITH_BODY = ("POST", "PUT")
 SAID_MAX = 300
 """Bytes of the answer to a call that are read."""
-KEPT_MAX, KEPT_S = 1000, 75.0
-"""Connections that are kept, at most, between two looks at the same URL, and for how long at most."""
+KEPT_MAX, KEPT_S = 200, 75.0
+"""Connections that are kept, at most, between two looks at the same server, and for how long at most."""
 GONE = (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError)
 """What a connection that was kept ends with where the server has closed it."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Server = tuple[bytes, bytes, int, bool]
+"""Scheme, host and port, and whether its certificate is checked."""
 Resolve = Callable[[str, int], Sequence[str]]
 """Host and port -> addresses as texts; raises OSError."""
 
@@ -185,6 +188,35 @@ class _Guarded(httpcore.NetworkBackend):
         raise failure or Refused(f"{host} has no address")
 
 
+class _Kept:
+    """Connections that wait for their next use: one for each server, of the servers that were asked last.
+
+    Each has a pool of its own, since a pool looks at all that it has for each request.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._pools: OrderedDict[Server, tuple[float, httpcore.ConnectionPool]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, server: Server) -> httpcore.ConnectionPool | None:
+        """Return the pool of a server, which nothing else uses then; None where there is none."""
+        with self._lock:
+            _, pool = self._pools.pop(server, (0.0, None))
+        return pool
+
+    def give(self, server: Server, pool: httpcore.ConnectionPool) -> None:
+        """Keep a pool for the next use; close those that were not used for long, or are too many."""
+        now = self._monotonic()
+        with self._lock:
+            closed = [self._pools.pop(server)[1]] if server in self._pools else []
+            self._pools[server] = (now, pool)
+            while len(self._pools) > KEPT_MAX or next(iter(self._pools.values()))[0] < now - KEPT_S:
+                closed.append(self._pools.popitem(last=False)[1][1])
+        for each in closed:
+            each.close()
+
+
 class Outbound:
     """Client that fetches texts and posts to web hooks.
 
@@ -209,8 +241,7 @@ class Outbound:
         self._resolve = resolve
         self._monotonic = monotonic
         self._deadline = threading.local()
-        self._kept: dict[bool, httpcore.ConnectionPool] = {}
-        self._lock = threading.Lock()
+        self._kept = _Kept(monotonic)
 
     def fetch(self, url: str) -> str:
         """Fetch the text at an http or https URL, following redirects.
@@ -364,15 +395,20 @@ class Outbound:
         ]
         where = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         self._deadline.at = deadline
-        pool = self._kept_pool(verify_tls=verify_tls) if keep else self._pool(verify_tls=verify_tls)
+        server = (where.origin.scheme, where.origin.host, where.origin.port, verify_tls)
+        pool = (self._kept.take(server) if keep else None) or self._pool(verify_tls=verify_tls, kept=int(keep))
         try:
             with pool.stream(method, where, headers=headers, content=body or None) as answer:
                 yield answer
-        finally:
-            if not keep:
-                pool.close()
+        except BaseException:
+            pool.close()
+            raise
+        if keep:
+            self._kept.give(server, pool)
+        else:
+            pool.close()
 
-    def _pool(self, *, verify_tls: bool, kept: int = 0) -> httpcore.ConnectionPool:
+    def _pool(self, *, verify_tls: bool, kept: int) -> httpcore.ConnectionPool:
         """Return a pool whose streams heed the deadline of the thread that uses them."""
         backend = _Guarded(self.rules, self._resolve, lambda: self._left_s(self._deadline.at))
         return httpcore.ConnectionPool(
@@ -382,12 +418,6 @@ class Outbound:
             keepalive_expiry=KEPT_S,
             network_backend=backend,
         )
-
-    def _kept_pool(self, *, verify_tls: bool) -> httpcore.ConnectionPool:
-        with self._lock:
-            if verify_tls not in self._kept:
-                self._kept[verify_tls] = self._pool(verify_tls=verify_tls, kept=KEPT_MAX)
-            return self._kept[verify_tls]
 
     def _body(self, answer: httpcore.Response, url: str) -> bytes:
         parts, size = [], 0
