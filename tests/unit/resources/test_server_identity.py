@@ -26,6 +26,8 @@ FLOATING = {"private": [card("p1", "10.0.0.5"), card("p1", "172.24.4.9", type="f
         ([{"network": "net-1"}], ONE, {ADDRESSES}, [{"network": "net-1", "fixed_ip": "10.0.0.5"}]),
         ([{"subnet": "s"}], ONE, {ADDRESSES}, [{"subnet": "s", "fixed_ip": "10.0.0.5"}]),
         ([], ONE, {ADDRESSES}, [{"network": "net-1", "fixed_ip": "10.0.0.5"}]),
+        ([{"allocate_network": "auto"}], ONE, {ADDRESSES}, [{"network": "net-1", "fixed_ip": "10.0.0.5"}]),
+        ([{"allocate_network": "none"}], ONE, {PORTS}, [{"port": "p1"}]),
         ([{"network": "private"}], FLOATING, {ADDRESSES}, [{"network": "private", "fixed_ip": "10.0.0.5"}]),
         (
             [{"network": "data"}, {"network": "private"}],
@@ -51,6 +53,8 @@ def test_networks(networks: Any, addresses: Any, wanted: set[Preserved], expecte
     [
         ([{"port": "p1"}], ONE, {PORTS, ADDRESSES}),
         ([{"subnet": "s"}, {"subnet": "t"}], TWO, {ADDRESSES}),
+        ([{"subnet": "s"}, {"subnet": "t"}], TWO, {PORTS}),
+        ([{"allocate_network": "none"}], ONE, {ADDRESSES}),
         ([{"network": "private"}], {}, {PORTS, ADDRESSES}),
         ([{"network": "private"}], ONE, {VOLUMES}),
     ],

@@ -59,19 +59,27 @@ def _networks(given: list[Props], cards: list[Card], preserved: Collection[Prese
     left = {each.port: each for each in cards}
     named = {str(each.get("port")) for each in given}
     mine = [each for port, each in left.items() if port not in named]
-    # Without entries the cloud has chosen the network, and made the only card.
-    entries: list[Props] = given or [{"network": each.network_id or each.network} for each in mine[:1]]
+    allocated = {each.get("allocate_network") for each in given}
+    if "none" in allocated:  # all were attached besides
+        return [{"port": each} for each in left] if Preserved.PORTS in preserved else given
+    # Without entries, and for "auto", the cloud has chosen the network, and made the only card.
+    entries: list[Props] = (given if "auto" not in allocated else []) or [
+        {"network": each.network_id or each.network} for each in mine[:1]
+    ]
     found: list[Props] = []
+    told = True
     for entry in entries:
         card = left.get(str(entry.get("port"))) or _card_of(entry, entries, mine)
         if card is not None:
             left.pop(card.port, None)
+        told = told and (card is not None or bool(entry.get("port")))
         if card in mine:
             mine.remove(card)
             if Preserved.ADDRESSES in preserved and card.address:
                 entry = {**entry, "fixed_ip": card.address}
         found.append(entry)
-    besides = [{"port": each.port} for each in left.values()] if Preserved.PORTS in preserved else []
+    # Where the card of an entry cannot be told, one that is left may be the one made for it, which goes with the server.
+    besides = [{"port": each.port} for each in left.values()] if told and Preserved.PORTS in preserved else []
     return [*found, *besides]
 
 
