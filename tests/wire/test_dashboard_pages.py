@@ -17,6 +17,12 @@ from tests.wire.running import Running, database, serving, settled
 
 pytestmark = pytest.mark.browser
 AXE = Path(__file__).parents[2] / ".axe"
+FIRST_PAGE_ONLY = """
+const ask = window.fetch;
+window.fetch = (url, ...more) =>
+  ask(String(url).includes("finding=") ? url : String(url).replace(/health\\?limit=1000/, "health?limit=1"), ...more);
+"""
+"""Has the page find more members than one answer holds."""
 TAB, ENTER = "\ue004", "\ue007"
 SERVERS = {
     "heat_template_version": "wallaby",
@@ -139,6 +145,9 @@ def test_what_a_health_policy_finds_is_shown(
     shows(browser, "1 of 2 members are healthy")
     shows(browser, "its status is stopped")
     shows(browser, "homeostat health approve")
+    browser.run(FIRST_PAGE_ONLY)
+    shows(browser, "1 of more than 1000 members are not healthy")
+    shows(browser, "its status is stopped")
 
 
 def test_a_rollout_shows_its_step(browser: Browser, service: Running, http: httpx.Client, address: str) -> None:

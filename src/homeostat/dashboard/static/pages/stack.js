@@ -7,6 +7,7 @@ import { Rollouts } from "./rollouts.js";
 
 const EVERY_MS = 1000;
 const HEALTH_MS = 3000;
+const MEMBERS_MAX = 1000;
 const EXPLAINED_MAX = 20;
 const EVENTS_MAX = 200;
 const RESOURCES_MAX = 1000;
@@ -100,23 +101,34 @@ function Outputs({ outputs }) {
 
 /** The members for which health policies hold, and why those wait that are ill. */
 async function checkUp(project, path) {
-  const members = (await get(project, `${path}/health`)).health;
-  const ill = members.filter((each) => each.finding !== "healthy");
+  const { health: members, links } = await get(project, `${path}/health`, { limit: MEMBERS_MAX });
+  const isWhole = !links.some((each) => each.rel === "next");
+  const found = isWhole ? members : await ofAll(project, path);
+  const ill = found.filter((each) => each.finding !== "healthy");
   const asked = ill.slice(0, EXPLAINED_MAX).map(async (each) => {
     const place = `stacks/${each.stack_name}/${each.stack_id}/resources/${encodeURIComponent(each.resource_name)}/explain`;
     const { reasons } = (await get(project, place)).explanation;
     return [each.path.join("/"), reasons.find((reason) => reason.resource_name === each.resource_name)];
   });
-  return { members, ill, held: new Map(await Promise.all(asked)) };
+  return { members, isWhole, ill, held: new Map(await Promise.all(asked)) };
+}
+
+/** The members that are not healthy of more than one page holds. */
+async function ofAll(project, path) {
+  const asked = ["unhealthy", "unknown"].map((finding) => get(project, `${path}/health`, { finding, limit: MEMBERS_MAX }));
+  return (await Promise.all(asked)).flatMap((each) => each.health);
 }
 
 /** What health policies have found; nothing where none holds. */
 function Health({ project, path }) {
   const { value } = useRepeated(() => checkUp(project, path), [project, path], HEALTH_MS);
   if (!value?.members.length) return null;
-  const { members, ill, held } = value;
+  const { members, isWhole, ill, held } = value;
+  const illCount = ill.length < MEMBERS_MAX ? ill.length : `${MEMBERS_MAX} or more`;
   return html`<h2>Health</h2>
-    <p>${members.length - ill.length} of ${members.length} members are healthy</p>
+    <p>
+      ${isWhole ? `${members.length - ill.length} of ${members.length} members are healthy` : `${illCount} of more than ${MEMBERS_MAX} members are not healthy`}
+    </p>
     ${ill.length > 0 &&
     html`<div class="wide">
       <table>

@@ -5,6 +5,7 @@ import { get } from "../api.js";
 import { html, Moment, Problem, Status, useRepeated, useTitle } from "../parts.js";
 
 const EVERY_MS = 2000;
+const STACKS_MAX = 1000;
 const SHOWN_MAX = 500;
 
 function fits(stack, words) {
@@ -15,7 +16,7 @@ function fits(stack, words) {
 export function Stacks({ project }) {
   useTitle(`Stacks of ${project}`);
   const [wanted, setWanted] = useState("");
-  const { value, error } = useRepeated(() => get(project, "stacks", { limit: 1000 }), [project], EVERY_MS);
+  const { value, error } = useRepeated(() => get(project, "stacks", { limit: STACKS_MAX }), [project], EVERY_MS);
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
   const found = (value?.stacks ?? []).filter((each) => fits(each, words));
   return html`
@@ -24,7 +25,7 @@ export function Stacks({ project }) {
     <p>
       <label>Search <input type="search" value=${wanted} onInput=${(event) => setWanted(event.target.value)} placeholder="name, tag or status" /></label>
     </p>
-    ${value && html`<p class="quiet" role="status">${found.length} of ${value.stacks.length} stacks</p>`}
+    ${value && html`<p class="quiet" role="status">${found.length} of ${value.stacks.length < STACKS_MAX ? value.stacks.length : `the first ${STACKS_MAX}`} stacks</p>`}
     ${value && !value.stacks.length && html`<p>There is no stack yet. Make one with <code>homeostat up</code>, or with your OpenStack client.</p>`}
     ${found.length > 0 &&
     html`<div class="wide">
