@@ -146,6 +146,14 @@ def _recovery(stored: Mapping[str, Any]) -> RecoveryMark:
     return RecoveryMark(**{**stored, **{name: tuple(stored.get(name, ())) for name in _TEXTS}})
 
 
+_LATER = ("identity", "unsure")
+"""Fields that a program of an earlier version, which may run beside this one, does not know: left out where empty."""
+
+
+def _dumped(recovery: RecoveryMark) -> dict[str, Any]:
+    return {name: value for name, value in asdict(recovery).items() if value or name not in _LATER}
+
+
 def dump(marks: Marks) -> dict[str, Any]:
     """Return the JSON of the marks of a row."""
     stored: dict[str, Any] = {} if marks.unhealthy is None else {_UNHEALTHY: asdict(marks.unhealthy)}
@@ -157,7 +165,7 @@ def dump(marks: Marks) -> dict[str, Any]:
     if marks.restored is not None:
         stored[_RESTORED] = {"run": marks.restored.run, "said": dict(marks.restored.said)}
     if marks.recovery is not None:
-        stored[_RECOVERY] = asdict(marks.recovery)
+        stored[_RECOVERY] = _dumped(marks.recovery)
     if marks.requested:
         stored[_REQUESTED] = [requested.dump(each) for each in marks.requested]
     if marks.kept:

@@ -7,9 +7,10 @@ import pytest
 
 from homeostat.model import marks
 from homeostat.model.errors import Bug
-from homeostat.model.marks import NO_MARKS, Marks, RestoredMark, UnhealthyMark
+from homeostat.model.marks import NO_MARKS, Marks, RecoveryMark, RestoredMark, UnhealthyMark
 
 SMELLS = {"reason": "it smells", "since": 7.0, "by": "ann", "reporter": None, "expires_at": 9.0}
+BEGUN: dict[str, Any] = {"begun_at": 3.0, "step": 0, "acted_at": None, "fenced": [], "rounds": 0, "tried": []}
 STORED: list[tuple[Marks, dict[str, Any]]] = [
     (Marks(UnhealthyMark("it smells", 7.0, "ann", None, 9.0)), {"unhealthy": {**SMELLS, "before": None}}),
     (
@@ -18,6 +19,11 @@ STORED: list[tuple[Marks, dict[str, Any]]] = [
     ),
     (Marks(maintained={"locked": 2.0, "suspended": 1.0}), {"suspended": {"at": 1.0}, "locked": {"at": 2.0}}),
     (Marks(healing=True, lost_at=3.0), {"healing": {}, "lost": {"at": 3.0}}),
+    (Marks(recovery=RecoveryMark(3.0)), {"recovery": BEGUN}),
+    (
+        Marks(recovery=RecoveryMark(3.0, identity={"networks": []}, unsure=("COMPUTE",))),
+        {"recovery": {**BEGUN, "identity": {"networks": []}, "unsure": ["COMPUTE"]}},
+    ),
     (Marks(restored=RestoredMark("s/2", {"image": "i"})), {"restored": {"run": "s/2", "said": {"image": "i"}}}),
 ]
 
