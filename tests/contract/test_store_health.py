@@ -84,6 +84,11 @@ def test_each_place_takes_a_shard_of_its_own_and_shows_what_it_has_found(databas
         assert vantage_looks.of_shards(tx, [shard])[shard] == {"a": look, "b": VantageLook(None, {})}
         (again,) = vantage_looks.take(tx, "a", NOW + 10, 10)
         assert (again.whole, again.before) == (False, look)
+        late, older = VantageLook(NOW + 5, {}), VantageLook(NOW - 5, {})
+        for each in (late, older):  # by workers that had it before
+            vantage_looks.store(tx, "a", shard, NOW + 1, NOW + 6, NOW + 6, each)
+        assert vantage_looks.of_shards(tx, [shard])[shard]["a"] == late
+        assert vantage_looks.take(tx, "a", NOW + 11, 10) == [], "the one that has it keeps it"
         vantage_looks.forget(tx, "a", shard, NOW + 10 + health.TAKEN_S)
         vantage_looks.cover(database, tx, shard, {"c"}, NOW)
         assert vantage_looks.of_shards(tx, [shard])[shard].keys() == {"c"}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, delete, select, tuple_, update
+from sqlalchemy import Connection, Row, Select, and_, case, delete, or_, select, tuple_, update
 
 from homeostat.model.node_health import Finding
 from homeostat.model.vantage import Seen, VantageLook
@@ -81,7 +81,11 @@ def _due(vantage: str, now: float, limit: int) -> Select[Any]:
 def store(
     tx: Connection, vantage: str, shard: Shard, until: float, due_at: float, whole_at: float, look: VantageLook
 ) -> None:
-    """Store what was found, and give the shard back; one that others have taken meanwhile is left to them.
+    """Store what was found, and give the shard back.
+
+    One that others have taken meanwhile stays with them. What was found of it is stored all the same, unless something
+    newer is: where asking takes longer than a shard is taken for, the place would be blind for ever. Nothing is stored
+    of a shard whose policy has changed meanwhile: then nothing was found of it yet.
 
     Args:
         tx: The transaction.
@@ -96,8 +100,16 @@ def store(
         key: {str(number): [each.finding.value, each.evidence, each.attempts] for number, each in mine.items()}
         for key, mine in look.found.items()
     }
-    values = {"due_at": due_at, "whole_at": whole_at, "looked_at": look.looked_at, "found": found}
-    tx.execute(update(_look).where(*_this(vantage, shard), _look.c.due_at == until).values(**values))
+    mine = _look.c.due_at == until
+    values = {
+        "due_at": case((mine, due_at), else_=_look.c.due_at),
+        "whole_at": case((mine, whole_at), else_=_look.c.whole_at),
+        "looked_at": look.looked_at,
+        "found": found,
+    }
+    tx.execute(
+        update(_look).where(*_this(vantage, shard), or_(mine, _look.c.looked_at <= look.looked_at)).values(**values)
+    )
 
 
 def forget(tx: Connection, vantage: str, shard: Shard, until: float) -> None:
