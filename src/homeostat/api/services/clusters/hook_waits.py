@@ -163,7 +163,9 @@ class Tidier:
         due_at = step.at
         if step.next is Next.NOTIFY:
             with self._db.write() as tx:
-                mine = waiting_actions.take(tx, row, min(now + TAKEN_S, max(hook["ends_at"], step.at)))
+                # The time now, not when the round began: others' messages may have taken long since then.
+                until = min(self._db.now_of(tx) + TAKEN_S, max(hook["ends_at"], step.at))
+                mine = waiting_actions.take(tx, row, until)
             if not mine:
                 return
             hook["tried"] += 1
