@@ -69,6 +69,8 @@ class Preserved(StrEnum):
     VOLUMES = "volumes"
 
 
+LATE_S = 30.0
+"""Seconds by which the second look that was missed may be late."""
 VANTAGE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What the name of a place looks like."""
 DEFAULT_VANTAGE = "default"
@@ -181,6 +183,11 @@ class HealthPolicy:
     @property
     def takes_events(self) -> bool:
         return any(each.type is DetectionType.EVENTS for each in self.detections)
+
+    @property
+    def stale_s(self) -> float:
+        """Age in seconds from which a look says nothing any more: two were missed."""
+        return 2 * self.interval_s + LATE_S
 
     def is_unhealthy(self, failed: int) -> bool:
         """Return whether a node is unhealthy of which so many polling modes have failed."""

@@ -50,8 +50,6 @@ STOPPED = "stopped"
 JOINED = "it is healthy again, and what was cut off of it is joined again"
 KEPT = "a user has left it so"
 UNCHECKED = "no health policy holds for it any more"
-STALE_S = 30.0
-"""So much longer than two intervals ago a member may have been found unhealthy: after that it is looked at first."""
 PAUSE_S, PAUSE_S_MAX = 60.0, 3600.0
 """Shortest and longest pause after all actions were tried in vain; it doubles."""
 
@@ -109,7 +107,7 @@ def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: f
 def _fresh(health: ShardHealth, policy: HealthPolicy, node: NodeHealth, now: float) -> NodeHealth:
     """Return the health of a member; unknown where all workers were away since it was found."""
     away_s = now - max(health.looked_at, node.since)
-    if node.finding is Finding.UNHEALTHY and away_s > 2 * policy.interval_s + STALE_S:
+    if node.finding is Finding.UNHEALTHY and away_s > policy.stale_s:
         return replace(node, finding=Finding.UNKNOWN, reason=f"{node.reason}, {away_s:.0f} s ago; no look since")
     return node
 

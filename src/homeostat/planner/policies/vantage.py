@@ -10,9 +10,6 @@ from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.node_health import Finding, Look
 from homeostat.model.vantage import Seen, VantageLook
 
-STALE_S = 30.0
-"""So much longer than two intervals ago a place may have looked; after that it counts as blind."""
-
 
 def together(
     policy: HealthPolicy, looks: Mapping[str, VantageLook], place: tuple[str, int], made_at: float, now: float
@@ -45,7 +42,7 @@ def together(
 def _seen(policy: HealthPolicy, look: VantageLook | None, place: tuple[str, int], made_at: float, now: float) -> Seen:
     if look is None or look.looked_at is None:
         return Seen(Finding.UNKNOWN, "no worker there has looked yet")
-    if now - look.looked_at > 2 * policy.interval_s + STALE_S:
+    if now - look.looked_at > policy.stale_s:
         return Seen(Finding.UNKNOWN, f"no worker there has looked for {now - look.looked_at:.0f} s")
     if look.looked_at < made_at:
         return Seen(Finding.UNKNOWN, "it was not asked there yet")
