@@ -78,7 +78,7 @@ def _networks(given: list[Props], cards: list[Card], preserved: Collection[Prese
             if Preserved.ADDRESSES in preserved and card.address:
                 entry = {**entry, "fixed_ip": card.address}
         found.append(entry)
-    # Where the card of an entry cannot be told, one that is left may be the one made for it, which goes with the server.
+    # Where the card of an entry cannot be told, one that is left may have been made for it, and goes with the server.
     besides = [{"port": each.port} for each in left.values()] if told and Preserved.PORTS in preserved else []
     return [*found, *besides]
 
