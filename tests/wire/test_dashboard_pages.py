@@ -75,6 +75,7 @@ def test_a_newcomer_finds_a_stack_and_sees_it_heal(
     browser.click("table a")
     shows(browser, "where it answers")
     shows(browser, "OS::Nova::Server")
+    browser.click("nav.tabs a[href$='/events']")
     handle = next(iter(service.cloud.things("server")))
     seen = "return performance.now()"
     before = browser.run(seen)

@@ -45,6 +45,14 @@ export async function get(project, path, query) {
   return (await answered(project, path, query, { headers: headers() })).json();
 }
 
+/** The JSON of an answer to a request that changes something; null where there is none. */
+export async function send(method, project, path, body) {
+  const options = { method, headers: headers({ "Content-Type": "application/json" }) };
+  const answer = await answered(project, path, {}, body === undefined ? options : { ...options, body: JSON.stringify(body) });
+  const text = await answer.text();
+  return text ? JSON.parse(text) : null;
+}
+
 /**
  * Follow the events of a stack as they happen, until `signal` ends it.
  *

@@ -11,8 +11,8 @@ const PROJECT = "default";
 
 function place() {
   const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
-  const [project = "", , name, id] = parts;
-  return { project: project || localStorage.getItem("project") || PROJECT, name, id };
+  const [project = "", page = "stacks", name, id, tab] = parts;
+  return { project: project || localStorage.getItem("project") || PROJECT, page, name, id, tab };
 }
 
 function usePlace() {
@@ -73,10 +73,10 @@ function ProjectChoice({ project }) {
 }
 
 function App() {
-  const { project, name, id } = usePlace();
+  const { project, name, id, tab } = usePlace();
   const [turn, setTurn] = useState(0);
   const access = useAccess(project, turn);
-  const page = name && id ? html`<${Stack} key=${id} project=${project} name=${name} id=${id} />` : html`<${Stacks} project=${project} />`;
+  const page = name && id ? html`<${Stack} key=${id} project=${project} name=${name} id=${id} tab=${tab} />` : html`<${Stacks} project=${project} />`;
   const denied = access.error && (access.error.status === 401 || access.error.status === 403);
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>

@@ -66,3 +66,62 @@ export function Moment({ at }) {
   const moment = new Date(/[Z+]/.test(at.slice(10)) ? at : `${at}Z`);
   return html`<time dateTime=${moment.toISOString()}>${moment.toLocaleString()}</time>`;
 }
+
+/** Links to the pages of one thing; `overview` is at its own address. */
+export function Tabs({ here, open, pages }) {
+  return html`<nav class="tabs" aria-label="pages of this">
+    ${pages.map(([key, title]) => html`<a href=${key === "overview" ? here : `${here}/${key}`} aria-current=${key === open ? "page" : null}>${title}</a>`)}
+  </nav>`;
+}
+
+/**
+ * A button that asks once, says what will happen, and offers to undo it where that can be.
+ *
+ * @param label - of the button
+ * @param says - what will happen: text or markup, in the question
+ * @param run - does it; what it gives, or its error, is shown
+ * @param undo - takes it back; null where nothing can
+ * @param fields - markup of what else is asked for; `run` gets the FormData
+ */
+export function Action({ label, says, run, undo = null, fields = null, danger = false }) {
+  const dialog = useRef(null);
+  const [state, setState] = useState({});
+  const attempt = async (act, then) => {
+    setState({ busy: true });
+    try {
+      await act();
+      setState(then);
+      dialog.current?.close();
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  const send = (event) => {
+    event.preventDefault();
+    const data = new FormData(event.target);
+    attempt(() => run(data), { done: `${label}: done.`, undo });
+  };
+  const ask = () => {
+    setState({});
+    dialog.current.showModal();
+  };
+  return html`<span class="action">
+    <button type="button" class=${danger ? "danger" : ""} onClick=${ask}>${label}</button>
+    <dialog ref=${dialog} aria-label=${label}>
+      <form onSubmit=${send}>
+        <h2>${label}</h2>
+        <div>${says}</div>
+        ${fields}
+        ${state.error && html`<${Problem} error=${state.error} />`}
+        <p class="buttons">
+          <button class=${danger ? "danger" : ""} disabled=${state.busy}>${label}</button>
+          <button type="button" onClick=${() => dialog.current.close()}>Leave it</button>
+        </p>
+      </form>
+    </dialog>
+    <span role="status">
+      ${state.done ?? ""}
+      ${state.undo && html` <button type="button" onClick=${() => attempt(state.undo, { done: "Undone." })}>Undo</button>`}
+    </span>
+  </span>`;
+}

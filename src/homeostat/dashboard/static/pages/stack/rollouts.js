@@ -1,7 +1,7 @@
 // Rollouts that are in progress in a stack: steps, members, failures, and for what each waits.
 
-import { get } from "../api.js";
-import { html, useRepeated } from "../parts.js";
+import { get } from "../../api.js";
+import { html, useRepeated } from "../../parts.js";
 
 const EVERY_MS = 2000;
 const NESTED_DEPTH = 50;
