@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 
@@ -63,6 +64,9 @@ DESCRIPTION = """The OpenStack Orchestration API, version 1.
 
 Every error is answered with a fault (see its schema): `error.type` names the kind of error, `error.message` the place
 and the remedy. The service accepts creations, updates and deletions at once; `stack_status` shows their progress."""
+
+COMPRESSED_BYTES_MIN = 4096
+"""Size from which on an answer is compressed for those who accept that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,7 @@ def _add_middleware(
     app: FastAPI, service: Service, access: Access, limits: Limits, *, access_log: bool, body_s: float
 ) -> None:
     # The one added last is the outermost.
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES_MIN, compresslevel=1)
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s)
     app.add_middleware(
         ProjectGuard, access=access, policy=service.policy, may_signal=service.signals.token, buckets=service.buckets

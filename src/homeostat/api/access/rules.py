@@ -219,6 +219,7 @@ FAMILIES = (
             "list_revisions": "List the revisions of a stack.",
             "show_revision": "Show a revision of a stack.",
             "explain": "Explain why a stack is not at rest.",
+            "graph": "Show the graph of a stack.",
             "show_convergence": "Show whether a stack is brought back by itself.",
         },
         members={"switch_convergence": "Switch continuous convergence."},

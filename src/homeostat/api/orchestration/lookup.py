@@ -32,6 +32,7 @@ READ = (
     "environment",
     "files",
     "explain",
+    "graph",
     "revisions",
     "rollouts",
 )

@@ -35,6 +35,28 @@ class ProgressCounts:
     unsettled: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many nodes have to come to rest, how many are at rest, and how many of them have failed."""
+
+    planned: int
+    done: int
+    failed: int
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.planned + other.planned, self.done + other.done, self.failed + other.failed)
+
+
+NOTHING = Counts(0, 0, 0)
+
+
+def counts(tx: Connection, stack_ids: Collection[str]) -> dict[str, Counts]:
+    """Return the counts of each of these stacks that has any shard."""
+    sums = [func.sum(_shard.c[name]) for name in ("planned", "done", "failures")]
+    chosen = select(_shard.c.stack_id, *sums).where(_shard.c.stack_id.in_(stack_ids)).group_by(_shard.c.stack_id)
+    return {id: Counts(int(planned), int(done), int(failed)) for id, planned, done, failed in tx.execute(chosen)}
+
+
 def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
     """Return the live stacks nested in a stack, down to `depth` levels, upper ones first.
 

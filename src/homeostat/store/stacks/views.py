@@ -21,6 +21,7 @@ from sqlalchemy import (
     type_coerce,
 )
 
+from homeostat.model.world import Resource
 from homeostat.store import schema
 from homeostat.store.shards.shard_state import Rows, load_where
 from homeostat.store.sql.prepared import prepared
@@ -170,6 +171,21 @@ def resources(
     if shards is not None:
         where.append(_resource.c.shard.in_(shards))
     return load_where(tx, *where)
+
+
+STATE = (
+    *("key", "stack_id", "shard", "name", "type", "handle", "revision", "action", "status", "reason"),
+    *("replaces", "replaced_by", "born", "called", "marks"),
+)
+"""Columns that say how a resource is."""
+
+
+def states(tx: Connection, stack_id: str) -> list[Resource]:
+    """Return the rows of a stack in the order they were created: the columns `STATE`, and defaults for the others."""
+    columns = [_resource.c[name] for name in STATE]
+    chosen = select(*columns).where(_resource.c.stack_id == stack_id)
+    chosen = chosen.order_by(_resource.c.shard, _resource.c.born, _resource.c.key)
+    return [Resource(**row._mapping) for row in tx.execute(chosen)]
 
 
 def observed_properties(

@@ -1,0 +1,120 @@
+"""The graph of a stack in few bytes: what is in it, what requires what, and how each is."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.context import Context, StackId, StackName
+from homeostat.api.http.responses import Json
+from homeostat.api.orchestration.models.graphs import ShownGraph
+from homeostat.api.orchestration.routes import STACK, answers, router
+from homeostat.api.orchestration.views import Wire, is_deleted
+from homeostat.api.services.graphs import Graph
+from homeostat.model.status import Status, joined
+from homeostat.model.world import Resource
+from homeostat.planner.current import current_row
+from homeostat.planner.policies.unhealthy import mark_of
+from homeostat.resources.registry import shown_id
+from homeostat.store.stacks import progress, stacks, views
+
+ROUTER = router("resources")
+GRAPH_MAX = 10_000
+"""Resources of a stack with more than this are counted and not listed."""
+NESTED_DEPTH = 5
+
+
+@ROUTER.get(
+    f"{STACK}/graph",
+    dependencies=[may("stacks:graph")],
+    summary="Show the graph of a stack",
+    responses=answers(ShownGraph),
+)
+def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
+    """Show each resource of a stack: its state, what it requires, and how far its nested stack is.
+
+    However large nested stacks are, they are read as numbers that are there already. Of a stack with more than ten
+    thousand resources of its own, such as a large group, only the numbers are given.
+    """
+    with context.db.read() as tx:
+        stack = context.stack(tx, stack_name, stack_id)
+        graph = context.service.graphs.wanted(tx, stack)
+        mine = progress.counts(tx, [stack.id]).get(stack.id, progress.NOTHING)
+        large = max(len(graph.definitions), mine.planned) > GRAPH_MAX
+        shown = [] if large or is_deleted(stack) else _listed(tx, stack, graph)
+    counts = {"planned": max(mine.planned, len(graph.definitions)), "done": mine.done, "failed": mine.failed}
+    return Json(
+        {
+            "graph": {
+                "stack_name": stack.name,
+                "stack_status": joined(stack.action, stack.status),
+                "revision": stack.revision,
+                **counts,
+                "listed": not large,
+                "resources": shown,
+            }
+        }
+    )
+
+
+def _listed(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
+    alike: dict[str, list[Resource]] = defaultdict(list)
+    for each in views.states(tx, stack.id):
+        alike[each.name].append(each)
+    nested = _nested(tx, stack)
+    facts = stacks.facts(stack)
+    found = []
+    for name in (*graph.definitions, *(name for name in alike if name not in graph.definitions)):
+        definition = graph.definitions.get(name)
+        row = current_row(alike.get(name, ()), facts)
+        if row is None and definition is None:
+            row = max(alike[name], key=lambda row: row.born)
+        called = definition.called or definition.type if definition is not None else ""
+        shown: Wire = {"name": name, "type": row.shown_type if row is not None else called}
+        shown |= _state(row, alike.get(name, ()))
+        if definition is not None and definition.requires:
+            shown["requires"] = list(definition.requires)
+        below = nested.get(row.handle) if row is not None else None
+        found.append(shown if below is None else shown | {"nested": below})
+    return found
+
+
+def _state(row: Resource | None, alike: Iterable[Resource]) -> Wire:
+    if row is None:
+        return {"status": "INIT_COMPLETE"}
+    shown: Wire = {"status": joined(row.action, row.status), "id": shown_id(row.type, row.handle)}
+    if row.status != Status.COMPLETE and row.reason:
+        shown["reason"] = row.reason
+    if mark_of(row) is not None:
+        shown["unhealthy"] = True
+    leaving = sum(1 for each in alike if each is not row)
+    return shown | ({"leaving": leaving} if leaving else {})
+
+
+def _nested(tx: Connection, stack: Row[Any]) -> Mapping[str, Wire]:
+    """Return how far the nested stack of each resource is, with all that is in it, by the id of the nested stack."""
+    children = {row.id: row for row in views.descendants(tx, stack, 1)}
+    if not children:
+        return {}
+    top = {each: each for each in children}
+    for each in progress.nested_stacks(tx, stack.id, NESTED_DEPTH) or ():
+        if each.parent_id in top:
+            top[each.id] = top[each.parent_id]
+    counts = progress.counts(tx, list(top))
+    sums: dict[str, progress.Counts] = defaultdict(lambda: progress.NOTHING)
+    for id, child in top.items():
+        sums[child] += counts.get(id, progress.NOTHING)
+    return {
+        id: {
+            "stack_name": row.name,
+            "stack_id": id,
+            "status": joined(row.action, row.status),
+            "planned": sums[id].planned,
+            "done": sums[id].done,
+            "failed": sums[id].failed,
+        }
+        for id, row in children.items()
+    }
