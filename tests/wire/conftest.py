@@ -13,6 +13,7 @@ from keystoneauth1.session import Session
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.simulated import SimulatedCloud
+from tests.chromium import Browser
 from tests.wire import templates
 from tests.wire.commands import OpenStack
 from tests.wire.running import Running, database, serving, settled, working
@@ -48,6 +49,19 @@ def http(endpoint: str) -> Iterator[httpx.Client]:
     """Plain requests below the project."""
     with httpx.Client(base_url=endpoint) as client:
         yield client
+
+
+@pytest.fixture
+def address(service: Running, project: str) -> str:
+    """The dashboard's page of the project's stacks."""
+    return f"{service.url}/dashboard/#/{project}/stacks"
+
+
+@pytest.fixture
+def no_troubles(browser: Browser) -> Iterator[None]:
+    """Nothing that a page does breaks its rules, or fails."""
+    yield
+    assert browser.troubles() == []
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Journeys through the dashboard in a real browser: by mouse, by keyboard, on a phone, and for those who hear it."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected
 from tests.chromium import Browser
 from tests.waiting import until
+from tests.wire.dashboard import fits_everybody, shows, text
 from tests.wire.running import Running, database, serving, settled
 
-pytestmark = pytest.mark.browser
-AXE = Path(__file__).parents[2] / ".axe"
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("no_troubles")]
 FIRST_PAGE_ONLY = """
 const ask = window.fetch;
 window.fetch = (url, ...more) =>
@@ -37,31 +37,11 @@ SERVERS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _no_troubles(browser: Browser) -> Iterator[None]:
-    """Nothing that a page does breaks its rules, or fails."""
-    yield
-    assert browser.troubles() == []
-
-
-@pytest.fixture
-def address(service: Running, project: str) -> str:
-    return f"{service.url}/dashboard/#/{project}/stacks"
-
-
 def create(http: httpx.Client, service: Running, name: str = "mine") -> str:
     answer = http.post("/stacks", json={"stack_name": name, "template": SERVERS, "tags": "blue"})
     assert answer.status_code == 201, answer.text
     settled(http, name)
     return str(answer.json()["stack"]["id"])
-
-
-def text(browser: Browser) -> str:
-    return str(browser.run("return document.body.innerText"))
-
-
-def shows(browser: Browser, words: str) -> None:
-    until(lambda: words in text(browser), f"the page to show {words!r}; it shows {text(browser)!r:.800}")
 
 
 def test_a_newcomer_finds_a_stack_and_sees_it_heal(
@@ -181,22 +161,13 @@ def test_a_rollout_shows_its_step(browser: Browser, service: Running, http: http
 def test_it_can_be_used_on_any_screen_and_by_those_who_do_not_see_it(
     width: int, browser: Browser, service: Running, http: httpx.Client, address: str
 ) -> None:
-    files = sorted(AXE.glob("axe-*.js"))
-    if not files:
-        pytest.skip("axe-core is not there: scripts/axe")
     made = create(http, service)
     browser.resize(width, 800)
     for page in (address, f"{address}/mine/{made}"):
         browser.visit("about:blank")
         browser.visit(page)
         shows(browser, "create complete")
-        browser.run(files[-1].read_text(encoding="utf-8"))
-        found = browser.run(
-            "return (await axe.run()).violations.map((each) => [each.id, each.impact, each.nodes[0].html])"
-        )
-        assert found == [], found
-        wide = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide <= 0, "nothing is beside the screen"
+        fits_everybody(browser)
 
 
 class Tokens(NoAccess):
