@@ -67,4 +67,4 @@ def test_the_libraries_are_those_that_are_noted() -> None:
     assert noted["files"].keys() == there
     for name, digest in noted["files"].items():
         assert digest == f"sha256-{hashlib.sha256((STATIC / 'vendor' / name).read_bytes()).hexdigest()}"
-    assert {f"{name}.LICENSE" for name in noted["packages"]} <= there
+    assert {f"{name.rpartition('/')[2]}.LICENSE" for name in noted["packages"]} <= there

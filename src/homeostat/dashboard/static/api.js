@@ -57,14 +57,14 @@ export async function send(method, project, path, body) {
  * Follow the events of a stack as they happen, until `signal` ends it.
  *
  * @param path - of the events
+ * @param query - of the request
  * @param after - id of the last event that is known
  * @param take - called with each event
  * @returns whether no event will ever follow
  */
-export async function follow(project, path, after, take, signal) {
-  const query = after ? { marker: after } : {};
+export async function follow(project, path, query, after, take, signal) {
   const accept = headers({ Accept: "text/event-stream" });
-  const answer = await answered(project, path, query, { headers: accept, signal });
+  const answer = await answered(project, path, after ? { ...query, marker: after } : query, { headers: accept, signal });
   if (answer.status === 204) return true;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";

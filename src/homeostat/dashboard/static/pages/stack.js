@@ -1,14 +1,15 @@
 // One stack: how it is, and its pages.
 
-import { html, Problem, Status, Tabs, useRepeated, useTitle } from "../parts.js";
+import { html, Problem, Status, Tabs, useTitle } from "../parts.js";
 import { Events } from "./stack/events.js";
-import { look, useEvents } from "./stack/live.js";
+import { useStack } from "./stack/live.js";
 import { Overview } from "./stack/overview.js";
+import { Picture } from "./stack/picture.js";
 
-const EVERY_MS = 1000;
 /** Name in the address -> title, and what shows it. */
 const PAGES = {
   overview: ["Overview", Overview],
+  picture: ["Picture", Picture],
   events: ["Events", Events],
 };
 
@@ -24,8 +25,7 @@ export function Stack({ project, name, id, tab = "overview" }) {
   useTitle(name);
   const path = `stacks/${encodeURIComponent(name)}/${encodeURIComponent(id)}`;
   const here = `#/${encodeURIComponent(project)}/${path}`;
-  const { value: found, error } = useRepeated(() => look(project, path), [project, path], EVERY_MS);
-  const events = useEvents(project, path);
+  const { found, error, events } = useStack(project, path, id);
   const [, Page] = PAGES[tab] ?? PAGES.overview;
   const up = found?.stack.parent ? null : html`<p><a href=${`#/${encodeURIComponent(project)}/stacks`}>All stacks</a></p>`;
   return html`

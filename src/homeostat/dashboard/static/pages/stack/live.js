@@ -1,46 +1,120 @@
-// What the pages of one stack show: asked for again and again, and told by its events.
+// What the pages of one stack show: asked for once, changed by its events as they come, and asked for again.
 
 import { useEffect, useState } from "../../vendor/hooks.js";
 import { follow, get } from "../../api.js";
 
-export const RESOURCES_MAX = 1000;
+const MOVING_MS = 1000;
+const RESTING_MS = 5000;
 const EVENTS_MAX = 200;
+const NESTED_DEPTH = 5;
 const COME_BACK_MS = 2000;
 
-/** Events, the newest first: those that were, and those that come. */
-export function useEvents(project, path) {
-  const [events, setEvents] = useState([]);
+async function look(project, path) {
+  const [{ stack }, { explanation }, { graph }] = await Promise.all(
+    ["", "/explain", "/graph"].map((below) => get(project, path + below)),
+  );
+  return { stack, explanation, graph };
+}
+
+/** A stack after one of its own events, the `count`th that came: what it says of a resource, or of the stack itself. */
+function changed(found, event, id, count) {
+  const status = event.resource_status;
+  if (event.physical_resource_id === id) return { ...found, stack: { ...found.stack, stack_status: status } };
+  const resources = found.graph.resources.map((each) =>
+    each.name === event.resource_name ? { ...each, status, reason: event.resource_status_reason, event: count } : each,
+  );
+  return { ...found, graph: { ...found.graph, resources } };
+}
+
+/** A stack as it was asked for, with which event was the last of each resource. */
+function marked(found, before) {
+  const last = new Map(before?.graph.resources.filter((each) => each.event).map((each) => [each.name, each.event]));
+  if (!last.size) return found;
+  const resources = found.graph.resources.map((each) => (last.has(each.name) ? { ...each, event: last.get(each.name) } : each));
+  return { ...found, graph: { ...found.graph, resources } };
+}
+
+function isOwn(event, id) {
+  return event.links.some((each) => each.rel === "stack" && each.href.endsWith(`/${id}`));
+}
+
+const isMoving = (found) => found.stack.stack_status.endsWith("IN_PROGRESS") || found.explanation.resources.length > 0;
+
+/**
+ * A stack as it is, while it is looked at.
+ *
+ * @returns found: its `stack`, `explanation` and `graph`; `error`, the newest; and its `events` and those of its nested stacks, newest first
+ */
+export function useStack(project, path, id) {
+  const [state, setState] = useState({ events: [] });
   useEffect(() => {
     const end = new AbortController();
-    let last;
-    function take(event) {
-      last = event.id;
-      setEvents((before) => [event, ...before].slice(0, EVENTS_MAX));
+    const over = () => end.signal.aborted;
+    let timer, asking, again, lastEvent, asked = 0, came = 0;
+
+    async function ask() {
+      clearTimeout(timer);
+      if (asking) {
+        again = true;
+        return;
+      }
+      [asking, again, asked] = [true, false, Date.now()];
+      let pause = RESTING_MS;
+      try {
+        if (!document.hidden) {
+          const found = await look(project, path);
+          if (over()) return;
+          setState((before) => ({ ...before, found: marked(found, before.found), error: undefined }));
+          pause = isMoving(found) ? MOVING_MS : RESTING_MS;
+        }
+      } catch (error) {
+        if (over()) return;
+        setState((before) => ({ ...before, error }));
+      } finally {
+        asking = false;
+      }
+      timer = setTimeout(ask, again ? MOVING_MS : pause);
     }
-    async function run() {
-      const first = await get(project, `${path}/events`, { limit: EVENTS_MAX, sort_dir: "desc" });
-      last = first.events[0]?.id;
-      setEvents(first.events);
-      while (!end.signal.aborted) {
+
+    /** What an event does not say, such as what waits now, is asked for at once, and then once a second. */
+    function askSoon() {
+      clearTimeout(timer);
+      timer = setTimeout(ask, Math.max(0, asked + MOVING_MS - Date.now()));
+    }
+
+    function take(event) {
+      lastEvent = event.id;
+      const count = ++came;
+      setState(({ found, events, ...rest }) => ({
+        ...rest,
+        events: [event, ...events].slice(0, EVENTS_MAX),
+        found: found && isOwn(event, id) ? changed(found, event, id, count) : found,
+      }));
+      if (asking) again = true;
+      else askSoon();
+    }
+
+    async function listen() {
+      const first = await get(project, `${path}/events`, { limit: EVENTS_MAX, sort_dir: "desc", nested_depth: NESTED_DEPTH });
+      lastEvent = first.events[0]?.id;
+      setState((before) => ({ ...before, events: first.events }));
+      while (!over()) {
         try {
-          if (await follow(project, `${path}/events`, last, take, end.signal)) return;
+          if (await follow(project, `${path}/events`, { nested_depth: NESTED_DEPTH }, lastEvent, take, end.signal)) return;
         } catch (error) {
-          if (end.signal.aborted || error.status === 404) return;
+          if (over() || error.status === 404) return;
         }
         await new Promise((resolve) => setTimeout(resolve, COME_BACK_MS));
       }
     }
-    setEvents([]);
-    run().catch(() => {}); // what is wrong is shown for the stack itself
-    return () => end.abort();
-  }, [project, path]);
-  return events;
-}
 
-/** What is shown of a stack; of a large one, only the resources that wait. */
-export async function look(project, path) {
-  const [{ stack }, { explanation }] = await Promise.all([get(project, path), get(project, `${path}/explain`)]);
-  const large = explanation.progress.planned > RESOURCES_MAX;
-  const resources = large ? explanation.resources : (await get(project, `${path}/resources`)).resources;
-  return { stack, explanation, resources: resources.filter((each) => each.path === undefined || each.path.length === 1), large };
+    setState({ events: [] });
+    ask();
+    listen().catch(() => {}); // what is wrong is shown for the stack itself
+    return () => {
+      end.abort();
+      clearTimeout(timer);
+    };
+  }, [project, path]);
+  return state;
 }

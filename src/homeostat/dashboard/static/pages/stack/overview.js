@@ -1,38 +1,44 @@
 // How a stack is: its resources, with what waits and why; rollouts, health, outputs.
 
-import { useMemo } from "../../vendor/hooks.js";
 import { html, Status } from "../../parts.js";
 import { Health } from "./health.js";
-import { RESOURCES_MAX } from "./live.js";
+import { nestedAddress, waitsFor } from "./reasons.js";
 import { Rollouts } from "./rollouts.js";
 
-function nested(project, resource) {
-  const link = resource.links?.find((each) => each.rel === "nested");
-  const found = link && /\/stacks\/([^/]+)\/([^/]+)$/.exec(link.href);
-  return found ? `#/${encodeURIComponent(project)}/stacks/${found[1]}/${found[2]}` : null;
+const ROWS_MAX = 1000;
+
+/** The rows of the table; of a stack with too many resources, those that wait. */
+function rows({ graph, explanation }) {
+  if (graph.listed) return graph.resources.slice(0, ROWS_MAX);
+  return explanation.resources
+    .filter((each) => each.path.length === 1)
+    .map((each) => ({ name: each.resource_name, type: each.resource_type, status: each.resource_status }));
 }
 
-function Resources({ project, resources, reasons }) {
-  const why = useMemo(() => new Map(reasons.map((each) => [each.resource_name, each])), [reasons]);
-  return html`<div class="wide">
-    <table>
-      <thead>
-        <tr><th scope="col">Name</th><th scope="col" class="rest">Type</th><th scope="col">Status</th><th scope="col">What waits, and why</th></tr>
-      </thead>
-      <tbody>
-        ${resources.map((each) => {
-          const below = nested(project, each);
-          const reason = why.get(each.resource_name);
-          return html`<tr key=${each.resource_name}>
-            <td>${below ? html`<a href=${below}>${each.resource_name}</a>` : each.resource_name}</td>
-            <td class="rest">${each.resource_type}</td>
-            <td><${Status} value=${each.resource_status} /></td>
-            <td>${reason ? [reason.reason, reason.released_by && `released by: ${reason.released_by}`].filter(Boolean).join("; ") : ""}</td>
-          </tr>`;
-        })}
-      </tbody>
-    </table>
-  </div>`;
+function Resources({ project, found }) {
+  const why = new Map(found.explanation.resources.filter((each) => each.path.length === 1).map((each) => [each.resource_name, each]));
+  const shown = rows(found);
+  const all = Math.max(found.graph.planned, found.graph.resources.length);
+  return html`
+    ${shown.length < all && html`<p class="quiet">${found.graph.listed ? `The first ${ROWS_MAX} of ${all} resources.` : `It has ${all} resources; shown are those that wait.`}</p>`}
+    <div class="wide">
+      <table>
+        <thead>
+          <tr><th scope="col">Name</th><th scope="col" class="rest">Type</th><th scope="col">Status</th><th scope="col">What waits, and why</th></tr>
+        </thead>
+        <tbody>
+          ${shown.map((each) => {
+            const below = nestedAddress(project, each);
+            return html`<tr key=${each.name}>
+              <td>${below ? html`<a href=${below}>${each.name}</a>` : each.name}</td>
+              <td class="rest">${each.type}</td>
+              <td><${Status} value=${each.status} /></td>
+              <td>${waitsFor(each, why.get(each.name))}</td>
+            </tr>`;
+          })}
+        </tbody>
+      </table>
+    </div>`;
 }
 
 function Outputs({ outputs }) {
@@ -49,8 +55,7 @@ function Outputs({ outputs }) {
 export function Overview({ project, path, found }) {
   return html`
     <h2>Resources</h2>
-    ${found.large && html`<p class="quiet">It has more than ${RESOURCES_MAX} resources, with all that is nested in it: shown are those that wait.</p>`}
-    <${Resources} project=${project} resources=${found.resources} reasons=${found.explanation.resources} />
+    <${Resources} project=${project} found=${found} />
     <${Rollouts} project=${project} path=${path} />
     <${Health} project=${project} path=${path} />
     <${Outputs} outputs=${found.stack.outputs} />
