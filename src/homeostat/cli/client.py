@@ -27,8 +27,9 @@ class Client:
 
     def __init__(self, url: str, settings: ClientSettings) -> None:
         self.url = url
+        self._project = settings.project
         self._http = httpx.Client(
-            base_url=f"{url}/v1/{quote(settings.project, safe='')}",
+            base_url=f"{url}/v1/{quote(self._project, safe='')}",
             auth=(settings.user, settings.password) if settings.user else None,
             follow_redirects=True,
             timeout=_TIMEOUT_S,
@@ -48,6 +49,11 @@ class Client:
         """Return a stack by name or id; a deleted stack is found by its id."""
         params = {} if outputs else {"resolve_outputs": "false"}
         return dict(self._request("GET", f"stacks/{quote(name, safe='/')}", params=params)["stack"])
+
+    def picture_address(self, name: str, identity: str) -> str:
+        """Return the address of the page that shows a stack as a picture, for a browser."""
+        project = quote(self._project, safe="")
+        return f"{self.url}/dashboard/#/{project}/stacks/{quote(name, safe='')}/{identity}/picture"
 
     def find_stack(self, name: str) -> Wire | None:
         """Return a stack by name or id; None when there is none."""

@@ -50,6 +50,8 @@ def up(arguments: Namespace) -> int:
         else:
             identity = before["id"]
             client.update(before, body)
+        if not arguments.json:
+            console().print(f"Picture: {client.picture_address(name, identity)}", soft_wrap=True)
         if arguments.no_wait:
             return accepted(client, identity, arguments)
         return ended(client, followed(client, identity, arguments, after), arguments)
