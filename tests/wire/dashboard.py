@@ -20,7 +20,7 @@ def shows(browser: Browser, words: str) -> None:
     until(lambda: words in text(browser), f"the page to show {words!r}; it shows {text(browser)!r:.800}")
 
 
-def is_accessible(browser: Browser) -> None:
+def check_accessibility(browser: Browser) -> None:
     """Fail where those who do not see the page cannot use it, or it is wider than the screen. Skip without axe-core."""
     files = sorted(AXE.glob("axe-*.js"))
     if not files:

@@ -13,7 +13,7 @@ from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected
 from tests.chromium import Browser
 from tests.waiting import until
-from tests.wire.dashboard import is_accessible, shows, text
+from tests.wire.dashboard import check_accessibility, shows, text
 from tests.wire.running import Running, database, serving, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("no_troubles")]
@@ -167,7 +167,7 @@ def test_it_can_be_used_on_any_screen_and_by_those_who_do_not_see_it(
         browser.visit("about:blank")
         browser.visit(page)
         shows(browser, "create complete")
-        is_accessible(browser)
+        check_accessibility(browser)
 
 
 class Tokens(NoAccess):

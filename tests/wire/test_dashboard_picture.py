@@ -8,7 +8,7 @@ import pytest
 from homeostat.api.orchestration import graphs
 from tests.chromium import Browser
 from tests.waiting import until
-from tests.wire.dashboard import is_accessible, shows, text
+from tests.wire.dashboard import check_accessibility, shows, text
 from tests.wire.running import Running, settled
 
 pytestmark = pytest.mark.browser
@@ -73,7 +73,7 @@ def test_it_is_used_by_the_keyboard_and_says_what_waits(
         lambda: any("waits: " in each for each in browser.run(NODES)),
         "the node to say what it waits for",
     )
-    is_accessible(browser)
+    check_accessibility(browser)
     browser.press(TAB, ENTER)
     until(lambda: browser.address.endswith("/picture") and made not in browser.address, "the picture of the group")
     shows(browser, "create complete")
