@@ -138,13 +138,6 @@ def functions_page() -> str:
     return f"{GENERATED}\n{functions.page()}"
 
 
-# -- resource types ----------------------------------------------------------------------------------------------------
-
-
-def family_page(page: str) -> str:
-    return GENERATED + type_pages.family_page(page)
-
-
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -164,13 +157,18 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "policy.yaml": policy_text.sample,
     "resource-types.md": lambda: GENERATED + type_pages.index_page(),
     "template-functions.md": functions_page,
-    **{f"{type_pages.FOLDER}/{page}.md": partial(family_page, page) for page in type_pages.shown()},
+    **{name: partial(lambda write: GENERATED + write(), write) for name, write in type_pages.pages().items()},
 }
 
 
 def outdated() -> list[str]:
-    """Names of the pages whose text on disk is not what the code says."""
-    return [name for name, page in PAGES.items() if _stored(name) != page()]
+    """Names of the pages whose text on disk is not what the code says, and of those of types that are no more."""
+    return [*(name for name, page in PAGES.items() if _stored(name) != page()), *_left_over()]
+
+
+def _left_over() -> list[str]:
+    found = (str(path.relative_to(REFERENCE)) for path in sorted((REFERENCE / type_pages.FOLDER).iterdir()))
+    return [name for name in found if name not in PAGES]
 
 
 def _stored(name: str) -> str:
@@ -186,6 +184,9 @@ def main() -> int:
         sys.stderr.writelines(f"docs/reference/{name} is out of date: run `make docs`\n" for name in stale)
         return 1 if stale else 0
     for name in stale:
+        if name not in PAGES:
+            (REFERENCE / name).unlink()
+            continue
         (REFERENCE / name).parent.mkdir(exist_ok=True)
         (REFERENCE / name).write_text(PAGES[name](), encoding="utf-8")
     return 0

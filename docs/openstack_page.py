@@ -115,7 +115,8 @@ def _types_of(kind: str) -> str:
 
 def _kind(service: str, collection: type[Collection]) -> str:
     kind = collection.kind
-    return row(service, f"[{kind}](kinds.md#{kind})", _types_of(kind), collection.token.words)
+    shown = f"[{kind}](kinds.md#{kind})" if kind in CLOUD_KINDS else kind
+    return row(service, shown, _types_of(kind), collection.token.words)
 
 
 def _rule(rule: Rule) -> str:

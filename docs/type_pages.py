@@ -1,8 +1,8 @@
-"""The reference of resource types: an index, and a page for each service."""
+"""The reference of resource types: an index of all, one for each service, and a page for each type."""
 
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -46,8 +46,8 @@ TITLES: Mapping[str, str] = {
     "zun": "Containers (Zun)",
 }
 INTRODUCTION = """\
-A page for each service. A type that is not listed is refused when a template is validated, and so is one that no cloud
-of the project has. Each page says of a type
+A page for each type. One that is not listed is refused when a template is validated, and so is one that no cloud of the
+project has. The page of a type says
 
 - what it is, how far it is supported, on which clouds it is, and what `get_resource` gives;
 - the least that a template has to say to have one, as an example;
@@ -57,38 +57,45 @@ of the project has. Each page says of a type
 """
 
 
+def page_name(kind: ResourceType) -> str:
+    """The name of a type's page. It has a hyphen, as no service's has."""
+    return kind.name.lower().replace("::", "-")
+
+
 def family(name: str) -> str:
-    """The page that a type is on."""
+    """The service of a type, which is the name of its index."""
     first, *rest = name.split("::")
     return (rest[0] if first == "OS" and rest else first).lower()
 
 
 def families() -> dict[str, list[ResourceType]]:
-    """Page -> its types, by name."""
+    """Service -> its types, by name."""
     found: dict[str, list[ResourceType]] = {}
     for name in sorted(types(), key=lambda each: (family(each), each)):
         found.setdefault(family(name), []).append(types()[name])
     return found
 
 
-def shown() -> list[str]:
-    """Pages that there are: of services with a type that is not hidden."""
-    return [page for page, kinds in families().items() if any(not kind.support.hidden for kind in kinds)]
+def listed() -> dict[str, list[ResourceType]]:
+    """Service -> its types that are not hidden; only services with one."""
+    found = {page: [kind for kind in kinds if not kind.support.hidden] for page, kinds in families().items()}
+    return {page: kinds for page, kinds in found.items() if kinds}
 
 
-# -- the index ---------------------------------------------------------------------------------------------------------
+def pages() -> Mapping[str, Callable[[], str]]:
+    """Path below the reference -> what writes the page."""
+    services: dict[str, Callable[[], str]] = {f"{FOLDER}/{page}.md": partial(family_page, page) for page in listed()}
+    kinds = [kind for kinds in listed().values() for kind in kinds]
+    return services | {f"{FOLDER}/{page_name(kind)}.md": partial(type_page, kind) for kind in kinds}
+
+
+# -- the indexes ------------------------------------------------------------------------------------------------------
 
 
 def index_page() -> str:
     lines = ["# Resource types\n", INTRODUCTION]
-    for page in shown():
-        kinds = [kind for kind in families()[page] if not kind.support.hidden]
-        lines += [f"## [{title(page)}]({FOLDER}/{page}.md)\n", "| type | what it is | on |", "|---|---|---|"]
-        for kind in kinds:
-            mark = " *(deprecated)*" if kind.support.status is SupportStatus.DEPRECATED else ""
-            link = f"[{kind.name}]({FOLDER}/{page}.md#{anchor(kind.name)})"
-            lines.append(row(link + mark, kind.description, ", ".join(clouds(kind))))
-        lines.append("")
+    for page, kinds in listed().items():
+        lines += [f"## [{title(page)}]({FOLDER}/{page}.md)\n", *_table(kinds, f"{FOLDER}/"), ""]
     hidden = [kind for kinds in families().values() for kind in kinds if kind.support.hidden]
     lines += ["## Retired\n", "Old templates may have them; new ones should not.\n"]
     lines += ["| type | instead |", "|---|---|"]
@@ -96,12 +103,20 @@ def index_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def family_page(page: str) -> str:
+    lines = [f"# {title(page)}\n", f"[All resource types](../{FOLDER}.md).\n", *_table(listed()[page], "")]
+    return "\n".join([*lines, ""])
+
+
+def _table(kinds: Iterable[ResourceType], folder: str) -> Iterator[str]:
+    yield from ("| type | what it is | on |", "|---|---|---|")
+    for kind in kinds:
+        mark = " *(deprecated)*" if kind.support.status is SupportStatus.DEPRECATED else ""
+        yield row(f"[{kind.name}]({folder}{page_name(kind)}.md){mark}", kind.description, ", ".join(clouds(kind)))
+
+
 def title(page: str) -> str:
     return TITLES.get(page, page)
-
-
-def anchor(name: str) -> str:
-    return name.lower().replace("::", "")
 
 
 @cache
@@ -122,31 +137,37 @@ def clouds(kind: ResourceType) -> list[str]:
     return [*(name for name, kinds in _kinds().items() if kind.kind in kinds), "simulated"]
 
 
-# -- the page of a service ---------------------------------------------------------------------------------------------
+# -- the page of a type ------------------------------------------------------------------------------------------------
 
 
-def family_page(page: str) -> str:
-    kinds = [kind for kind in families()[page] if not kind.support.hidden]
-    lines = [f"# {title(page)}\n", *(f"- [{kind.name}](#{anchor(kind.name)})" for kind in kinds), ""]
-    for kind in kinds:
-        lines += section(kind)
-    return "\n".join(lines)
+def type_page(kind: ResourceType) -> str:
+    return "\n".join(_sections(kind))
 
 
-def section(kind: ResourceType) -> Iterator[str]:
-    yield f"## {kind.name}\n"
+def _sections(kind: ResourceType) -> Iterator[str]:
+    page = family(kind.name)
+    yield f"# {kind.name}\n"
     yield f"{kind.description}\n"
+    yield f"[{title(page)}]({page}.md) · [All resource types](../{FOLDER}.md)\n"
     yield from _facts(kind)
+    yield "## Example\n"
+    yield "The least that a template has to say:\n"
     yield f"```yaml\n{yaml.safe_dump(examples.template(kind), sort_keys=False)}```\n"
+    command = f"openstack orchestration resource type show --template-type hot {kind.name}"
+    yield f"One with all properties: `{command}`.\n"
     rows = [row(*cells) for name, each in kind.properties.items() for cells in property_rows(name, each)]
     if rows:
+        yield "## Properties\n"
+        yield f"[What the columns mean](../{FOLDER}.md).\n"
         yield from ("| property | type | update | meaning |", "|---|---|---|---|", *rows, "")
     policies = [cells for name, each in kind.update_policy.items() for cells in property_rows(name, each)]
     if policies:
         rows = [row(name, kind_of_value, meaning) for name, kind_of_value, _update, meaning in policies]
+        yield "## Update policy\n"
         yield from ("| in `update_policy` | type | meaning |", "|---|---|---|", *rows, "")
     if kind.open_schema:
         yield "It takes any property and has any attribute.\n"
+    yield "## Attributes\n"
     if kind.open_attributes:
         yield "It has attributes besides these, as its properties say.\n"
     yield from ("| attribute | type | meaning |", "|---|---|---|")

@@ -22,7 +22,6 @@ from homeostat.model.desired import Identity
 from homeostat.model.waiting import REASONS
 from homeostat.plugins import loading
 from homeostat.resources import registry
-from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import types
 from homeostat.resources.schema import Property
 from homeostat.store.stacks.revisions import Desired
@@ -138,21 +137,16 @@ def paths(schema: Mapping[str, Property], prefix: str = "") -> Iterator[str]:
             yield from paths((each.items and each.items.fields) or {}, f"{prefix}{name}[].")
 
 
-def section_of(kind: ResourceType) -> str:
-    """What the reference says of a type."""
-    page = DOCS / "reference" / "resource-types" / f"{type_pages.family(kind.name)}.md"
-    return page.read_text(encoding="utf-8").partition(f"\n## {kind.name}\n")[2].partition("\n## ")[0]
-
-
 @pytest.mark.parametrize("name", [name for name, kind in types().items() if not kind.support.hidden])
 def test_the_reference_describes_all_of_a_type(name: str) -> None:
     kind = types()[name]
-    section = section_of(kind)
-    rows = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
+    link = f"{type_pages.FOLDER}/{type_pages.page_name(kind)}.md"
+    page = (generate.REFERENCE / link).read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE))
     assert rows == {*paths(kind.properties), *paths(kind.update_policy), *kind.attributes}
-    assert kind.description in section
-    assert f"    type: {name}\n" in section
-    assert f"[{name}](" in (DOCS / "reference" / "resource-types.md").read_text(encoding="utf-8")
+    assert f"\n# {name}\n\n{kind.description}\n" in page
+    assert f"    type: {name}\n" in page
+    assert f"[{name}]({link})" in (generate.REFERENCE / "resource-types.md").read_text(encoding="utf-8")
 
 
 def test_the_reference_names_what_is_retired() -> None:
@@ -179,12 +173,6 @@ def test_every_reason_to_wait_is_documented() -> None:
     page = (DOCS / "howto" / "why-is-my-stack-waiting.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
     assert rows == [(str(why), each.words, each.released_by) for why, each in REASONS.items()]
-
-
-def test_every_page_is_in_the_table_of_contents() -> None:
-    contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    pages = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
-    assert [page for page in pages if page not in contents] == []
 
 
 @pytest.mark.parametrize("name", policy_pages.examples())
