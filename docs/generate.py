@@ -8,7 +8,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -21,6 +21,7 @@ from docs.type_pages import row  # noqa: E402
 
 from docs import (  # noqa: E402 - found from wherever this program is started
     access_page,
+    api_pages,
     clustering_page,
     functions,
     kinds_page,
@@ -140,35 +141,43 @@ def functions_page() -> str:
 
 # -- all of them -------------------------------------------------------------------------------------------------------
 
-PAGES: Mapping[str, Callable[[], str]] = {
-    "commands.md": commands_page,
-    "configuration.md": configuration_page,
-    "homeostat.toml": settings_file,
-    "access.md": lambda: GENERATED + access_page.page(),
-    "../explanation/requirements.md": lambda: GENERATED + requirements_page.page(),
-    "profiles-and-policies.md": lambda: GENERATED + clustering_page.page(),
-    **{
-        f"{policy_pages.FOLDER}/{short}.md": partial(lambda text: f"{GENERATED}\n{text}", text)
-        for short, text in policy_pages.pages().items()
-    },
-    "kinds.md": lambda: GENERATED + kinds_page.page(),
-    "openstack.md": lambda: GENERATED + openstack_page.page(),
-    "policy.md": lambda: GENERATED + policy_page.page(),
-    "policy.yaml": policy_text.sample,
-    "resource-types.md": lambda: GENERATED + type_pages.index_page(),
-    "template-functions.md": functions_page,
-    **{name: partial(lambda write: GENERATED + write(), write) for name, write in type_pages.pages().items()},
-}
+
+@cache
+def pages() -> Mapping[str, Callable[[], str]]:
+    """Path below the reference -> what writes the page. Found when it is asked for, since that takes a second."""
+    return {
+        "commands.md": commands_page,
+        "configuration.md": configuration_page,
+        "homeostat.toml": settings_file,
+        "access.md": lambda: GENERATED + access_page.page(),
+        "../explanation/requirements.md": lambda: GENERATED + requirements_page.page(),
+        "profiles-and-policies.md": lambda: GENERATED + clustering_page.page(),
+        **{
+            f"{policy_pages.FOLDER}/{short}.md": partial(lambda text: f"{GENERATED}\n{text}", text)
+            for short, text in policy_pages.pages().items()
+        },
+        "kinds.md": lambda: GENERATED + kinds_page.page(),
+        "openstack.md": lambda: GENERATED + openstack_page.page(),
+        "policy.md": lambda: GENERATED + policy_page.page(),
+        "policy.yaml": policy_text.sample,
+        "resource-types.md": lambda: GENERATED + type_pages.index_page(),
+        "template-functions.md": functions_page,
+        **{
+            name: partial(lambda write: GENERATED + write(), write)
+            for name, write in {**type_pages.pages(), **api_pages.pages()}.items()
+        },
+    }
 
 
 def outdated() -> list[str]:
-    """Names of the pages whose text on disk is not what the code says, and of those of types that are no more."""
-    return [*(name for name, page in PAGES.items() if _stored(name) != page()), *_left_over()]
+    """Names of the pages whose text on disk is not what the code says, and of those of what is no more."""
+    return [*(name for name, page in pages().items() if _stored(name) != page()), *_left_over()]
 
 
 def _left_over() -> list[str]:
-    found = (str(path.relative_to(REFERENCE)) for path in sorted((REFERENCE / type_pages.FOLDER).iterdir()))
-    return [name for name in found if name not in PAGES]
+    folders = (REFERENCE / type_pages.FOLDER, REFERENCE / api_pages.FOLDER)
+    found = (str(path.relative_to(REFERENCE)) for folder in folders for path in sorted(folder.glob("*")))
+    return [name for name in found if name not in pages()]
 
 
 def _stored(name: str) -> str:
@@ -184,11 +193,11 @@ def main() -> int:
         sys.stderr.writelines(f"docs/reference/{name} is out of date: run `make docs`\n" for name in stale)
         return 1 if stale else 0
     for name in stale:
-        if name not in PAGES:
+        if name not in pages():
             (REFERENCE / name).unlink()
             continue
         (REFERENCE / name).parent.mkdir(exist_ok=True)
-        (REFERENCE / name).write_text(PAGES[name](), encoding="utf-8")
+        (REFERENCE / name).write_text(pages()[name](), encoding="utf-8")
     return 0
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from bench import pictures, report
 
-from docs import examples, functions, generate, policy_pages, type_pages
+from docs import api_pages, examples, functions, generate, policy_pages, type_pages
 from homeostat.api.services.pipeline.checking import check
 from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
@@ -147,6 +147,14 @@ def test_the_reference_describes_all_of_a_type(name: str) -> None:
     assert f"\n# {name}\n\n{kind.description}\n" in page
     assert f"    type: {name}\n" in page
     assert f"[{name}]({link})" in (generate.REFERENCE / "resource-types.md").read_text(encoding="utf-8")
+
+
+def test_the_reference_lists_every_request() -> None:
+    index = (generate.REFERENCE / "requests.md").read_text(encoding="utf-8")
+    lines = [line.split(" ") for line in re.findall(r"^\| `([A-Z, ]+ /[^`]*)` \|", index, re.MULTILINE)]
+    listed = {(method.rstrip(","), line[-1]) for line in lines for method in line[:-1]}
+    paths = api_pages.document()["paths"]
+    assert listed == {(method.upper(), path) for path, operations in paths.items() for method in operations}
 
 
 def test_the_reference_names_what_is_retired() -> None:

@@ -3,7 +3,6 @@
 schemathesis makes the requests: each answer has a code, a type and a form that are documented, and none is a 5xx.
 """
 
-import contextlib
 import os
 from collections.abc import Iterator
 from typing import Any, cast
@@ -12,25 +11,19 @@ import httpx
 import pytest
 import requests
 import schemathesis
-from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS, CheckFunction
 from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 
-from homeostat.api.access.auth import NoAccess
-from homeostat.api.app import create_app
+from docs import api_pages
 from homeostat.api.cloudformation import routes as cloudformation
 from homeostat.api.cloudformation import signed_urls
 from homeostat.api.clustering.context import PREFIX
 from homeostat.api.clustering.receivers import WEBHOOKS
 from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.orchestration.routers import ROUTERS
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
-from homeostat.clock import Entropy, SystemClock
-from homeostat.store.database import Database
 from tests.wire import templates
 from tests.wire.clustering.lives import SERVER
 from tests.wire.running import Running, settled
@@ -52,14 +45,9 @@ CHOSEN: list[tuple[str, str]] = []
 MORE_ROUTERS = (*CLUSTERING, WEBHOOKS, signed_urls.ROUTER, cloudformation.ROUTER)
 
 
-def app() -> FastAPI:
-    with contextlib.closing(Database("sqlite://", lambda: 0.0)) as nothing:
-        return create_app(nothing, StackService(nothing, Entropy(), Quotas()), SystemClock(), access=NoAccess())
-
-
 OPERATIONS = sorted(
     (method, route.path_format)
-    for routes in (app().routes, *(router.routes for router in (*ROUTERS, *MORE_ROUTERS)))
+    for routes in (api_pages.application().routes, *(router.routes for router in (*ROUTERS, *MORE_ROUTERS)))
     for route in routes
     if isinstance(route, APIRoute) and route.include_in_schema
     for method in route.methods or ()
@@ -69,7 +57,7 @@ OPERATIONS = sorted(
 @pytest.fixture(scope="session")
 def document() -> dict[str, Any]:
     """Made when the first operation is tried: every process that collects tests would need seconds for it."""
-    return app().openapi()
+    return api_pages.application().openapi()
 
 
 @pytest.fixture

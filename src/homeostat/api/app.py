@@ -88,6 +88,19 @@ class Limits:
     hidden_tags: tuple[str, ...] = ()
 
 
+class _Application(FastAPI):
+    """An application whose OpenAPI document has no 422: what FastAPI refuses is a 400 here, as all that is refused."""
+
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                operation["responses"].pop("422", None)
+        for name in ("HTTPValidationError", "ValidationError"):
+            document["components"]["schemas"].pop(name, None)
+        return document
+
+
 def create_app(
     db: Database,
     stack_service: StackService,
@@ -113,7 +126,7 @@ def create_app(
         body_s: Time within which a request's body has to arrive.
         drain_file: While this file is there, load balancers are to send nothing.
     """
-    app = FastAPI(
+    app = _Application(
         title="Homeostat",
         version=VERSION,
         description=DESCRIPTION,
