@@ -177,6 +177,15 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def test_the_glossary_is_in_order_and_each_word_leads_to_its_explanation() -> None:
+    page = (generate.REFERENCE / "glossary.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \*\*(.+)\*\* \| (.+) \|$", page, re.MULTILINE)
+    words = [word for word, _ in rows]
+    assert len(words) == page.count("\n| **")
+    assert words == sorted(set(words))
+    assert [word for word, meaning in rows if not re.search(r"\]\([^)]+\.md(#[\w-]+)?\)$", meaning)] == []
+
+
 def test_every_reason_to_wait_is_documented() -> None:
     page = (DOCS / "howto" / "why-is-my-stack-waiting.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
