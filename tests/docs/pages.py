@@ -58,5 +58,5 @@ def commands(page: Path) -> list[Command]:
 def templates(page: Path) -> Iterator[str]:
     """All blocks that are templates."""
     for kind, block in _BLOCK.findall(page.read_text(encoding="utf-8")):
-        if kind == "yaml" and "heat_template_version" in block:
+        if kind == "yaml" and re.search(r"^heat_template_version", block, re.MULTILINE):
             yield block
