@@ -25,6 +25,7 @@ from docs import (  # noqa: E402 - found from wherever this program is started
     clustering_page,
     functions,
     kinds_page,
+    migrations_page,
     openstack_page,
     policy_page,
     policy_pages,
@@ -157,6 +158,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
             for short, text in policy_pages.pages().items()
         },
         "kinds.md": lambda: GENERATED + kinds_page.page(),
+        "migrations.md": lambda: GENERATED + migrations_page.page(),
         "openstack.md": lambda: GENERATED + openstack_page.page(),
         "policy.md": lambda: GENERATED + policy_page.page(),
         "policy.yaml": policy_text.sample,

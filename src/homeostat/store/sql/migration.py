@@ -58,6 +58,32 @@ class SchemaStatus:
         return not self.missing and not self.outdating
 
 
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A revision of the schema.
+
+    Attributes:
+        id: As it is stored in databases.
+        description: What it brings; after an empty line, what older programs make of that.
+        phase: EXPAND or CONTRACT.
+    """
+
+    id: str
+    description: str
+    phase: Phase
+
+
+def migrations() -> list[Migration]:
+    """Return all that this program knows, oldest first, those that contract last."""
+    found = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    return [
+        Migration(
+            each.revision, (each.longdoc or "").strip(), Phase.CONTRACT if _contracts(each.revision) else Phase.EXPAND
+        )
+        for each in sorted(found, key=lambda each: (_contracts(each.revision), each.revision))
+    ]
+
+
 def schema_status(connection: Connection) -> SchemaStatus:
     """Compare the revisions that the database names with those that this program knows."""
     script = ScriptDirectory.from_config(alembic_config())
