@@ -243,9 +243,9 @@ def _meaning(schema: Schema) -> str:
     for each in (schema, *schema.get("anyOf", ())):
         low, high = each.get("minimum"), each.get("maximum")
         if low is not None and high not in (None, 2**31 - 1):
-            notes.append(f"{low} to {high}.")
+            notes.append(f"{low:.0f} to {high:.0f}.")
         elif low:
-            notes.append(f"At least {low}.")
+            notes.append(f"At least {low:.0f}.")
         if "pattern" in each:
             notes.append(f"Matches `{each['pattern']}`.")
     return " ".join(note for note in notes if note).replace("\n", " ")

@@ -39,8 +39,27 @@ def test_every_operation_is_documented(document: dict[str, Any]) -> None:
             )
             parameters = operation.get("parameters", ())
             assert {each["name"] for each in parameters if each["in"] == "path"} >= names, place
-        if method in ("put", "patch") and operation["summary"].startswith("Update"):
+        if method in ("put", "patch") and "302" not in codes and not path.startswith(SIGNED):
             assert operation["requestBody"]["content"]["application/json"]["schema"], place
+
+
+def test_bodies_of_the_clustering_api_are_described(document: dict[str, Any]) -> None:
+    bodies = {
+        (method, path): operation["requestBody"]["content"]["application/json"]["schema"]
+        for path, method, operation in operations(document)
+        if path.startswith("/clustering/") and "requestBody" in operation
+    }
+    made = {path for method, path in bodies if method == "post"}
+    assert made >= {f"/clustering/v1/{each}" for each in ("clusters", "nodes", "profiles", "policies", "receivers")}
+    (cluster,) = bodies["post", "/clustering/v1/clusters"]["properties"].values()
+    assert cluster["required"] == ["name", "profile_id"]
+    assert cluster["properties"]["max_size"]["minimum"] == -1
+    resize = bodies["post", "/clustering/v1/clusters/{cluster_id}/actions"]["properties"]["resize"]
+    assert "EXACT_CAPACITY" in resize["properties"]["adjustment_type"]["enum"]
+
+
+def test_no_operation_says_a_422(document: dict[str, Any]) -> None:
+    assert [path for path, _, operation in operations(document) if "422" in operation["responses"]] == []
 
 
 def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import Context, since
 from homeostat.api.clustering.lists import ListRules, flag_of, read_query
-from homeostat.api.clustering.routes import answers, router
+from homeostat.api.clustering.routes import answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.clustering.states import ACTION_NAMES, ActionStatus
 from homeostat.store import schema
@@ -35,6 +35,7 @@ LIST = ListRules(
         "status": "status",
     },
 )
+CHANGED = {"status": Field(bodies.text, required=True)}
 
 
 @ROUTER.get("/actions", dependencies=[may("actions:index")], summary="List actions", responses=ONE)
@@ -67,6 +68,7 @@ def show_action(context: Context, action_id: str) -> Response:
     "/actions/{action_id}",
     dependencies=[may("actions:update"), since(1, 12)],
     summary="Cancel an action",
+    openapi_extra=takes(CHANGED, "action"),
     status_code=202,
     responses=answers(None, "Accepted.", 202),
 )
@@ -75,7 +77,7 @@ def update_action(request: Request, context: Context, action_id: str, body: Body
 
     What it has begun stays as it is. With `force=true` the action says so at once.
     """
-    given = bodies.read(bodies.unwrapped(body, "action"), {"status": Field(bodies.text, required=True)})
+    given = bodies.read(bodies.unwrapped(body, "action"), CHANGED)
     if given["status"] != ActionStatus.CANCELLED:
         raise bodies.wrong(f"Unknown status {given['status']} for action {action_id}; there is CANCELLED.")
     force = flag_of(request.query_params.get("force"), "force")

@@ -1,8 +1,9 @@
 """What requests of the Clustering API carry: their fields, checked one by one."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from homeostat.model.errors import Rejected
@@ -119,20 +120,20 @@ def mapping(value: Any, field: str) -> dict[str, Any]:
 
 def integer(least: int, most: int = INTEGER_MAX) -> Read:
     """Return what reads a whole number between these bounds, also as a text."""
+    return partial(_integer, least, most)
 
-    def read(value: Any, field: str) -> int:
-        whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        if isinstance(value, bool) or not (whole or isinstance(value, str)):
-            raise wrong(f"The value for {field} ({value!r}) is not a number.")
-        try:
-            found = int(value)
-        except ValueError:
-            raise wrong(f"The value for {field} ({value!r}) is not a number.") from None
-        if not least <= found <= most:
-            raise wrong(f"The value for the {field} field must be between {least} and {most}, not {found}.")
-        return found
 
-    return read
+def _integer(least: int, most: int, value: Any, field: str) -> int:
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if isinstance(value, bool) or not (whole or isinstance(value, str)):
+        raise wrong(f"The value for {field} ({value!r}) is not a number.")
+    try:
+        found = int(value)
+    except ValueError:
+        raise wrong(f"The value for {field} ({value!r}) is not a number.") from None
+    if not least <= found <= most:
+        raise wrong(f"The value for the {field} field must be between {least} and {most}, not {found}.")
+    return found
 
 
 def boolean(value: Any, field: str) -> bool:
@@ -158,14 +159,14 @@ def number(value: Any, field: str) -> float:
 
 def one_of(*words: str) -> Read:
     """Return what reads one of these words."""
+    return partial(_one_of, words)
 
-    def read(value: Any, field: str) -> str:
-        if value not in words:
-            listed = ", ".join(words)
-            raise wrong(f"Value '{value}' is not acceptable for field '{field}'; it has to be one of: {listed}.")
-        return str(value)
 
-    return read
+def _one_of(words: Sequence[str], value: Any, field: str) -> str:
+    if value not in words:
+        listed = ", ".join(words)
+        raise wrong(f"Value '{value}' is not acceptable for field '{field}'; it has to be one of: {listed}.")
+    return str(value)
 
 
 def references(value: Any, field: str) -> list[str]:
@@ -186,3 +187,38 @@ def pairs(value: Any, field: str) -> dict[str, str]:
     if len(set(found.values())) < len(found):
         raise wrong(f"The value of '{field}' names something twice.")
     return found
+
+
+# -- as OpenAPI describes them -----------------------------------------------------------------------------------------
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
+_SCHEMAS: Mapping[Read, Mapping[str, Any]] = {
+    name: {**_TEXT, "minLength": 1, "maxLength": NAME_MAX},
+    text: _TEXT,
+    short: {**_TEXT, "maxLength": NAME_MAX},
+    reference: {**_TEXT, "minLength": 1, "maxLength": NAME_MAX},
+    mapping: {"type": "object"},
+    boolean: {"type": "boolean"},
+    number: {"type": "number"},
+    references: {"type": "array", "items": _TEXT, "minItems": 1},
+    pairs: {"type": "object", "additionalProperties": _TEXT, "minProperties": 1},
+}
+
+
+def schema(fields: Fields) -> dict[str, Any]:
+    """Return the JSON schema of an object with these fields."""
+    return {
+        "type": "object",
+        "properties": {name: _schema_of(field.read) for name, field in fields.items()},
+        "required": [name for name, field in fields.items() if field.required],
+        "additionalProperties": False,
+    }
+
+
+def _schema_of(read: Read) -> Mapping[str, Any]:
+    if not isinstance(read, partial):
+        return _SCHEMAS[read]
+    if read.func is _one_of:
+        return {**_TEXT, "enum": [str(word) for word in read.args[0]]}
+    least, most = read.args
+    return {"type": "integer", "minimum": least, "maximum": most}

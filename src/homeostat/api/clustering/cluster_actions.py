@@ -11,7 +11,7 @@ from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
 from homeostat.api.clustering.operations import statuses_of
-from homeostat.api.clustering.routes import accepted, router
+from homeostat.api.clustering.routes import accepted, router, takes_one
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.plans import Begun, Plan
@@ -150,6 +150,12 @@ FIELDS: Mapping[str, Collection[str]] = {
     "/clusters/{cluster_id}/actions",
     dependencies=[may("clusters:action"), HEAVY],
     summary="Have a cluster do something",
+    openapi_extra=takes_one(
+        {
+            name: bodies.schema(fields) if isinstance(fields, Mapping) else {"type": "object"}
+            for name, fields in FIELDS.items()
+        }
+    ),
     status_code=202,
     responses=accepted(dict[str, Any]),
 )

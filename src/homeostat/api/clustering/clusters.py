@@ -11,7 +11,7 @@ from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, Force
 from homeostat.api.clustering.lists import ListRules, read_query
-from homeostat.api.clustering.routes import accepted, answers, router
+from homeostat.api.clustering.routes import accepted, answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.clustering import sizes
 from homeostat.clustering.states import ClusterStatus
@@ -77,6 +77,7 @@ def list_clusters(request: Request, context: Context) -> Response:
     "/clusters",
     dependencies=[may("clusters:create"), HEAVY],
     summary="Make a cluster",
+    openapi_extra=takes(NEW, "cluster"),
     status_code=202,
     responses=accepted(dict[str, Any]),
 )
@@ -113,6 +114,7 @@ def show_cluster(context: Context, cluster_id: str) -> Response:
     "/clusters/{cluster_id}",
     dependencies=[may("clusters:update"), HEAVY],
     summary="Change a cluster",
+    openapi_extra=takes(CHANGED, "cluster"),
     status_code=202,
     responses=accepted(dict[str, Any]),
 )

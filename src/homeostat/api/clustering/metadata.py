@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies
-from homeostat.api.clustering.bodies import wrong
+from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.context import ClusteringContext, Context
-from homeostat.api.clustering.routes import answers, router
+from homeostat.api.clustering.routes import answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.api.http.responses import nothing
 from homeostat.model.errors import Rejected
@@ -18,6 +18,7 @@ ROUTER = router("clusters")
 ONE = answers(dict[str, Any])
 PATH = "/clusters/{cluster_id}/metadata"
 Metadata = Mapping[str, Any]
+GIVEN = {"metadata": Field(bodies.mapping, required=True)}
 KEYS_MAX = 1000
 """Keys of the metadata of one cluster that these routes set."""
 
@@ -29,14 +30,26 @@ def show_metadata(context: Context, cluster_id: str) -> Response:
     return context.json({"metadata": cluster.metadata})
 
 
-@ROUTER.post(PATH, dependencies=[may("clusters:update")], summary="Add to the metadata of a cluster", responses=ONE)
+@ROUTER.post(
+    PATH,
+    dependencies=[may("clusters:update")],
+    summary="Add to the metadata of a cluster",
+    openapi_extra=takes(GIVEN),
+    responses=ONE,
+)
 def add_metadata(context: Context, cluster_id: str, body: Body) -> Response:
     """Set these keys; others stay."""
     given = bodies.mapping(bodies.unwrapped(body, "metadata"), "metadata")
     return _changed(context, cluster_id, lambda before: {**before, **given})
 
 
-@ROUTER.put(PATH, dependencies=[may("clusters:update")], summary="Replace the metadata of a cluster", responses=ONE)
+@ROUTER.put(
+    PATH,
+    dependencies=[may("clusters:update")],
+    summary="Replace the metadata of a cluster",
+    openapi_extra=takes(GIVEN),
+    responses=ONE,
+)
 def replace_metadata(context: Context, cluster_id: str, body: Body) -> Response:
     given = bodies.mapping(bodies.unwrapped(body, "metadata"), "metadata")
     return _changed(context, cluster_id, lambda _: given)
@@ -50,7 +63,11 @@ def show_metadata_key(context: Context, cluster_id: str, key: str) -> Response:
 
 
 @ROUTER.put(
-    f"{PATH}/{{key}}", dependencies=[may("clusters:update")], summary="Set a key of the metadata", responses=ONE
+    f"{PATH}/{{key}}",
+    dependencies=[may("clusters:update")],
+    summary="Set a key of the metadata",
+    openapi_extra=takes({"meta": Field(bodies.mapping, required=True)}),
+    responses=ONE,
 )
 def set_metadata_key(context: Context, cluster_id: str, key: str, body: Body) -> Response:
     given = bodies.unwrapped(body, "meta")

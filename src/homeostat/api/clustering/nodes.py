@@ -11,7 +11,7 @@ from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, Force, since
 from homeostat.api.clustering.lists import ListRules, flag_of, read_query
-from homeostat.api.clustering.routes import accepted, answers, router
+from homeostat.api.clustering.routes import accepted, answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters.requester import referring
 from homeostat.clustering.states import NodeStatus
@@ -111,6 +111,7 @@ def show_node(request: Request, context: Context, node_id: str) -> Response:
     "/nodes",
     dependencies=[may("nodes:create"), HEAVY],
     summary="Make a node",
+    openapi_extra=takes(NEW, "node"),
     status_code=202,
     responses=accepted(dict[str, Any]),
 )
@@ -136,6 +137,7 @@ def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
     "/nodes/adopt",
     dependencies=[may("nodes:adopt"), since(1, 7), HEAVY],
     summary="Let a server that exists be a node",
+    openapi_extra=takes(ADOPTED),
     responses=ONE,
 )
 def adopt_node(context: Context, body: Body) -> Response:
@@ -155,6 +157,7 @@ def adopt_node(context: Context, body: Body) -> Response:
     "/nodes/adopt-preview",
     dependencies=[may("nodes:adopt_preview"), since(1, 7), HEAVY],
     summary="Preview the profile of a server that would become a node",
+    openapi_extra=takes(PREVIEWED),
     responses=ONE,
 )
 def preview_node(context: Context, body: Body) -> Response:
@@ -167,6 +170,7 @@ def preview_node(context: Context, body: Body) -> Response:
     "/nodes/{node_id}",
     dependencies=[may("nodes:update"), HEAVY],
     summary="Change a node",
+    openapi_extra=takes(CHANGED, "node"),
     status_code=202,
     responses=accepted(dict[str, Any]),
 )

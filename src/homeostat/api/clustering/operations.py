@@ -9,7 +9,7 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.clustering.bodies import wrong
 from homeostat.api.clustering.context import ClusteringContext, Context, since
-from homeostat.api.clustering.routes import accepted, router
+from homeostat.api.clustering.routes import accepted, router, takes_one
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters.clusters import Begun
 from homeostat.store.clusters import node_views
@@ -50,6 +50,7 @@ def single(body: Mapping[str, Any], what: str) -> tuple[str, Any]:
     "/nodes/{node_id}/actions",
     dependencies=[may("nodes:action")],
     summary="Check or recover a node",
+    openapi_extra=takes_one({name: {"type": "object"} for name in NODE_ACTIONS}),
     status_code=202,
     responses=accepted(dict[str, Any]),
 )
@@ -73,6 +74,7 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
     "/nodes/{node_id}/ops",
     dependencies=[may("nodes:operation"), since(1, 4)],
     summary="Have an operation carried out on a node",
+    openapi_extra=takes_one({}),
     status_code=202,
     responses=accepted(dict[str, Any]),
 )
@@ -87,6 +89,7 @@ def operate_node(context: Context, node_id: str, body: Body) -> Response:
     "/clusters/{cluster_id}/ops",
     dependencies=[may("clusters:operation"), since(1, 4)],
     summary="Have an operation carried out on the nodes of a cluster",
+    openapi_extra=takes_one({}),
     status_code=202,
     responses=accepted(dict[str, Any]),
 )

@@ -10,7 +10,7 @@ from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import Context, since
 from homeostat.api.clustering.lists import ListRules, read_query
-from homeostat.api.clustering.routes import answers, router
+from homeostat.api.clustering.routes import answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.api.http.responses import nothing
 
@@ -40,6 +40,7 @@ def list_policies(request: Request, context: Context) -> Response:
     "/policies",
     dependencies=[may("policies:create")],
     summary="Make a policy",
+    openapi_extra=takes(NEW, "policy"),
     status_code=201,
     responses=answers(dict[str, Any], code=201),
 )
@@ -53,6 +54,7 @@ def create_policy(context: Context, body: Body) -> Response:
     "/policies/validate",
     dependencies=[may("policies:validate"), since(1, 2)],
     summary="Check the spec of a policy",
+    openapi_extra=takes(VALIDATED, "policy"),
     responses=ONE,
 )
 def validate_policy(context: Context, body: Body) -> Response:
@@ -72,6 +74,7 @@ def show_policy(context: Context, policy_id: str) -> Response:
     "/policies/{policy_id}",
     dependencies=[may("policies:update")],
     summary="Change the name of a policy",
+    openapi_extra=takes(CHANGED, "policy"),
     responses=ONE,
 )
 def update_policy(context: Context, policy_id: str, body: Body) -> Response:

@@ -10,7 +10,7 @@ from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import HEAVY, Context, since
 from homeostat.api.clustering.lists import ListRules, read_query
-from homeostat.api.clustering.routes import answers, router
+from homeostat.api.clustering.routes import answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.api.http.responses import nothing
 
@@ -41,6 +41,7 @@ def list_profiles(request: Request, context: Context) -> Response:
     "/profiles",
     dependencies=[may("profiles:create"), HEAVY],
     summary="Make a profile",
+    openapi_extra=takes(NEW, "profile"),
     status_code=201,
     responses=answers(dict[str, Any], code=201),
 )
@@ -55,6 +56,7 @@ def create_profile(context: Context, body: Body) -> Response:
     "/profiles/validate",
     dependencies=[may("profiles:validate"), HEAVY, since(1, 2)],
     summary="Check the spec of a profile",
+    openapi_extra=takes(VALIDATED, "profile"),
     responses=ONE,
 )
 def validate_profile(context: Context, body: Body) -> Response:
@@ -74,6 +76,7 @@ def show_profile(context: Context, profile_id: str) -> Response:
     "/profiles/{profile_id}",
     dependencies=[may("profiles:update")],
     summary="Change the name or the metadata of a profile",
+    openapi_extra=takes(CHANGED, "profile"),
     responses=ONE,
 )
 def update_profile(context: Context, profile_id: str, body: Body) -> Response:

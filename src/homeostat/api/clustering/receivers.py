@@ -16,7 +16,7 @@ from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.cluster_actions import ACTIONS, FIELDS
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, base_of, version_of
 from homeostat.api.clustering.lists import ListRules, read_query
-from homeostat.api.clustering.routes import accepted, answers, router
+from homeostat.api.clustering.routes import accepted, answers, router, takes
 from homeostat.api.context import Service
 from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import Body, SignalBody
@@ -94,6 +94,7 @@ def list_receivers(request: Request, context: Context) -> Response:
     "/receivers",
     dependencies=[may("receivers:create"), HEAVY],
     summary="Make a receiver",
+    openapi_extra=takes(NEW, "receiver"),
     status_code=201,
     responses=answers(dict[str, Any], code=201),
 )
@@ -160,7 +161,11 @@ def show_receiver(context: Context, receiver_id: str) -> Response:
 
 
 @ROUTER.patch(
-    "/receivers/{receiver_id}", dependencies=[may("receivers:update")], summary="Change a receiver", responses=ONE
+    "/receivers/{receiver_id}",
+    dependencies=[may("receivers:update")],
+    summary="Change a receiver",
+    openapi_extra=takes(CHANGED, "receiver"),
+    responses=ONE,
 )
 def update_receiver(context: Context, receiver_id: str, body: Body) -> Response:
     given = bodies.read(bodies.unwrapped(body, "receiver"), CHANGED)

@@ -1,9 +1,11 @@
 """Definitions that all routers of the Clustering API share."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
 
+from homeostat.api.clustering import bodies
 from homeostat.api.clustering.context import PREFIX
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
@@ -27,3 +29,18 @@ def answers(model: Any, description: str = "Done.", code: int = 200) -> dict[int
 def accepted(model: Any = None) -> dict[int | str, dict[str, Any]]:
     """Return a route's `responses` for what is carried out later."""
     return answers(model, "Accepted; Location has the address of the action.", 202)
+
+
+def takes(fields: bodies.Fields, key: str = "") -> dict[str, Any]:
+    """Return a route's `openapi_extra` for a body with these fields, below its only key if there is one."""
+    found = bodies.schema(fields)
+    return _body({"type": "object", "properties": {key: found}, "required": [key]} if key else found)
+
+
+def takes_one(choices: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a route's `openapi_extra` for a body with one of these keys, each with a schema for what is below it."""
+    return _body({"type": "object", "properties": choices, "minProperties": 1, "maxProperties": 1})
+
+
+def _body(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
