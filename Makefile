@@ -79,6 +79,7 @@ servers: .venv/installed
 	scripts/redis
 	scripts/haproxy
 	scripts/graphviz
+	scripts/man
 	scripts/chromium
 	scripts/axe
 	scripts/keystone

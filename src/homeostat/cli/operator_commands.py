@@ -215,8 +215,8 @@ def _add_keys(commands: Commands) -> None:
         "homeostat keys generate --encryption-keys /etc/homeostat/keys\n  homeostat keys status\n"
         "  homeostat keys rotate\n\n"
         "generate: make a file with a new key. Give every process of the service the same file, and keep a copy of\n"
-        "it apart from the backups of the database.\n"
-        "status: count the cells that are plain text, and those encrypted with each key.\n"
+        "it apart from the backups of the database.\n\n"
+        "status: count the cells that are plain text, and those encrypted with each key.\n\n"
         "rotate: put a new key in front of the file, and encrypt all other cells with it, while the service\n"
         "runs. You can stop it at any time, and continue with --same-key.",
     )
