@@ -119,8 +119,12 @@ docs: .venv/installed ## write the generated reference pages and build the docum
 	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict
 
+.PHONY: dist
+dist: .venv/installed ## build the source distribution and the wheel of the newest commit into dist/, the same bytes each time
+	scripts/dist
+
 .PHONY: lock
-lock: ## write requirements.lock for pyproject.toml; ARGS=--upgrade takes the newest releases
+lock: ## write requirements.lock and packaging/release.lock for pyproject.toml; ARGS=--upgrade takes the newest releases
 	scripts/lock $(ARGS)
 
 .PHONY: clean

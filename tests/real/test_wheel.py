@@ -37,15 +37,12 @@ def folder() -> Iterator[Path]:
 
 
 def test_a_wheel_in_an_empty_environment_brings_up_the_example(folder: Path) -> None:
-    source = folder / "source"
-    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source)
+    run(ROOT / "scripts/dist", folder, PYTHON=sys.executable)
     (wheel,) = folder.glob("homeostat-*.whl")
     venv.create(folder / "environment", with_pip=True)
     programs = folder / "environment/bin"
     run(programs / "pip", "install", "--quiet", wheel)
+    assert (folder / "environment/share/man/man1/homeostat-up.1").is_file()
     shutil.copytree(ROOT / "examples", folder / "examples")
     state = {"HOMEOSTAT_STATE_DIR": str(folder / "state")}
     try:
