@@ -123,6 +123,10 @@ docs: .venv/installed ## write the generated reference pages and build the docum
 dist: .venv/installed ## build the source distribution and the wheel of the newest commit into dist/, the same bytes each time
 	scripts/dist
 
+.PHONY: sbom
+sbom: dist ## write the bill of materials of what was built (CycloneDX) beside it
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python scripts/sbom.py dist
+
 .PHONY: lock
 lock: ## write requirements.lock and packaging/release.lock for pyproject.toml; ARGS=--upgrade takes the newest releases
 	scripts/lock $(ARGS)
