@@ -13,6 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? cores + 2 : 4 )))
 PYTEST = $(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal
 STORMS := tests/real tests/attack
+PYTHONS := tests/pythons
 OPENSTACK := tests/openstack
 OPENSTACK_STORM := $(OPENSTACK)/storm
 KILLS ?= 20
@@ -45,7 +46,7 @@ demo-rollout: .venv/installed ## roll out a good, a wrong and a corrected config
 
 .PHONY: test
 test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
-	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(OPENSTACK)) $(ARGS)
+	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(PYTHONS) $(OPENSTACK)) $(ARGS)
 
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
@@ -54,12 +55,16 @@ test-fast: .venv/installed ## run the tests of the pure packages, which need no 
 .PHONY: test-costs
 test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
 	mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
-	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(OPENSTACK)) $(ARGS) || true
+	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(PYTHONS) $(OPENSTACK)) $(ARGS) || true
 	$(BIN)/python -m tests.costs $(COSTS)
 
 .PHONY: storm
 storm: servers ## run the slow tests: workers and servers are killed, users attack
 	$(PYTEST) $(STORMS) $(ARGS)
+
+.PHONY: test-pythons
+test-pythons: .venv/installed ## install a release on the other Pythons of this machine, and run the tests of the pure packages there
+	$(BIN)/python -m pytest --numprocesses 2 $(PYTHONS) $(ARGS)
 
 .PHONY: test-openstack
 test-openstack: .venv/installed ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"
