@@ -14,6 +14,7 @@ TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$(( cores < 3 ? co
 PYTEST = $(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal
 STORMS := tests/real tests/attack
 PYTHONS := tests/pythons
+CONTAINERS := tests/containers
 OPENSTACK := tests/openstack
 OPENSTACK_STORM := $(OPENSTACK)/storm
 KILLS ?= 20
@@ -26,6 +27,9 @@ FIRST ?= $(shell date +%s)0000
 MINUTES ?= 1e9
 CORPUS ?= ../shared/corpus
 ONLY ?=
+BUILDER ?= podman
+IMAGE ?= localhost/homeostat
+IMAGE_ARGS ?=
 COSTS ?= $(CURDIR)/.pytest_cache/costs.jsonl
 
 .PHONY: help
@@ -46,7 +50,7 @@ demo-rollout: .venv/installed ## roll out a good, a wrong and a corrected config
 
 .PHONY: test
 test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
-	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(PYTHONS) $(OPENSTACK)) $(ARGS)
+	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK)) $(ARGS)
 
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
@@ -55,7 +59,7 @@ test-fast: .venv/installed ## run the tests of the pure packages, which need no 
 .PHONY: test-costs
 test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
 	mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
-	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(PYTHONS) $(OPENSTACK)) $(ARGS) || true
+	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK)) $(ARGS) || true
 	$(BIN)/python -m tests.costs $(COSTS)
 
 .PHONY: storm
@@ -65,6 +69,12 @@ storm: servers ## run the slow tests: workers and servers are killed, users atta
 .PHONY: test-pythons
 test-pythons: .venv/installed ## install a release on the other Pythons of this machine, and run the tests of the pure packages there
 	$(BIN)/python -m pytest --numprocesses 2 $(PYTHONS) $(ARGS)
+
+.PHONY: test-containers
+test-containers: .venv/installed ## build the container image on a Debian made here, and run what the compose file says in it
+	scripts/postgresql
+	scripts/buildah
+	$(BIN)/python -m pytest $(CONTAINERS) $(ARGS)
 
 .PHONY: test-openstack
 test-openstack: .venv/installed ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"
@@ -131,6 +141,11 @@ dist: .venv/installed ## build the source distribution and the wheel of the newe
 .PHONY: sbom
 sbom: dist ## write the bill of materials of what was built (CycloneDX) beside it
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python scripts/sbom.py dist
+
+.PHONY: image
+image: dist ## build the container image of what was built; BUILDER=docker, podman or buildah; IMAGE_ARGS="--build-arg BASE_IMAGE=…"
+	$(BUILDER) build $(if $(filter docker,$(notdir $(BUILDER))),,--format docker) --build-arg VERSION=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) --build-arg REVISION=$$(git rev-parse HEAD) \
+		--tag $(IMAGE) --file packaging/container/Containerfile $(IMAGE_ARGS) .
 
 .PHONY: lock
 lock: ## write requirements.lock and packaging/release.lock for pyproject.toml; ARGS=--upgrade takes the newest releases
