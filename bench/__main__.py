@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from bench.answering import answers
+from bench.capacity import DESCRIBED, RELAXED, capacity, drained
 from bench.checking import checking, recovering
 from bench.databases import KINDS, SETTINGS
 from bench.defining import defining
@@ -28,6 +29,7 @@ Examples:
   python -m bench                                     everything, at modest sizes
   python -m bench --only group --sizes 10000 100000 1000000 --repeat 1
   python -m bench --only independent rows --database postgresql
+  python -m bench --only capacity --database postgresql --sizes 5000 20000
   python -m bench --only openstack-making --sizes 60  with the OpenStack of the tests up, see CONTRIBUTING.md
 
 A name is <operation>.<shape>.<what>: create.group.cpu is CPU time of the measuring process for each resource created.
@@ -134,6 +136,14 @@ def at_rest(wanted: Wanted) -> Iterator[Figure]:
             yield from encryption(n, wanted.repeat, database)
 
 
+def of_one_database(wanted: Wanted) -> Iterator[Figure]:
+    """Always on PostgreSQL. The smallest size is also that of the backlog which several workers create."""
+    yield from capacity(wanted.sizes)
+    for count in (1, 2, 4, 8):
+        yield from drained(min(wanted.sizes), count)
+    yield from drained(min(wanted.sizes), 2, RELAXED)
+
+
 def real_making(wanted: Wanted) -> Iterator[Figure]:
     """Sizes are numbers of servers, each with a port and a volume."""
     from bench import openstack
@@ -180,12 +190,15 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "health": ("a group of nodes whose status is polled every ten seconds", per_size(checking)),
     "recovery": ("servers of the local cloud are killed, until a health policy has recovered them", recoveries),
     "definition": ("a canary of a new definition over the members of a group, and its way back", per_size(defining)),
+    "capacity": ("what PostgreSQL spends on each operation, and with 1 to 8 workers; half an hour", of_one_database),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
+RARE = frozenset({"instructions", "capacity"})
+"""What takes long, and is to be asked for."""
 
 
 def main() -> None:
-    usual = [name for name in BENCHES if name != "instructions" and not name.startswith("openstack")]
+    usual = [name for name in BENCHES if name not in RARE and not name.startswith("openstack")]
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description=f"{__doc__}\n\nBenchmarks:\n"
@@ -194,7 +207,11 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--only", nargs="+", choices=BENCHES, default=usual, help="names; default: all but instructions and openstack-…"
+        "--only",
+        nargs="+",
+        choices=BENCHES,
+        default=usual,
+        help="names; default: all but instructions, capacity and openstack-…",
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="numbers of resources")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each size; the fastest counts")
@@ -205,7 +222,10 @@ def main() -> None:
     arguments = parser.parse_args()
     of_crowd = (arguments.clients, arguments.seconds, arguments.pause)
     wanted = Wanted(arguments.sizes, arguments.repeat, arguments.database, *of_crowd)
-    print(json.dumps({**machine(), "settings": {kind: SETTINGS[kind] for kind in wanted.databases}}), flush=True)
+    settings = {kind: SETTINGS[kind] for kind in wanted.databases}
+    if "capacity" in arguments.only:
+        settings["capacity"] = DESCRIBED
+    print(json.dumps({**machine(), "settings": settings}), flush=True)
     for name in arguments.only:
         for figure in BENCHES[name][1](wanted):
             print(figure.line(), flush=True)

@@ -79,7 +79,7 @@ def idle(n: int, database: str, seconds: float) -> list[Figure]:
 
 @contextlib.contextmanager
 def running_workers(url: str, count: int) -> Iterator[list[BaseProcess]]:
-    """Workers that have started; they end with the block."""
+    """Workers that begin with the block, all at once, and end with it."""
     ready = CONTEXT.Barrier(count + 1)
     processes: list[BaseProcess] = [CONTEXT.Process(target=_work, args=(url, ready), daemon=True) for _ in range(count)]
     for process in processes:
@@ -100,8 +100,8 @@ def _work(url: str, ready: "threading.Barrier") -> None:
         clock = AgreedClock(db.agreed_now)
         worker = Worker(db, SimulatedCloud(clock.now), clock, Entropy(), Limits())
         spare_the_collector()
-        worker.start()
         ready.wait()
+        worker.start()
         stop.wait()
         worker.stop()
 

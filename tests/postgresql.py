@@ -33,9 +33,15 @@ def find_programs() -> Path | None:
 
 
 @contextlib.contextmanager
-def running(programs: Path) -> Iterator[str]:
-    """Start a server; gives a SQLAlchemy URL of a user that may create databases. Fails: RuntimeError with its log."""
-    with _prepared(programs) as (root, account), _server(programs, root, account, FAST) as server:
+def running(programs: Path, settings: tuple[str, ...] = FAST, place: Path | None = None) -> Iterator[str]:
+    """Start a server; gives a SQLAlchemy URL of a user that may create databases. Fails: RuntimeError with its log.
+
+    Args:
+        programs: Directory of its programs.
+        settings: What differs from the server's own settings.
+        place: Where its directory is made; None for memory, if there is enough.
+    """
+    with _prepared(programs, place) as (root, account), _server(programs, root, account, settings) as server:
         _wait(server, root)
         yield _url(root)
 
@@ -61,9 +67,9 @@ def crashing(programs: Path) -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 @contextlib.contextmanager
-def _prepared(programs: Path) -> Iterator[tuple[Path, pwd.struct_passwd | None]]:
+def _prepared(programs: Path, place: Path | None = None) -> Iterator[tuple[Path, pwd.struct_passwd | None]]:
     """A new cluster; gives its directory, and the account that runs it."""
-    root = Path(tempfile.mkdtemp(prefix="homeostat-postgresql-", dir=_place()))
+    root = Path(tempfile.mkdtemp(prefix="homeostat-postgresql-", dir=place or _place()))
     try:
         account = _account()
         if account is not None:
