@@ -23,12 +23,15 @@ Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """file — in docs/images; title; what — last part of the figures' names; unit — of the vertical axis."""
+    """file — in docs/images; title; what — last part of the figures' names; unit — of the vertical axis; across — what
+    the horizontal one counts; dashed — how the names of curves end that are dashed, in the colour of the one before."""
 
     file: str
     title: str
     what: str
     unit: str
+    across: str = "members"
+    dashed: str = "postgresql"
 
 
 PICTURES = (
@@ -75,10 +78,10 @@ def svg(picture: Picture, lines: dict[str, Points]) -> str:
     for x in sorted(set(xs)):
         parts.append(f'<text x="{across(x):.1f}" y="{bottom + 20}" text-anchor="middle">{x:,}</text>')
     parts.append(f'<text x="{LEFT - 8}" y="{TOP - 6}" text-anchor="end">{picture.unit}</text>')
-    parts.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">members</text>')
+    parts.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{picture.across}</text>')
     for place, (name, points) in enumerate(lines.items()):
         colour = COLOURS[place // 2 % len(COLOURS)]
-        dashes = ' stroke-dasharray="6 4"' if name.endswith("postgresql") else ""
+        dashes = ' stroke-dasharray="6 4"' if name.endswith(picture.dashed) else ""
         path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
         key_y = TOP + 18 * place

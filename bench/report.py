@@ -1,4 +1,5 @@
-"""Writes docs/reference/numbers.md from the files in bench/results: what was to be reached, and what was measured.
+"""Writes docs/reference/numbers.md from the files in bench/results: what was to be reached, and what was measured; and
+the tables of docs/explanation/beyond-one-database.md.
 
 python -m bench.report
 """
@@ -8,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench import partition_page
 from bench.pictures import PICTURES, RESULTS, ROOT
 from bench.pictures import main as draw
 
@@ -271,6 +273,7 @@ def _requests(everything: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def main() -> None:
     draw()
     PAGE.write_text(page(), encoding="utf-8")
+    partition_page.main()
 
 
 if __name__ == "__main__":
