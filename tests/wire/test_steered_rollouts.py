@@ -103,7 +103,8 @@ def test_a_rollout_is_shown_from_its_first_step_to_its_end(http: httpx.Client) -
     first = stack.begin()
     assert (first["state"], first["pattern"], first["step"], first["path"]) == ("running", "rolling", 1, ["grp"])
     assert first["members"] == {
-        "total": 3, "updated": 1, "target": 1, "step": {"succeeded": 0, "failed": 0, "waiting": 1}
+        "total": 3, "updated": 1, "target": 1, "targets_to_come": [2, 3],
+        "step": {"succeeded": 0, "failed": 0, "waiting": 1},
     }  # fmt: skip
     assert 0 < first["seconds_left"] <= 900
     assert first["started_at"] <= first["step_at"] < first["due_at"]

@@ -190,6 +190,14 @@ class RolloutSettings:
         wanted = (step_size(step, total) for step in self.steps)
         return min(next((size for size in wanted if size > active), total), total)
 
+    def targets(self, active: int, total: int, most: int) -> list[int]:
+        """Return the targets of the steps that follow on `active` members: so many steps at most."""
+        found: list[int] = []
+        while active < total and len(found) < most:
+            active = self.target(active, total)
+            found.append(active)
+        return found
+
 
 def step_size(step: str, total: int) -> int:
     """Return the number of members of a step; a share of any members is at least one.

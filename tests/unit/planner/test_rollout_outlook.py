@@ -83,3 +83,16 @@ def test_every_way_of_steering_is_possible_in_some_state() -> None:
 def test_how_far_it_is() -> None:
     assert extent(STEP) == "4 of 10 members have the new metadata"
     assert extent(replace(STEP, active=12)) == "12 of 12 members have the new metadata"
+
+
+@pytest.mark.parametrize(
+    ("steps", "active", "found"),
+    [
+        ((), 1, [2, 3, 4]),
+        (("1", "1%", "5%", "100%"), 0, [1, 5, 100]),
+        (("2",), 2, [100]),
+        ((), 100, []),
+    ],
+)
+def test_the_steps_to_come_are_known_ahead(steps: tuple[str, ...], active: int, found: list[int]) -> None:
+    assert RolloutSettings(steps=steps).targets(active, 100, 3) == found

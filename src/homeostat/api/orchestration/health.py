@@ -1,10 +1,11 @@
 """Routes that show what health policies have found, and approve recoveries (ADR 0072); Heat has none."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Query
 from pydantic import BaseModel, Field
+from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -13,7 +14,8 @@ from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.models import health as models
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import link
+from homeostat.api.orchestration.views import Wire, link
+from homeostat.convergence.health_facts import policy_of
 from homeostat.model.errors import Rejected
 from homeostat.model.node_health import Finding
 from homeostat.model.status import joined
@@ -43,11 +45,14 @@ def list_health(
 ) -> Response:
     """List the resources that a health policy holds for, in the stack and the groups in it, with all evidence.
 
+    With them come the policies that hold now, in short.
+
     Where there are many, follow the link `next` until there is none.
     """
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
         found = member_health.listed(tx, top, query.finding, query.marker, query.limit)
+        holding = [_policy(each, top) for each in member_health.policies(tx, top)]
     shown = [
         {
             "stack_name": each.stack_name,
@@ -66,7 +71,23 @@ def list_health(
         if query.finding is not None:
             params["finding"] = query.finding.value
         links.append(link("next", f"{context.stack_url(top)}/health?{urlencode(params)}"))
-    return Json({"health": shown, "links": links})
+    return Json({"health": shown, "policies": holding, "links": links})
+
+
+def _policy(row: Row[Any], top: Row[Any]) -> Wire:
+    policy = policy_of(row.spec)
+    path = [row.name] if row.stack_id == top.id else [row.parent_name, row.name]
+    return {
+        "path": [] if row.stack_id == top.parent_id else path,
+        "members": row.members,
+        "mode": policy.mode,
+        "interval": policy.interval_s,
+        "detection": [each.type for each in policy.detections],
+        "actions": [each.name for each in policy.actions],
+        "fencing": list(policy.fencing),
+        "max_unhealthy": policy.max_unhealthy or None,
+        "max_per_hour": policy.per_hour or None,
+    }
 
 
 @ROUTER.post(

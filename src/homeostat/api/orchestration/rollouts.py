@@ -31,6 +31,8 @@ KEY = r"^[0-9a-zA-Z_-]{0,255}$"
 """A marker: the key of a group."""
 SHOWN_MAX = 40
 """Letters of an unknown word that a refusal repeats."""
+TARGETS_MAX = 20
+"""Steps to come that are shown; of a group that goes on one by one there are as many as members."""
 
 STEER: Mapping[str, Callable[[MetadataRollouts, str, str], Rollout]] = {
     Steering.PAUSE: MetadataRollouts.pause,
@@ -236,11 +238,12 @@ def _stack(tx: Connection, known: dict[str, Row[Any]], stack_id: str) -> Row[Any
 
 
 def _members(rollout: Rollout, report: StepReport, members: Row[Any] | None) -> Wire:
-    total = rollout.total if members is None else int(members.size)
+    total = max(rollout.total if members is None else int(members.size), rollout.active)
     return {
-        "total": max(total, rollout.active),
+        "total": total,
         "updated": rollout.active,
         "target": rollout.target,
+        "targets_to_come": rollout.settings.targets(max(rollout.active, rollout.target), total, TARGETS_MAX),
         "step": {"succeeded": report.succeeded, "failed": report.failed, "waiting": report.waiting},
     }
 

@@ -22,14 +22,16 @@ function headers(more) {
 // The API is where the page is, whatever path a proxy has put before both.
 const BASE = new URL("..", new URL(".", location.href));
 
-function address(project, path, query) {
-  const found = new URL(`v1/${encodeURIComponent(project)}/${path}`, BASE);
+function address(path, query) {
+  const found = new URL(path, BASE);
   for (const [name, value] of Object.entries(query ?? {})) found.searchParams.set(name, value);
   return found;
 }
 
-async function answered(project, path, query, options) {
-  const answer = await fetch(address(project, path, query), { redirect: "follow", ...options });
+const below = (project, path) => `v1/${encodeURIComponent(project)}/${path}`;
+
+async function answered(path, query, options) {
+  const answer = await fetch(address(path, query), { redirect: "follow", ...options });
   if (answer.ok) return answer;
   let message = `${answer.status} ${answer.statusText}`;
   try {
@@ -40,17 +42,34 @@ async function answered(project, path, query, options) {
   throw new Refused(answer.status, message);
 }
 
+async function changed(method, path, body, more) {
+  const options = { method, headers: headers({ "Content-Type": "application/json", ...more }) };
+  const answer = await answered(path, {}, body === undefined ? options : { ...options, body: JSON.stringify(body) });
+  const text = await answer.text();
+  return text ? JSON.parse(text) : null;
+}
+
 /** The JSON of a GET. */
 export async function get(project, path, query) {
-  return (await answered(project, path, query, { headers: headers() })).json();
+  return (await answered(below(project, path), query, { headers: headers() })).json();
 }
 
 /** The JSON of an answer to a request that changes something; null where there is none. */
 export async function send(method, project, path, body) {
-  const options = { method, headers: headers({ "Content-Type": "application/json" }) };
-  const answer = await answered(project, path, {}, body === undefined ? options : { ...options, body: JSON.stringify(body) });
-  const text = await answer.text();
-  return text ? JSON.parse(text) : null;
+  return changed(method, below(project, path), body);
+}
+
+// The Clustering API names no project in its paths: a header does. Another one says which of its forms is understood.
+const clustering = (project) => ({ "X-Project-Id": project, "OpenStack-API-Version": "clustering 1.14" });
+
+/** As `get`, of the Clustering API. */
+export async function getClustering(project, path, query) {
+  return (await answered(`clustering/v1/${path}`, query, { headers: headers(clustering(project)) })).json();
+}
+
+/** As `send`, to the Clustering API. */
+export async function sendClustering(method, project, path, body) {
+  return changed(method, `clustering/v1/${path}`, body, clustering(project));
 }
 
 /**
@@ -64,7 +83,7 @@ export async function send(method, project, path, body) {
  */
 export async function follow(project, path, query, after, take, signal) {
   const accept = headers({ Accept: "text/event-stream" });
-  const answer = await answered(project, path, after ? { ...query, marker: after } : query, { headers: accept, signal });
+  const answer = await answered(below(project, path), after ? { ...query, marker: after } : query, { headers: accept, signal });
   if (answer.status === 204) return true;
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";

@@ -8,11 +8,16 @@ import { Stack } from "./pages/stack.js";
 import { Stacks } from "./pages/stacks.js";
 
 const PROJECT = "default";
+/** Name in the address -> title, and what shows it: of the project, and of what follows in the address. */
+const PAGES = {
+  stacks: ["Stacks", (project, [name, id, tab]) =>
+    name && id ? html`<${Stack} key=${id} project=${project} name=${name} id=${id} tab=${tab} />` : html`<${Stacks} project=${project} />`],
+};
 
 function place() {
   const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
-  const [project = "", page = "stacks", name, id, tab] = parts;
-  return { project: project || localStorage.getItem("project") || PROJECT, page, name, id, tab };
+  const [project, page, ...below] = parts;
+  return { project: project || localStorage.getItem("project") || PROJECT, page: PAGES[page] ? page : "stacks", below };
 }
 
 function usePlace() {
@@ -59,13 +64,13 @@ function SignIn({ error, done }) {
   `;
 }
 
-function ProjectChoice({ project }) {
+function ProjectChoice({ project, page }) {
   const send = (event) => {
     event.preventDefault();
     const chosen = new FormData(event.target).get("project").trim();
     if (!chosen) return;
     localStorage.setItem("project", chosen);
-    location.hash = `#/${encodeURIComponent(chosen)}/stacks`;
+    location.hash = `#/${encodeURIComponent(chosen)}/${page}`;
   };
   return html`<form onSubmit=${send}>
     <label>Project <input name="project" value=${project} key=${project} size="12" /></label> <button>Show</button>
@@ -73,20 +78,22 @@ function ProjectChoice({ project }) {
 }
 
 function App() {
-  const { project, name, id, tab } = usePlace();
+  const { project, page, below } = usePlace();
   const [turn, setTurn] = useState(0);
   const access = useAccess(project, turn);
-  const page = name && id ? html`<${Stack} key=${id} project=${project} name=${name} id=${id} tab=${tab} />` : html`<${Stacks} project=${project} />`;
+  const here = `#/${encodeURIComponent(project)}`;
   const denied = access.error && (access.error.status === 401 || access.error.status === 403);
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
     <header class="top">
       <strong>Homeostat</strong>
-      <nav aria-label="pages"><a href=${`#/${encodeURIComponent(project)}/stacks`}>Stacks</a></nav>
-      <${ProjectChoice} project=${project} />
+      <nav class="pages" aria-label="pages">
+        ${Object.entries(PAGES).map(([key, [title]]) => html`<a href=${`${here}/${key}`} aria-current=${key === page ? "page" : null}>${title}</a>`)}
+      </nav>
+      <${ProjectChoice} project=${project} page=${page} />
     </header>
     <main id="main" tabindex="-1">
-      ${denied ? html`<${SignIn} error=${access.error} done=${() => setTurn(turn + 1)} />` : access.project ? page : html`<p class="quiet">One moment…</p>`}
+      ${denied ? html`<${SignIn} error=${access.error} done=${() => setTurn(turn + 1)} />` : access.project ? PAGES[page][1](project, below) : html`<p class="quiet">One moment…</p>`}
     </main>
   `;
 }

@@ -6,10 +6,18 @@ import htm from "./vendor/htm.js";
 
 export const html = htm.bind(h);
 
-/** Status of a stack or resource, as text and in its color. */
+/** What a word means that is a status somewhere -> how its ends look. */
+const LOOKS = [
+  ["FAILED", /(FAILED|^ERROR|^CRITICAL|^UNHEALTHY|^HELD|^DOWN|^FAIL)$/],
+  ["COMPLETE", /(COMPLETE|^ACTIVE|^SUCCEEDED|^HEALTHY|^UP|^OK)$/],
+  ["IN_PROGRESS", /(IN_PROGRESS|ING|^WARN|^PAUSED|^READY|^INIT)$/],
+];
+
+/** A status of whatever there is, as text and in its color. */
 export function Status({ value }) {
-  const status = ["IN_PROGRESS", "COMPLETE", "FAILED"].find((each) => String(value).endsWith(each)) ?? "";
-  return html`<span class=${`status ${status}`}>${String(value).replaceAll("_", " ").toLowerCase()}</span>`;
+  const word = String(value);
+  const [look] = LOOKS.find(([, fits]) => fits.test(word.toUpperCase())) ?? [""];
+  return html`<span class=${`status ${look}`}>${word.replaceAll("_", " ").toLowerCase()}</span>`;
 }
 
 /** Why something could not be shown. */
@@ -82,8 +90,11 @@ export function Tabs({ here, open, pages }) {
  * @param run - does it; what it gives, or its error, is shown
  * @param undo - takes it back; null where nothing can
  * @param fields - markup of what else is asked for; `run` gets the FormData
+ * @param about - what it is done with, for those who hear the page: buttons of several things have the same label
+ * @param done - how far it is when `run` has ended: what is only begun by then has not been done
+ * @param offered - whether it can be done now; what it has done stays there when it no longer can
  */
-export function Action({ label, says, run, undo = null, fields = null, danger = false }) {
+export function Action({ label, says, run, undo = null, fields = null, danger = false, about = "", done = "done", offered = true }) {
   const dialog = useRef(null);
   const [state, setState] = useState({});
   const attempt = async (act, then) => {
@@ -93,32 +104,33 @@ export function Action({ label, says, run, undo = null, fields = null, danger = 
       setState(then);
       dialog.current?.close();
     } catch (error) {
-      setState({ error });
+      setState({ error, asked: dialog.current?.open });
     }
   };
   const send = (event) => {
     event.preventDefault();
     const data = new FormData(event.target);
-    attempt(() => run(data), { done: `${label}: done.`, undo });
+    attempt(() => run(data), { done: `${label}: ${done}.`, undo });
   };
   const ask = () => {
     setState({});
     dialog.current.showModal();
   };
   return html`<span class="action">
-    <button type="button" class=${danger ? "danger" : ""} onClick=${ask}>${label}</button>
-    <dialog ref=${dialog} aria-label=${label}>
+    ${offered && html`<button type="button" class=${danger ? "danger" : ""} aria-label=${about ? `${label} ${about}` : null} onClick=${ask}>${label}</button>`}
+    <dialog ref=${dialog} aria-label=${about ? `${label} ${about}` : label}>
       <form onSubmit=${send}>
         <h2>${label}</h2>
         <div>${says}</div>
         ${fields}
-        ${state.error && html`<${Problem} error=${state.error} />`}
+        ${state.asked && html`<${Problem} error=${state.error} />`}
         <p class="buttons">
           <button class=${danger ? "danger" : ""} disabled=${state.busy}>${label}</button>
           <button type="button" onClick=${() => dialog.current.close()}>Leave it</button>
         </p>
       </form>
     </dialog>
+    ${state.error && !state.asked && html`<${Problem} error=${state.error} />`}
     <span role="status">
       ${state.done ?? ""}
       ${state.undo && html` <button type="button" onClick=${() => attempt(state.undo, { done: "Undone." })}>Undo</button>`}

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
 from homeostat.model.node_health import Finding
 from homeostat.model.status import Action
 from homeostat.store import schema
 
-_node, _resource, _stack = schema.node_health, schema.resource, schema.stack
+_node, _resource, _stack, _check = schema.node_health, schema.resource, schema.stack, schema.health_check
 
 
 def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, limit: int) -> list[Row[Any]]:
@@ -27,13 +27,30 @@ def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, 
     of_row = (_resource.c[name] for name in ("key", "name", "handle", "action", "status", "marks", "stack_id"))
     of_stack = (_stack.c.name.label("stack_name"), _stack.c.parent_name)
     joined = _node.join(_resource, _resource.c.key == _node.c.key).join(_stack, _stack.c.id == _resource.c.stack_id)
-    inside = _stack.c.root_id == top.id if top.parent_id is None else _stack.c.parent_id == top.id
-    where = [or_(_stack.c.id == top.id, inside), _stack.c.deleted_at.is_(None), _node.c.key > marker]
+    where = [_is_below(top), _stack.c.deleted_at.is_(None), _node.c.key > marker]
     where += [_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE]
     if finding is not None:
         where.append(_node.c.finding == finding.value)
     chosen = select(*of_row, *of_stack, _node.c.health).select_from(joined).where(*where)
     return list(tx.execute(chosen.order_by(_node.c.key).limit(limit)))
+
+
+def policies(tx: Connection, top: Row[Any]) -> list[Row[Any]]:
+    """Return the policies that hold for what `listed` returns, in the order in which they came.
+
+    Returns:
+        Rows of name (of the resource, or group), members, spec; stack_id, parent_name.
+    """
+    columns = (_check.c.name, _check.c.members, _check.c.spec, _check.c.stack_id, _stack.c.parent_name)
+    joined = _check.join(_stack, _stack.c.id == _check.c.stack_id)
+    of_group = and_(_check.c.members, _check.c.stack_id == top.parent_id, _check.c.name == top.parent_name)
+    where = (or_(_is_below(top), of_group), _stack.c.deleted_at.is_(None), _check.c.enabled)
+    return list(tx.execute(select(*columns).select_from(joined).where(*where).order_by(_check.c.created_at)))
+
+
+def _is_below(top: Row[Any]) -> ColumnElement[bool]:
+    inside = _stack.c.root_id == top.id if top.parent_id is None else _stack.c.parent_id == top.id
+    return or_(_stack.c.id == top.id, inside)
 
 
 def finding_of(tx: Connection, stack_id: str, name: str) -> str | None:

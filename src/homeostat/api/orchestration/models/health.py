@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from homeostat.api.orchestration.models.stacks import Link
-from homeostat.model.health_policy import DetectionType
+from homeostat.model.health_policy import DetectionType, Mode
 from homeostat.model.node_health import Finding
 
 FINDINGS = f"One of {', '.join(Finding)}; unknown where nothing could be seen."
@@ -44,6 +44,23 @@ class MemberHealth(BaseModel):
     recovery: Recovery | None = None
 
 
+class HoldingPolicy(BaseModel):
+    """A health policy that holds for a resource, or for the members of a group."""
+
+    path: list[str] = Field(description="Names of the resources down to it; empty for the members of this very stack.")
+    members: bool = Field(description="Whether it holds for the members of what `path` names.")
+    mode: str = Field(description=f"One of {', '.join(Mode)}.")
+    interval: int = Field(description="Seconds between two looks.")
+    detection: list[str] = Field(description=f"Some of {', '.join(DetectionType)}.")
+    actions: list[str] = Field(description="Names of the actions of a recovery, in their order.")
+    fencing: list[str] = Field(description="What is cut off before another one is made.")
+    max_unhealthy: str | None = Field(
+        description="With more unhealthy ones than that none is recovered: a number, or a share such as `40%`."
+    )
+    max_per_hour: int | None = Field(description="Most recoveries that begin in an hour.")
+
+
 class StackHealth(BaseModel):
     health: list[MemberHealth]
+    policies: list[HoldingPolicy]
     links: list[Link]

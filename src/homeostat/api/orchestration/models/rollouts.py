@@ -19,6 +19,7 @@ class Members(BaseModel):
     total: int = Field(description="Members of the group.")
     updated: int = Field(description="How many of them have what is new.")
     target: int = Field(description="How many of them have it at the end of the step.")
+    targets_to_come: list[int] = Field(description="How many have it after each step to come: the next few of these.")
     step: StepMembers
 
 

@@ -2,14 +2,18 @@
 
 import { html, Problem, Status, Tabs, useTitle } from "../parts.js";
 import { Events } from "./stack/events.js";
+import { HealthPage } from "./stack/health.js";
 import { useStack } from "./stack/live.js";
 import { Overview } from "./stack/overview.js";
 import { Picture } from "./stack/picture.js";
+import { RolloutsPage } from "./stack/rollouts.js";
 
 /** Name in the address -> title, and what shows it. */
 const PAGES = {
   overview: ["Overview", Overview],
   picture: ["Picture", Picture],
+  rollouts: ["Rollouts", RolloutsPage],
+  health: ["Health", HealthPage],
   events: ["Events", Events],
 };
 
