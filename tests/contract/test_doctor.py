@@ -10,10 +10,12 @@ from sqlalchemy import text, update
 from tests.contract.local_things import made
 from tests.contract.store_cases import LONG_S, add_stack, claim, come_to_rest, resource
 
-from homeostat.cli import doctor, reports
-from homeostat.cli.doctor import Check, Level, examine
+from homeostat.cli import reports
+from homeostat.cli.doctor import examine
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.port import Creation
+from homeostat.doctor import database as checks_of_database
+from homeostat.doctor.checks import Check, Level
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.builtin import event_sinks
@@ -125,7 +127,7 @@ def register(db: Database, name: str, silent_s: float = -LONG_S) -> None:
 
 
 def test_work_without_workers(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "LAG_S", LONG_S)
+    monkeypatch.setattr(checks_of_database, "LAG_S", LONG_S)
     add_stack(database, "fresh", at=time.time())
     assert findings(database) == {}
     add_stack(database, "old", at=time.time() - 2 * LONG_S)
@@ -212,7 +214,7 @@ def test_many_deleted_stacks_call_for_a_purge(database: Database, monkeypatch: p
     assert findings(database) == {}
     with database.write() as tx:
         tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(deleted_at=1.0))
-    monkeypatch.setattr(doctor, "DELETED_MAX", 0)
+    monkeypatch.setattr(checks_of_database, "DELETED_MAX", 0)
     assert findings(database) == {"rows": Level.WARN}
     assert "homeostat purge" in checks(database)["rows"].remedy
 

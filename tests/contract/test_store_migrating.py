@@ -22,12 +22,13 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.cli import maintenance
-from homeostat.cli.doctor import Level, examine
+from homeostat.cli.doctor import examine
 from homeostat.cli.errors import Problem
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
+from homeostat.doctor.checks import Level
 from homeostat.model.status import Status
 from homeostat.store.database import Database
 from homeostat.store.operation import workers

@@ -7,9 +7,10 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from homeostat.cli.doctor import Level, examine
+from homeostat.cli.doctor import examine
 from homeostat.clouds.identity.errors import Denied
 from homeostat.clouds.identity.trusts import Trusts
+from homeostat.doctor.checks import Level
 from homeostat.identity import trusts
 from homeostat.identity.trusts import Requester
 from homeostat.store import schema

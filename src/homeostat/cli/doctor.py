@@ -3,313 +3,28 @@
 It changes nothing and needs no running service.
 """
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
-
-from homeostat.clouds.installed import installed_clouds
 from homeostat.clouds.local import inventory, landlock
-from homeostat.convergence.healing_brake import doubts
+from homeostat.doctor.checks import Check, Level, named
+from homeostat.doctor.database import examine_database
 from homeostat.model.errors import Transient
-from homeostat.model.status import Status
-from homeostat.notifications.sinks import installed_sinks
-from homeostat.resources.discovery import BUILT_IN
-from homeostat.resources.registry import of_kind, register, type_of
-from homeostat.store import schema
-from homeostat.store.builtin import event_sinks, stored_trusts
+from homeostat.resources.registry import of_kind, type_of
 from homeostat.store.database import Database
-from homeostat.store.encryption import key_rotation
-from homeostat.store.encryption.encrypted_cells import Unreadable
-from homeostat.store.operation import cloud_identities, health, message_bus, workers
+from homeostat.store.operation import cloud_identities, health
 from homeostat.store.shards import retained
-from homeostat.store.stacks import locks
 
-LAG_S = 10.0
-"""Work that waits longer than this for a worker indicates a problem."""
-CLOCKS_S = 1.0
-"""Difference of clocks that is tolerated."""
-DELETED_MAX = 10_000
-EVENTS_MAX = 5_000_000
-_SHOWN = 5
 REMEDY_OF_LOST = "a worker heals them within a minute, unless `homeostat explain STACK` shows what holds it back"
 
 
-class Level(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The result of one check.
-
-    Attributes:
-        found: What was found.
-        remedy: What to do; empty where all is well.
-    """
-
-    name: str
-    level: Level
-    found: str
-    remedy: str = ""
-
-
 def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
-    """Run all checks, one after the other; without a usable database there is nothing further to check.
+    """Return all checks, which run one after the other; without a usable database there is nothing further to check.
 
     Args:
         cloud: Directory of the local cloud; None for other clouds.
     """
-    yield _plugins()
-    try:
-        for check in _schema(db):
-            yield check
-            if check.level is Level.FAIL:
-                return
-        for look in LOOKS:
-            with db.read() as tx:
-                yield _readable(look, db, tx)
-        if cloud is not None:
-            yield from _local_cloud(db, cloud)
-    except (Transient, SQLAlchemyError) as error:
-        yield Check("database", Level.FAIL, f"a query failed: {error}", "look at --database and at its server")
-
-
-def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
-    """Run one check; report a failure when a missing key prevents it."""
-    try:
-        return look(db, tx)
-    except Unreadable as error:
-        name = look.__name__.strip("_").replace("_", " ")
-        return Check(name, Level.FAIL, f"unknown: {error}", "put the key back into the key file")
-
-
-# -- what others add ---------------------------------------------------------------------------------------------------
-
-
-def _plugins() -> Check:
-    problems = [*register().problems, *installed_clouds().problems, *installed_sinks().problems]
-    if problems:
-        found = _listed([f"{each.origin}: {each.reason}" for each in problems])
-        remedy = "repair or remove these packages and files; until then the service runs without what is named"
-        return Check("plug-ins", Level.WARN, f"left out: {found}", remedy)
-    others = sum(origin != BUILT_IN for origin in register().origins.values())
-    return Check("plug-ins", Level.OK, f"{others} resource types are not built in")
-
-
-# -- the database ------------------------------------------------------------------------------------------------------
-
-
-def _schema(db: Database) -> Iterator[Check]:
-    if db.missing_file:
-        remedy = "start the service once, or name the database with --database"
-        yield Check("database", Level.FAIL, f"there is no file {db.missing_file}", remedy)
-        return
-    found = db.schema_status()
-    yield Check("database", Level.OK, "it answers")
-    there = ", ".join(found.heads) or "nothing"
-    if found.outdating:
-        remedy = "install the newer version here: it has changed the schema for good"
-        yield Check("schema", Level.FAIL, f"it is at {there}, which this version cannot use", remedy)
-    elif found.missing:
-        remedy = "run `homeostat migrate --phase expand`, or start the service of this version"
-        yield Check("schema", Level.FAIL, f"it is at {there}, and {found.missing[-1]} is needed", remedy)
-    elif found.pending:
-        remedy = "run `homeostat migrate` when no older version runs any more"
-        yield Check("schema", Level.WARN, f"it is at {there}, and still has what older versions need", remedy)
-    else:
-        newer = ", made ready for a newer version" if found.newer else ""
-        yield Check("schema", Level.OK, f"it is at {there}{newer}")
-
-
-def _writing(db: Database, _tx: Connection) -> Check:
-    try:
-        health.check_writable(db)
-    except (Transient, SQLAlchemyError) as error:
-        remedy = "check whether the disk is full, the file is read-only, or the server is a standby"
-        return Check("writing", Level.FAIL, f"nothing can be written: {error}", remedy)
-    return Check("writing", Level.OK, "it accepts changes")
-
-
-def _clocks(db: Database, tx: Connection) -> Check:
-    if db.is_sqlite:
-        return Check("clocks", Level.OK, "the database has no clock of its own")
-    before = time.time()
-    theirs = db.now_of(tx)
-    after = time.time()
-    apart_s = theirs - (before + after) / 2
-    found = f"the database is {abs(apart_s):.1f} s {'ahead of' if apart_s > 0 else 'behind'} this machine"
-    if abs(apart_s) <= CLOCKS_S + (after - before) / 2:
-        return Check("clocks", Level.OK, "the database and this machine agree")
-    return Check("clocks", Level.WARN, found, "let NTP set the clocks: deadlines and pauses depend on both")
-
-
-# -- work --------------------------------------------------------------------------------------------------------------
-
-
-def _board(db: Database, tx: Connection) -> Check:
-    now = db.now_of(tx)
-    backlog = health.backlog(tx, now)
-    lag_s = backlog.lag_s(now)
-    if lag_s <= LAG_S:
-        return Check("board", Level.OK, f"{backlog.shards} shards wait for a worker")
-    found = f"{backlog.shards} shards wait for a worker, one of them for {lag_s:.0f} s"
-    return Check("board", Level.WARN, found, "check that workers run (`homeostat worker`); if they do, start more")
-
-
-def _workers(db: Database, tx: Connection) -> Check:
-    now = db.now_of(tx)
-    listed = workers.listed(tx)
-    owned = health.owned(tx, now)
-    found = _listed(
-        [
-            f"{each.name} ({each.version}, board {each.board}) owns {owned.get(each.name, 0)} shards"
-            for each in listed
-            if each.is_alive(now)
-        ]
-    )
-    dead = [f"{each.name}, {now - each.seen_at:.0f} s ago" for each in listed if not each.is_alive(now)]
-    if not dead:
-        return Check("workers", Level.OK, found or "none runs")
-    remedy = "other workers take over their shards; check that some run; once you know why these died, run "
-    remedy += "homeostat doctor --acknowledge"
-    return Check("workers", Level.WARN, f"died: {_listed(dead)}; running: {found or 'none'}", remedy)
-
-
-def _set_aside(db: Database, tx: Connection) -> Check:
-    rows = health.set_aside(tx)
-    if not rows:
-        return Check("bugs", Level.OK, "no shard is set aside")
-    found = _listed([f"{row.stack} ({row.stack_id}) shard {row.number}: {row.reason}" for row in rows])
-    remedy = "a bug of the service: report it with the traceback in the workers' log; the shard is tried again"
-    return Check("bugs", Level.FAIL, f"set aside: {found}", remedy)
-
-
-def _overdue(db: Database, tx: Connection) -> Check:
-    now = db.now_of(tx)
-    rows = health.overdue(tx, now - LAG_S)
-    if not rows:
-        return Check("deadlines", Level.OK, "no stack is past its deadline")
-    found = _listed([f"{row.name} ({row.id}), {now - row.deadline:.0f} s past it" for row in rows])
-    return Check(
-        "deadlines", Level.WARN, f"in progress: {found}", "check that workers run: one of them will time it out"
-    )
-
-
-def _locks(_: Database, tx: Connection) -> Check:
-    rows = health.locked(tx)
-    if not rows:
-        return Check("locks", Level.OK, "no stack is locked")
-    half = [
-        f"{row.name} ({row.id}), {row.action}_{row.status}: {row.reason}" for row in rows if row.status == Status.FAILED
-    ]
-    if not half:
-        held = _listed([f"{row.name} ({row.id}) is locked{locks.describe(row.lock)}" for row in rows])
-        return Check("locks", Level.OK, held)
-    remedy = "repair what the reasons name, then lock or unlock these stacks once more"
-    return Check("locks", Level.WARN, f"half done: {_listed(half)}", remedy)
-
-
-def _looks(_: Database, tx: Connection) -> Check:
-    rows = doubts(tx)
-    if not rows:
-        return Check("looks", Level.OK, "no observation finds everything of a project gone")
-    gone = [(f"{row.absent} of kind {row.kind} in project {row.project}", _listed(row.stacks, ", ")) for row in rows]
-    found = _listed([f"{what} (stacks {stacks})" for what, stacks in gone])
-    remedy = (
-        "check whether the cloud is right; if they are gone, run homeostat converge STACK, which creates them again "
-    )
-    remedy += "(healing resumes by itself ten minutes later, if something else of that service is observed)"
-    return Check("looks", Level.WARN, f"healing is paused, because all of these are absent at once: {found}", remedy)
-
-
-def _sinks(db: Database, tx: Connection) -> Check:
-    now = db.now_of(tx)
-    rows = event_sinks.failing(tx)
-    if not rows:
-        return Check("event sinks", Level.OK, "none fails")
-    found = _listed(
-        [
-            f"{row.settings['type']} of {row.stack} ({row.stack_id}) for {now - row.failing_since:.0f} s: {row.reason}"
-            for row in rows
-        ]
-    )
-    remedy = "repair what the reasons name, or update these stacks without these sinks; events are dropped after a day"
-    return Check("event sinks", Level.WARN, f"not delivered: {found}", remedy)
-
-
-def _message_bus(db: Database, tx: Connection) -> Check:
-    failing = message_bus.failing(tx)
-    if failing is None:
-        return Check("notifications about stacks", Level.OK, "none waits")
-    since, reason = failing
-    words = f"not sent for {db.now_of(tx) - since:.0f} s: {reason}"
-    remedy = "repair the message bus, or start without --stack-notifications; what waits for a day is dropped"
-    return Check("notifications about stacks", Level.WARN, words, remedy)
-
-
-def _trusts(db: Database, tx: Connection) -> Check:
-    rows = stored_trusts.gone(tx, _SHOWN + 1)
-    if not rows:
-        return Check("trusts", Level.OK, "all that stacks use are valid")
-    found = _listed([f"{row.stack} ({row.stack_id}), of {row.object['user']}: {row.object['reason']}" for row in rows])
-    remedy = "let a user with a role in the project update the stack: the service acts for that user from then on"
-    return Check("trusts", Level.WARN, f"no longer valid: {found}", remedy)
-
-
-def _secrets(db: Database, tx: Connection) -> Check:
-    cells = key_rotation.counts(tx)
-    newest, ids = db.keys.newest, db.keys.ids
-    lost = {key: count for key, count in cells.items() if key not in (*ids, key_rotation.PLAIN)}
-    if lost:
-        found = _listed([f"{count} cells need key {key}" for key, count in sorted(lost.items())])
-        return Check("secrets", Level.FAIL, f"cannot be read: {found}", "put these keys back into the key file")
-    plain, old = cells.get(key_rotation.PLAIN, 0), sum(cells.get(key, 0) for key in ids if key != newest)
-    if not newest and not plain:
-        return Check("secrets", Level.OK, "none is stored")
-    if not newest:
-        remedy = "give all processes --encryption-keys FILE, then: homeostat keys rotate --same-key"
-        return Check("secrets", Level.WARN, f"{plain} cells are plain, and new ones are, too", remedy)
-    found = f"{cells.get(newest, 0)} cells are encrypted with key {newest}"
-    if not plain and not old:
-        return Check("secrets", Level.OK, found)
-    remedy = "encrypt them, too: homeostat keys rotate --same-key"
-    return Check("secrets", Level.WARN, f"{found}, {old} with older keys, {plain} are plain", remedy)
-
-
-def _rows(db: Database, tx: Connection) -> Check:
-    live = sum(health.live_stacks(tx).values())
-    deleted, events = health.deleted_stacks(tx), health.count(tx, schema.event)
-    found = f"{live} stacks, {deleted} deleted ones, {events} events"
-    if deleted <= DELETED_MAX and events <= EVENTS_MAX:
-        return Check("rows", Level.OK, found)
-    return Check("rows", Level.WARN, found, "remove what is no longer needed: homeostat purge")
-
-
-LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
-    _writing,
-    _clocks,
-    _board,
-    _workers,
-    _set_aside,
-    _overdue,
-    _locks,
-    _looks,
-    _sinks,
-    _message_bus,
-    _trusts,
-    _secrets,
-    _rows,
-)
-
-
-# -- the local cloud ---------------------------------------------------------------------------------------------------
+    return examine_database(db, _local_cloud(db, cloud) if cloud is not None else ())
 
 
 def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
@@ -342,20 +57,15 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
                 retained_lines.append(f"{kind} {handle} ({why[handle]})")
             else:
                 left.append(f"{kind} {handle}")
-    yield Check("things that were kept", Level.OK, _listed(retained_lines) or "none")
+    yield Check("things that were kept", Level.OK, named(retained_lines) or "none")
     remedy = f"left by a lost database, or retained by an older version; if you do not need it, remove it below {root}"
     if left:
-        yield Check("things without rows", Level.WARN, _listed(left), remedy)
+        yield Check("things without rows", Level.WARN, named(left), remedy)
     else:
         yield Check("things without rows", Level.OK, "none")
     kinds = {row.type: type_of(row.type).kind for row in rows}
     lost = [f"{row.name} of stack {row.stack_id}" for row in rows if row.handle not in after[kinds[row.type]]]
     if lost:
-        yield Check("rows without things", Level.WARN, _listed(lost), REMEDY_OF_LOST)
+        yield Check("rows without things", Level.WARN, named(lost), REMEDY_OF_LOST)
     else:
         yield Check("rows without things", Level.OK, "none")
-
-
-def _listed(found: Sequence[str], separator: str = "; ") -> str:
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return separator.join(found[:_SHOWN]) + more

@@ -10,11 +10,11 @@ from keystoneauth1 import discover
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import ClientException, EndpointNotFound
 
-from homeostat.cli.doctor import CLOCKS_S, Check, Level
 from homeostat.cli.openstack_project import examine_project
 from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.notifications import NotificationConfig, listened
 from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
+from homeostat.doctor.checks import CLOCKS_S, Check, Level
 from homeostat.message_bus import shown
 from homeostat.model.errors import HomeostatError
 from homeostat.model.rates import Rate

@@ -5,8 +5,8 @@ from functools import partial
 
 from keystoneauth1.exceptions import ClientException
 
-from homeostat.cli.doctor import Check, Level
 from homeostat.clouds.openstack.connections import Connections
+from homeostat.doctor.checks import Check, Level
 from homeostat.model.errors import HomeostatError
 
 LISTS: Mapping[str, str] = {

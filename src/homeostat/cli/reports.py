@@ -7,9 +7,10 @@ from pathlib import Path
 from rich.text import Text
 
 from homeostat.cli import pictures
-from homeostat.cli.doctor import Check, Level, examine
+from homeostat.cli.doctor import examine
 from homeostat.cli.errors import FAILED, OK
 from homeostat.cli.output import console, write_json
+from homeostat.doctor.checks import Check, Level
 from homeostat.resources.registry import listed, register
 from homeostat.store.database import Database
 from homeostat.store.operation import workers

@@ -12,7 +12,7 @@ from homeostat.cli.settings import CLOUDS, ServiceSettings
 from homeostat.cli.state_directory import State
 
 if TYPE_CHECKING:
-    from homeostat.cli.doctor import Check
+    from homeostat.doctor.checks import Check
     from homeostat.store.database import Database
 
 
@@ -38,9 +38,9 @@ def _openstack(arguments: Namespace, db: "Database") -> "Iterator[Check]":
     add_service_flags(service)
     settings = ServiceSettings.of(Namespace(**{**vars(service.parse_args([])), **vars(arguments)}))
 
-    from homeostat.cli.doctor import Check, Level
     from homeostat.cli.openstack_checks import examine_openstack
     from homeostat.composition.clouds import notification_config, openstack_connections, request_limits
+    from homeostat.doctor.checks import Check, Level
     from homeostat.store.builtin import stored_trusts
 
     def checks() -> Iterator[Check]:

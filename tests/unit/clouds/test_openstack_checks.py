@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.cli.doctor import CLOCKS_S, Level
 from homeostat.cli.openstack_checks import _clocks, _service
+from homeostat.doctor.checks import CLOCKS_S, Level
 
 FAR_S = CLOCKS_S + 60.0
 

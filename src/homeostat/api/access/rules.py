@@ -14,6 +14,7 @@ from homeostat.api.access.auth import STACK_USER
 
 NOBODY = "rule:deny_everybody"
 ADMIN = "rule:project_admin"
+CLOUD_ADMIN = "rule:context_is_admin"
 PROJECT_ADMIN = "role:admin and project_id:%(project_id)s"
 MEMBER = "role:member and project_id:%(project_id)s"
 READER = "role:reader and project_id:%(project_id)s"
@@ -23,6 +24,7 @@ ANYBODY = "rule:allow_everybody"
 WORDS: Mapping[str, str] = {
     NOBODY: "nobody",
     ADMIN: "admins",
+    CLOUD_ADMIN: "admins of the whole cloud",
     PROJECT_ADMIN: "admins of the project",
     MEMBER: "members",
     READER: "readers",
@@ -341,7 +343,9 @@ SINGLE = (
     Rule("software_deployments:metadata", READER_OR_STACK_USER, "List the configs that a server is to apply.", None),
     Rule("cloudformation:DescribeStackResource", READER_OR_STACK_USER, "Show a resource with its metadata.", ANYBODY),
     Rule("cloudformation:SignalResource", READER_OR_STACK_USER, "Report how a member of a group is.", ANYBODY),
-    Rule("service:index", PROJECT_ADMIN, "List the workers.", "rule:context_is_admin"),
+    Rule("service:index", PROJECT_ADMIN, "List the workers.", CLOUD_ADMIN),
+    Rule("service:show", PROJECT_ADMIN, "Show workers, shards and the limits of requests.", None, ours=True),
+    Rule("service:examine", CLOUD_ADMIN, "Examine the service; names stacks of all projects.", None, ours=True),
 )
 RULES = tuple(rule for family in FAMILIES for rule in family.rules()) + SINGLE
 """All rules that guard requests."""

@@ -1,21 +1,28 @@
 """Information about the service itself: its build and its workers."""
 
 import datetime
+from dataclasses import asdict
 from typing import Any
 
+from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration.models.about import BuildInfo, Services
+from homeostat.api.orchestration.models.about import BuildInfo, Services, ShownExamination, ShownServiceState
 from homeostat.api.orchestration.routes import answers, router
-from homeostat.store.operation import workers
+from homeostat.api.orchestration.views import at
+from homeostat.doctor.checks import Level
+from homeostat.doctor.database import examine_database
+from homeostat.store.operation import health, request_turns, workers
 from homeostat.store.operation.workers import VERSION, Worker
 
 ROUTER = router("service")
 REPORT_INTERVAL_S = 2
 """Interval shown to clients; workers actually report more often, every quarter of a lease."""
+ASIDE_MAX = 100
+"""Shards that were set aside and are named."""
 
 
 @ROUTER.get(
@@ -35,6 +42,83 @@ def list_services(context: Context) -> Response:
         now = context.db.now_of(tx)
         found = workers.listed(tx)
     return Json({"services": [_service(each, each.is_alive(now)) for each in found]})
+
+
+@ROUTER.get(
+    "/service",
+    dependencies=[may("service:show")],
+    summary="Show how the service is",
+    responses=answers(ShownServiceState),
+)
+def show_service(context: Context) -> Response:
+    """Show the workers, how many shards of stacks they own and how many wait, and the limits of requests to clouds."""
+    with context.db.read() as tx:
+        now = context.db.now_of(tx)
+        found, owned, backlog = workers.listed(tx), health.owned(tx, now), health.backlog(tx, now)
+        aside = health.set_aside(tx)
+    shown = {
+        "version": VERSION,
+        "workers": [_worker(each, now, owned.get(each.name, 0)) for each in found],
+        "shards": {
+            "owned": sum(owned.values()),
+            "waiting": backlog.shards,
+            "waiting_seconds": round(backlog.lag_s(now), 3),
+            "set_aside": len(aside),
+        },
+        "requests": [
+            {"service": service, "waiting_seconds": round(max(free_s, 0.0), 3)}
+            for service, free_s in sorted(request_turns.free_in(context.db).items())
+        ],
+    }
+    return Json({"service": shown})
+
+
+@ROUTER.get(
+    "/service/doctor",
+    dependencies=[may("service:examine")],
+    summary="Examine the service",
+    responses=answers(ShownExamination),
+)
+def examine_service(context: Context) -> Response:
+    """Run those checks of `homeostat doctor` that need the database alone. They name stacks of all projects.
+
+    They count rows: ask when you want to know, not every second.
+    """
+    checks = list(examine_database(context.db))
+    usable = all(each.level is not Level.FAIL for each in checks if each.name in ("database", "schema"))
+    aside: list[Row[Any]] = []
+    if usable:
+        with context.db.read() as tx:
+            aside = health.set_aside(tx)
+    shown = {
+        "healthy": all(each.level is not Level.FAIL for each in checks),
+        "checks": [asdict(each) for each in checks],
+        "set_aside": [
+            {
+                "stack_name": row.stack,
+                "stack_id": row.stack_id,
+                "project": row.project,
+                "shard": row.number,
+                "reason": row.reason,
+            }
+            for row in aside[:ASIDE_MAX]
+        ],
+    }
+    return Json({"examination": shown})
+
+
+def _worker(worker: Worker, now: float, shards: int) -> dict[str, Any]:
+    return {
+        "name": worker.name,
+        "host": worker.host,
+        "pid": worker.pid,
+        "version": worker.version,
+        "board": worker.board,
+        "alive": worker.is_alive(now),
+        "shards": shards,
+        "started_at": at(worker.started_at),
+        "seen_at": at(worker.seen_at),
+    }
 
 
 def _service(worker: Worker, alive: bool) -> dict[str, Any]:

@@ -66,9 +66,13 @@ def owned(tx: Connection, now: float) -> dict[str, int]:
 
 
 def set_aside(tx: Connection) -> list[Row[Any]]:
-    """Return the shards that were set aside and have not come to rest since: stack_id, number, stack, reason."""
+    """Return the shards that were set aside and have not come to rest since.
+
+    Returns:
+        Rows of stack_id, number, stack (its name), project, reason.
+    """
     chosen = (
-        select(_shard.c.stack_id, _shard.c.number, _stack.c.name.label("stack"), _shard.c.reason)
+        select(_shard.c.stack_id, _shard.c.number, _stack.c.name.label("stack"), _stack.c.project, _shard.c.reason)
         .join(_stack, _stack.c.id == _shard.c.stack_id)
         .where(_shard.c.reason != "", _shard.c.wake_at.is_not(None))
         .order_by(_shard.c.stack_id, _shard.c.number)

@@ -1,0 +1,277 @@
+"""Checks of the service that need its database alone, for `homeostat doctor` and for the API. They change nothing."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from homeostat.clouds.installed import installed_clouds
+from homeostat.convergence.healing_brake import doubts
+from homeostat.doctor.checks import CLOCKS_S, SHOWN_MAX, Check, Level, named
+from homeostat.model.errors import Transient
+from homeostat.model.status import Status
+from homeostat.notifications.sinks import installed_sinks
+from homeostat.resources.discovery import BUILT_IN
+from homeostat.resources.registry import register
+from homeostat.store import schema
+from homeostat.store.builtin import event_sinks, stored_trusts
+from homeostat.store.database import Database
+from homeostat.store.encryption import key_rotation
+from homeostat.store.encryption.encrypted_cells import Unreadable
+from homeostat.store.operation import health, message_bus, workers
+from homeostat.store.stacks import locks
+
+LAG_S = 10.0
+"""Work that waits longer than this for a worker indicates a problem."""
+DELETED_MAX = 10_000
+EVENTS_MAX = 5_000_000
+
+
+def examine_database(db: Database, more: Iterable[Check] = ()) -> Iterator[Check]:
+    """Run the checks, one after the other; without a usable database there is nothing further to check.
+
+    Args:
+        db: The database.
+        more: Further checks, which read it, too.
+    """
+    yield _plugins()
+    try:
+        for check in _schema(db):
+            yield check
+            if check.level is Level.FAIL:
+                return
+        for look in LOOKS:
+            with db.read() as tx:
+                yield _readable(look, db, tx)
+        yield from more
+    except (Transient, SQLAlchemyError) as error:
+        yield Check("database", Level.FAIL, f"a query failed: {error}", "look at --database and at its server")
+
+
+def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
+    """Run one check; report a failure when a missing key prevents it."""
+    try:
+        return look(db, tx)
+    except Unreadable as error:
+        name = look.__name__.strip("_").replace("_", " ")
+        return Check(name, Level.FAIL, f"unknown: {error}", "put the key back into the key file")
+
+
+# -- what others add ---------------------------------------------------------------------------------------------------
+
+
+def _plugins() -> Check:
+    problems = [*register().problems, *installed_clouds().problems, *installed_sinks().problems]
+    if problems:
+        found = named([f"{each.origin}: {each.reason}" for each in problems])
+        remedy = "repair or remove these packages and files; until then the service runs without what is named"
+        return Check("plug-ins", Level.WARN, f"left out: {found}", remedy)
+    others = sum(origin != BUILT_IN for origin in register().origins.values())
+    return Check("plug-ins", Level.OK, f"{others} resource types are not built in")
+
+
+# -- the database ------------------------------------------------------------------------------------------------------
+
+
+def _schema(db: Database) -> Iterator[Check]:
+    if db.missing_file:
+        remedy = "start the service once, or name the database with --database"
+        yield Check("database", Level.FAIL, f"there is no file {db.missing_file}", remedy)
+        return
+    found = db.schema_status()
+    yield Check("database", Level.OK, "it answers")
+    there = ", ".join(found.heads) or "nothing"
+    if found.outdating:
+        remedy = "install the newer version here: it has changed the schema for good"
+        yield Check("schema", Level.FAIL, f"it is at {there}, which this version cannot use", remedy)
+    elif found.missing:
+        remedy = "run `homeostat migrate --phase expand`, or start the service of this version"
+        yield Check("schema", Level.FAIL, f"it is at {there}, and {found.missing[-1]} is needed", remedy)
+    elif found.pending:
+        remedy = "run `homeostat migrate` when no older version runs any more"
+        yield Check("schema", Level.WARN, f"it is at {there}, and still has what older versions need", remedy)
+    else:
+        newer = ", made ready for a newer version" if found.newer else ""
+        yield Check("schema", Level.OK, f"it is at {there}{newer}")
+
+
+def _writing(db: Database, _tx: Connection) -> Check:
+    try:
+        health.check_writable(db)
+    except (Transient, SQLAlchemyError) as error:
+        remedy = "check whether the disk is full, the file is read-only, or the server is a standby"
+        return Check("writing", Level.FAIL, f"nothing can be written: {error}", remedy)
+    return Check("writing", Level.OK, "it accepts changes")
+
+
+def _clocks(db: Database, tx: Connection) -> Check:
+    if db.is_sqlite:
+        return Check("clocks", Level.OK, "the database has no clock of its own")
+    before = time.time()
+    theirs = db.now_of(tx)
+    after = time.time()
+    apart_s = theirs - (before + after) / 2
+    found = f"the database is {abs(apart_s):.1f} s {'ahead of' if apart_s > 0 else 'behind'} this machine"
+    if abs(apart_s) <= CLOCKS_S + (after - before) / 2:
+        return Check("clocks", Level.OK, "the database and this machine agree")
+    return Check("clocks", Level.WARN, found, "let NTP set the clocks: deadlines and pauses depend on both")
+
+
+# -- work --------------------------------------------------------------------------------------------------------------
+
+
+def _board(db: Database, tx: Connection) -> Check:
+    now = db.now_of(tx)
+    backlog = health.backlog(tx, now)
+    lag_s = backlog.lag_s(now)
+    if lag_s <= LAG_S:
+        return Check("board", Level.OK, f"{backlog.shards} shards wait for a worker")
+    found = f"{backlog.shards} shards wait for a worker, one of them for {lag_s:.0f} s"
+    return Check("board", Level.WARN, found, "check that workers run (`homeostat worker`); if they do, start more")
+
+
+def _workers(db: Database, tx: Connection) -> Check:
+    now = db.now_of(tx)
+    listed = workers.listed(tx)
+    owned = health.owned(tx, now)
+    found = named(
+        [
+            f"{each.name} ({each.version}, board {each.board}) owns {owned.get(each.name, 0)} shards"
+            for each in listed
+            if each.is_alive(now)
+        ]
+    )
+    dead = [f"{each.name}, {now - each.seen_at:.0f} s ago" for each in listed if not each.is_alive(now)]
+    if not dead:
+        return Check("workers", Level.OK, found or "none runs")
+    remedy = "other workers take over their shards; check that some run; once you know why these died, run "
+    remedy += "homeostat doctor --acknowledge"
+    return Check("workers", Level.WARN, f"died: {named(dead)}; running: {found or 'none'}", remedy)
+
+
+def _set_aside(db: Database, tx: Connection) -> Check:
+    rows = health.set_aside(tx)
+    if not rows:
+        return Check("bugs", Level.OK, "no shard is set aside")
+    found = named([f"{row.stack} ({row.stack_id}) shard {row.number}: {row.reason}" for row in rows])
+    remedy = "a bug of the service: report it with the traceback in the workers' log; the shard is tried again"
+    return Check("bugs", Level.FAIL, f"set aside: {found}", remedy)
+
+
+def _overdue(db: Database, tx: Connection) -> Check:
+    now = db.now_of(tx)
+    rows = health.overdue(tx, now - LAG_S)
+    if not rows:
+        return Check("deadlines", Level.OK, "no stack is past its deadline")
+    found = named([f"{row.name} ({row.id}), {now - row.deadline:.0f} s past it" for row in rows])
+    return Check(
+        "deadlines", Level.WARN, f"in progress: {found}", "check that workers run: one of them will time it out"
+    )
+
+
+def _locks(_: Database, tx: Connection) -> Check:
+    rows = health.locked(tx)
+    if not rows:
+        return Check("locks", Level.OK, "no stack is locked")
+    half = [
+        f"{row.name} ({row.id}), {row.action}_{row.status}: {row.reason}" for row in rows if row.status == Status.FAILED
+    ]
+    if not half:
+        held = named([f"{row.name} ({row.id}) is locked{locks.describe(row.lock)}" for row in rows])
+        return Check("locks", Level.OK, held)
+    remedy = "repair what the reasons name, then lock or unlock these stacks once more"
+    return Check("locks", Level.WARN, f"half done: {named(half)}", remedy)
+
+
+def _looks(_: Database, tx: Connection) -> Check:
+    rows = doubts(tx)
+    if not rows:
+        return Check("looks", Level.OK, "no observation finds everything of a project gone")
+    gone = [(f"{row.absent} of kind {row.kind} in project {row.project}", named(row.stacks, ", ")) for row in rows]
+    found = named([f"{what} (stacks {stacks})" for what, stacks in gone])
+    remedy = (
+        "check whether the cloud is right; if they are gone, run homeostat converge STACK, which creates them again "
+    )
+    remedy += "(healing resumes by itself ten minutes later, if something else of that service is observed)"
+    return Check("looks", Level.WARN, f"healing is paused, because all of these are absent at once: {found}", remedy)
+
+
+def _sinks(db: Database, tx: Connection) -> Check:
+    now = db.now_of(tx)
+    rows = event_sinks.failing(tx)
+    if not rows:
+        return Check("event sinks", Level.OK, "none fails")
+    found = named(
+        [
+            f"{row.settings['type']} of {row.stack} ({row.stack_id}) for {now - row.failing_since:.0f} s: {row.reason}"
+            for row in rows
+        ]
+    )
+    remedy = "repair what the reasons name, or update these stacks without these sinks; events are dropped after a day"
+    return Check("event sinks", Level.WARN, f"not delivered: {found}", remedy)
+
+
+def _message_bus(db: Database, tx: Connection) -> Check:
+    failing = message_bus.failing(tx)
+    if failing is None:
+        return Check("notifications about stacks", Level.OK, "none waits")
+    since, reason = failing
+    words = f"not sent for {db.now_of(tx) - since:.0f} s: {reason}"
+    remedy = "repair the message bus, or start without --stack-notifications; what waits for a day is dropped"
+    return Check("notifications about stacks", Level.WARN, words, remedy)
+
+
+def _trusts(db: Database, tx: Connection) -> Check:
+    rows = stored_trusts.gone(tx, SHOWN_MAX + 1)
+    if not rows:
+        return Check("trusts", Level.OK, "all that stacks use are valid")
+    found = named([f"{row.stack} ({row.stack_id}), of {row.object['user']}: {row.object['reason']}" for row in rows])
+    remedy = "let a user with a role in the project update the stack: the service acts for that user from then on"
+    return Check("trusts", Level.WARN, f"no longer valid: {found}", remedy)
+
+
+def _secrets(db: Database, tx: Connection) -> Check:
+    cells = key_rotation.counts(tx)
+    newest, ids = db.keys.newest, db.keys.ids
+    lost = {key: count for key, count in cells.items() if key not in (*ids, key_rotation.PLAIN)}
+    if lost:
+        found = named([f"{count} cells need key {key}" for key, count in sorted(lost.items())])
+        return Check("secrets", Level.FAIL, f"cannot be read: {found}", "put these keys back into the key file")
+    plain, old = cells.get(key_rotation.PLAIN, 0), sum(cells.get(key, 0) for key in ids if key != newest)
+    if not newest and not plain:
+        return Check("secrets", Level.OK, "none is stored")
+    if not newest:
+        remedy = "give all processes --encryption-keys FILE, then: homeostat keys rotate --same-key"
+        return Check("secrets", Level.WARN, f"{plain} cells are plain, and new ones are, too", remedy)
+    found = f"{cells.get(newest, 0)} cells are encrypted with key {newest}"
+    if not plain and not old:
+        return Check("secrets", Level.OK, found)
+    remedy = "encrypt them, too: homeostat keys rotate --same-key"
+    return Check("secrets", Level.WARN, f"{found}, {old} with older keys, {plain} are plain", remedy)
+
+
+def _rows(db: Database, tx: Connection) -> Check:
+    live = sum(health.live_stacks(tx).values())
+    deleted, events = health.deleted_stacks(tx), health.count(tx, schema.event)
+    found = f"{live} stacks, {deleted} deleted ones, {events} events"
+    if deleted <= DELETED_MAX and events <= EVENTS_MAX:
+        return Check("rows", Level.OK, found)
+    return Check("rows", Level.WARN, found, "remove what is no longer needed: homeostat purge")
+
+
+LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
+    _writing,
+    _clocks,
+    _board,
+    _workers,
+    _set_aside,
+    _overdue,
+    _locks,
+    _looks,
+    _sinks,
+    _message_bus,
+    _trusts,
+    _secrets,
+    _rows,
+)
