@@ -1,10 +1,14 @@
 """Journeys of operators through the dashboard in a real browser: rollouts, health, clusters, and the service itself."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import httpx
 import pytest
 
 from tests.chromium import Browser
 from tests.waiting import until
+from tests.wire.clustering.lives import SERVER as NODE
 from tests.wire.dashboard import is_accessible, shows, text
 from tests.wire.running import Running, settled
 from tests.wire.test_steered_rollouts import Rolling
@@ -122,3 +126,73 @@ def test_what_a_policy_proposes_is_approved(
     says = act(browser, "Approve", f"the recovery of {'/'.join(ill['path'])}")
     assert "RECREATE, one by one until it is healthy" in says
     shows(browser, "2 of 2 members are healthy")
+
+
+@pytest.fixture
+def senlin(service: Running, project: str) -> Iterator[httpx.Client]:
+    """Plain requests to the Clustering API."""
+    with httpx.Client(base_url=f"{service.url}/clustering/v1", headers={"X-Project-Id": project}) as client:
+        yield client
+
+
+def farm(senlin: httpx.Client) -> str:
+    """A cluster of two nodes, with a policy and a receiver; gives its id."""
+
+    def make(what: str, **values: Any) -> str:
+        answer = senlin.post(f"/{what}", json={what[:-1] if what != "policies" else "policy": values})
+        assert answer.is_success, answer.text
+        (found,) = answer.json().values()
+        return str(found["id"])
+
+    profile = make("profiles", name="web", spec=NODE)
+    cluster = make("clusters", name="farm", profile_id=profile, desired_capacity=2, max_size=5)
+    until(lambda: senlin.get(f"/clusters/{cluster}").json()["cluster"]["status"] == "ACTIVE", "the cluster to be made")
+    spec = {"type": "senlin.policy.deletion", "version": "1.1", "properties": {"criteria": "OLDEST_FIRST"}}
+    attach = {"policy_id": make("policies", name="eldest", spec=spec), "enabled": True}
+    assert senlin.post(f"/clusters/{cluster}/actions", json={"policy_attach": attach}).status_code == 202
+    make("receivers", name="alarm", type="webhook", cluster_id=cluster, action="CLUSTER_SCALE_OUT")
+    return cluster
+
+
+def test_a_cluster_is_looked_at_and_changed(browser: Browser, senlin: httpx.Client, dashboard: str) -> None:
+    cluster = farm(senlin)
+    opened(browser, f"{dashboard}/clusters")
+    shows(browser, "1 of 1 clusters")
+    shows(browser, "2 of 2")
+    shows(browser, "alarm")
+    fits_a_phone(browser)
+    browser.click("table a")
+    shows(browser, "2 of 2 nodes are active; 0 at least, 5 at most.")
+    says = act(browser, "Scale out", "the cluster farm")
+    assert "It has 2 now, 0 at least and 5 at most." in says
+    shows(browser, "3 of 3 nodes are active")
+    press(browser, "Undo")
+    shows(browser, "2 of 2 nodes are active")
+    node = senlin.get("/nodes", params={"cluster_id": cluster}).json()["nodes"][0]["name"]
+    act(browser, "Check", f"the node {node}")
+    shows(browser, "Check: begun.")
+    fits_a_phone(browser)
+    browser.click("nav.tabs a[href$='/policies']")
+    act(browser, "Disable", "the policy eldest")
+    shows(browser, "It is disabled.")
+    press(browser, "Undo")
+    shows(browser, "It is enabled.")
+    fits_a_phone(browser)
+    browser.click("nav.tabs a[href$='/actions']")
+    shows(browser, "cluster scale out")
+    fits_a_phone(browser)
+    browser.click("nav.tabs a[href$='/events']")
+    shows(browser, "farm")
+    browser.click("main p a[href$='/health']")
+    shows(browser, "No health policy holds for anything here.")
+
+
+def test_the_service_shows_its_workers_and_what_its_doctor_finds(browser: Browser, dashboard: str) -> None:
+    opened(browser, f"{dashboard}/service")
+    shows(browser, "0 are set aside for a bug")
+    assert "up" in browser.run("return document.querySelector('td .COMPLETE').innerText")
+    shows(browser, "no shard is set aside")
+    shows(browser, "Nothing fails.")
+    fits_a_phone(browser)
+    press(browser, "Examine again")
+    shows(browser, "Nothing fails.")

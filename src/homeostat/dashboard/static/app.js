@@ -4,6 +4,9 @@ import { render } from "./vendor/preact.js";
 import { useEffect, useState } from "./vendor/hooks.js";
 import { get, keepToken } from "./api.js";
 import { html, Problem } from "./parts.js";
+import { Cluster } from "./pages/cluster.js";
+import { Clusters } from "./pages/clusters.js";
+import { Service } from "./pages/service.js";
 import { Stack } from "./pages/stack.js";
 import { Stacks } from "./pages/stacks.js";
 
@@ -12,6 +15,9 @@ const PROJECT = "default";
 const PAGES = {
   stacks: ["Stacks", (project, [name, id, tab]) =>
     name && id ? html`<${Stack} key=${id} project=${project} name=${name} id=${id} tab=${tab} />` : html`<${Stacks} project=${project} />`],
+  clusters: ["Clusters", (project, [id, tab]) =>
+    id ? html`<${Cluster} key=${id} project=${project} id=${id} tab=${tab} />` : html`<${Clusters} key=${project} project=${project} />`],
+  service: ["Service", (project) => html`<${Service} key=${project} project=${project} />`],
 };
 
 function place() {

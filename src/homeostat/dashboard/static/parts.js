@@ -61,6 +61,34 @@ export function useRepeated(ask, inputs, everyMs) {
   return found;
 }
 
+/**
+ * What was asked for (see `useRepeated`), once it is there, and what is wrong.
+ *
+ * @param show - markup of the value
+ * @param instead - of an error: markup that stands for it, or nothing
+ */
+export function Await({ asked, show, instead = () => null }) {
+  const { value, error } = asked;
+  if (error) {
+    const shown = instead(error);
+    if (shown) return shown;
+  }
+  return html`${error && html`<${Problem} error=${error} />`}${value ? show(value) : !error && html`<p class="quiet">One moment…</p>`}`;
+}
+
+/** Whether texts have all words that are searched. */
+export function fits(texts, wanted) {
+  const text = texts.filter(Boolean).join(" ").toLowerCase();
+  return wanted.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+/** Where to type what a list is searched for. */
+export function Search({ value, search, what }) {
+  return html`<p>
+    <label>Search <input type="search" value=${value} onInput=${(event) => search(event.target.value)} placeholder=${what} /></label>
+  </p>`;
+}
+
 /** The title of the window, and of the page for those who hear it. */
 export function useTitle(text) {
   useEffect(() => {
