@@ -1,16 +1,18 @@
 """Journeys of operators through the dashboard in a real browser: rollouts, health, clusters, and the service itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from homeostat.api.access.auth import Caller, NoAccess, with_implied
 from tests.chromium import Browser
 from tests.waiting import until
 from tests.wire.clustering.lives import SERVER as NODE
 from tests.wire.dashboard import is_accessible, shows, text
-from tests.wire.running import Running, settled
+from tests.wire.running import Running, database, serving, settled
 from tests.wire.test_steered_rollouts import Rolling
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("no_troubles")]
@@ -183,7 +185,7 @@ def test_a_cluster_is_looked_at_and_changed(browser: Browser, senlin: httpx.Clie
     fits_a_phone(browser)
     browser.click("nav.tabs a[href$='/events']")
     shows(browser, "farm")
-    browser.click("main p a[href$='/health']")
+    browser.click("nav.tabs a[href$='/health']")
     shows(browser, "No health policy holds for anything here.")
 
 
@@ -196,3 +198,24 @@ def test_the_service_shows_its_workers_and_what_its_doctor_finds(browser: Browse
     fits_a_phone(browser)
     press(browser, "Examine again")
     shows(browser, "Nothing fails.")
+
+
+class Readers(NoAccess):
+    """Every caller may only read."""
+
+    def known(self, headers: Mapping[str, str]) -> Caller:
+        return self.caller(headers)
+
+    def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
+        return Caller("ray", "p", "ray", roles=with_implied("reader"))
+
+
+def test_the_service_says_to_readers_what_they_may_not_see(browser: Browser, tmp_path: Path) -> None:
+    with database(tmp_path) as db, serving(db, Readers()) as url:
+        opened(browser, f"{url}/dashboard/#/p/service")
+        shows(browser, "Homeostat 0.")
+        shows(browser, "you lack the right service:show")
+        shows(browser, "you lack the right service:examine")
+        browser.visit("about:blank")
+        # The refusals are no troubles of the page.
+        assert all("403" in each for each in browser.troubles())

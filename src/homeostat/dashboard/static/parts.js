@@ -1,7 +1,7 @@
 // What all pages share: markup, states of what is asked for, times.
 
 import { h } from "./vendor/preact.js";
-import { useEffect, useRef, useState } from "./vendor/hooks.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.js";
 import htm from "./vendor/htm.js";
 
 export const html = htm.bind(h);
@@ -125,6 +125,10 @@ export function Tabs({ here, open, pages }) {
 export function Action({ label, says, run, undo = null, fields = null, danger = false, about = "", done = "done", offered = true }) {
   const dialog = useRef(null);
   const [state, setState] = useState({});
+  const [open, setOpen] = useState(false);
+  useLayoutEffect(() => {
+    if (open) dialog.current.showModal();
+  }, [open]);
   const attempt = async (act, then) => {
     setState({ busy: true });
     try {
@@ -142,11 +146,12 @@ export function Action({ label, says, run, undo = null, fields = null, danger = 
   };
   const ask = () => {
     setState({});
-    dialog.current.showModal();
+    setOpen(true);
   };
   return html`<span class="action">
     ${offered && html`<button type="button" class=${danger ? "danger" : ""} aria-label=${about ? `${label} ${about}` : null} onClick=${ask}>${label}</button>`}
-    <dialog ref=${dialog} aria-label=${about ? `${label} ${about}` : label}>
+    ${open &&
+    html`<dialog ref=${dialog} aria-label=${about ? `${label} ${about}` : label} onClose=${() => setOpen(false)}>
       <form onSubmit=${send}>
         <h2>${label}</h2>
         <div>${says}</div>
@@ -157,7 +162,7 @@ export function Action({ label, says, run, undo = null, fields = null, danger = 
           <button type="button" onClick=${() => dialog.current.close()}>Leave it</button>
         </p>
       </form>
-    </dialog>
+    </dialog>`}
     ${state.error && !state.asked && html`<${Problem} error=${state.error} />`}
     <span role="status">
       ${state.done ?? ""}

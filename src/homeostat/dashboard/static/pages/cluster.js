@@ -1,9 +1,10 @@
 // One cluster: its nodes with what was found of each, policies, what goes on and went on, and how to change it.
 
+import { useState } from "../vendor/hooks.js";
 import { get, getClustering, sendClustering } from "../api.js";
-import { Action, Await, html, Moment, Problem, Status, Tabs, useRepeated, useTitle } from "../parts.js";
+import { Action, Await, fits, html, Moment, Problem, Search, Status, Tabs, useRepeated, useTitle } from "../parts.js";
 import { Receivers } from "./clusters.js";
-import { Verdicts } from "./stack/health.js";
+import { HealthPage, Verdicts } from "./stack/health.js";
 
 const EVERY_MS = 1500;
 const NODES_MAX = 1000;
@@ -36,7 +37,7 @@ function Steering({ project, cluster }) {
   const bounds = `It has ${desired} now, ${least} at least and ${most < 0 ? "any number" : most} at most. Policies may change how many come or go, and say which.`;
   const counted = (word) => html`<p><label>Nodes that ${word} <input name="count" type="number" min="1" value="1" required /></label></p>`;
   const common = { about: `the cluster ${cluster.name}`, done: "begun" };
-  return html`<p class="buttons">
+  return html`<div class="buttons">
     <${Action} ...${common} label="Resize" undo=${back} run=${(data) => resize(number(data, "desired"), number(data, "least"), number(data, "most"))}
       says=${`Nodes are made or deleted until there are as many as you say. ${bounds}`}
       fields=${html`<p class="buttons">
@@ -47,33 +48,35 @@ function Steering({ project, cluster }) {
     <${Action} ...${common} label="Scale out" undo=${back} run=${(data) => act("scale_out", { count: number(data, "count") })}
       says=${`So many nodes are made. ${bounds}`} fields=${counted("come")} />
     <${Action} ...${common} label="Scale in" danger=${true} undo=${back} run=${(data) => act("scale_in", { count: number(data, "count") })}
-      says=${`So many nodes are deleted. ${bounds} To undo that makes new ones.`} fields=${counted("go")} />
+      says=${`So many nodes are deleted. ${bounds} To undo it makes new nodes, not the same ones.`} fields=${counted("go")} />
     <${Action} ...${common} label="Check" run=${() => act("check", {})} says="All nodes are looked at now. Nothing is changed by that." />
     <${Action} ...${common} label="Recover" run=${() => act("recover", {})}
       says="Nodes that are not well are recovered as the health policy says; without one they are made again. Those that are well stay." />
-  </p>`;
+  </div>`;
 }
 
 function NodeSteering({ project, node }) {
   const act = (name) => sendClustering("POST", project, `nodes/${node.id}/actions`, { [name]: {} });
   const common = { about: `the node ${node.name}`, done: "begun" };
-  return html`<span class="buttons">
+  return html`<div class="buttons">
     <${Action} ...${common} label="Check" run=${() => act("check")} says=${`${node.name} is looked at now. Nothing is changed by that.`} />
     <${Action} ...${common} label="Recover" run=${() => act("recover")} says=${`${node.name} is recovered as the health policy says; without one it is made again.`} />
     <${Action} ...${common} label="Delete" danger=${true} run=${() => sendClustering("DELETE", project, `nodes/${node.id}`)}
       says=${`${node.name} is deleted with what it is made of (${node.physical_id || "nothing yet"}), and no other one is made for it: the cluster wants one less. That cannot be undone.`} />
-  </span>`;
+  </div>`;
 }
 
 // -- its pages -------------------------------------------------------------------------------------------------------
 
 function Nodes({ project, found }) {
-  const { cluster, nodes } = found;
+  const [wanted, setWanted] = useState("");
+  const fit = found.nodes.filter((each) => fits([each.name, each.status, each.role, each.physical_id, each.data.health?.finding], wanted));
   return html`<h2>Nodes</h2>
-    <div class="wide"><table>
+    ${found.nodes.length > 1 && html`<${Search} value=${wanted} search=${setWanted} what="name, status or server" />`}
+    <div class="wide"><table class="folds">
       <thead><tr><th scope="col">Node</th><th scope="col">Status</th><th scope="col">Health</th><th scope="col" class="rest">Server or stack</th><th scope="col">Do</th></tr></thead>
       <tbody>
-        ${nodes.map((node) => {
+        ${fit.slice(0, SHOWN_MAX).map((node) => {
           const health = node.data.health;
           return html`<tr key=${node.id}>
             <th scope="row">${node.name}${node.role && html` <span class="quiet">${node.role}</span>`}</th>
@@ -85,7 +88,7 @@ function Nodes({ project, found }) {
         })}
       </tbody>
     </table></div>
-    ${cluster.nodes.length > nodes.length && html`<p class="quiet">The first ${nodes.length} of ${cluster.nodes.length} are shown.</p>`}`;
+    ${fit.length > SHOWN_MAX && html`<p class="quiet">Search for more: the first ${SHOWN_MAX} of ${fit.length} are shown.</p>`}`;
 }
 
 function Profile({ project, found }) {
@@ -112,12 +115,12 @@ function Policies({ project, found }) {
             return html`<section class="card" key=${each.id} aria-label=${`policy ${each.policy_name}`}>
               <h3>${each.policy_name} <span class="quiet">${each.policy_type}</span></h3>
               <p>${each.enabled ? "It is enabled." : "It is disabled."} ${each.last_op && html`It last acted at <${Moment} at=${each.last_op} />.`}</p>
-              <p class="buttons">
+              <div class="buttons">
                 <${Action} ...${common} label="Disable" offered=${each.enabled} run=${() => enable(each.policy_id, false)} undo=${() => enable(each.policy_id, true)}
                   says=${`${each.policy_name} stays attached, and has no say in ${cluster.name} until it is enabled.`} />
                 <${Action} ...${common} label="Enable" offered=${!each.enabled} run=${() => enable(each.policy_id, true)} undo=${() => enable(each.policy_id, false)}
                   says=${`${each.policy_name} has a say in ${cluster.name} from now on.`} />
-              </p>
+              </div>
               ${each.data && Object.keys(each.data).length > 0 && html`<details><summary>Data</summary><pre>${json(each.data)}</pre></details>`}
             </section>`;
           })} />`;
@@ -133,7 +136,7 @@ function Actions({ project, found }) {
   const names = new Map([[cluster.id, "the cluster"], ...nodes.map((each) => [each.id, each.name])]);
   const cancel = (id) => sendClustering("PATCH", project, `actions/${id}`, { action: { status: "CANCELLED" } });
   return html`<h2>Actions</h2>
-    <${Await} asked=${asked} show=${({ actions }) => html`<div class="wide"><table>
+    <${Await} asked=${asked} show=${({ actions }) => html`<div class="wide"><table class="folds">
       <thead><tr><th scope="col">Action</th><th scope="col">Status</th><th scope="col">Begun</th><th scope="col" class="rest">Took</th><th scope="col">Do</th></tr></thead>
       <tbody>
         ${actions.map(
@@ -160,9 +163,14 @@ function Events({ project, found }) {
     </ol>`} />`;
 }
 
+function Health({ project, found }) {
+  return html`<${HealthPage} project=${project} path=${`stacks/${encodeURIComponent(found.stack.stack_name)}/${found.stack.id}`} />`;
+}
+
 /** Name in the address -> title, and what shows it. */
 const PAGES = {
   overview: ["Nodes", Overview],
+  health: ["Health", Health],
   policies: ["Policies", Policies],
   actions: ["Actions", Actions],
   events: ["Events", Events],
@@ -184,7 +192,7 @@ export function Cluster({ project, id, tab = "overview" }) {
     ${error && html`<${Problem} error=${error} />`}
     <p role="status"><${Status} value=${cluster.status} /> <span class="quiet">${cluster.status_reason}</span></p>
     <p>${nodes.filter((each) => each.status === "ACTIVE").length} of ${cluster.desired_capacity} nodes are active; ${cluster.min_size} at least, ${cluster.max_size < 0 ? "any number" : cluster.max_size} at most.
-      Behind it is <a href=${behind}>a stack</a>, with <a href=${`${behind}/health`}>its health</a> and <a href=${`${behind}/events`}>all events</a>.</p>
+      Behind it is <a href=${behind}>a stack</a>, with <a href=${`${behind}/picture`}>a picture</a> and <a href=${`${behind}/events`}>all events</a>.</p>
     <${Steering} project=${project} cluster=${cluster} />
     <${Tabs} here=${`${root}/clusters/${id}`} open=${tab} pages=${Object.entries(PAGES).map(([key, [title]]) => [key, title])} />
     <${Page} project=${project} found=${found} />

@@ -8,7 +8,7 @@ const EVERY_MS = 3000;
 
 /** What to say to those who may not see something. */
 const denied = (what, rule) => (error) =>
-  error.status === 403 && html`<p>${what} for admins: you lack the right <code>${rule}</code>. Ask whoever runs the service.</p>`;
+  error.status === 403 && html`<p>${what} for admins: you lack the right <code>${rule}</code>. Ask the operator of the service.</p>`;
 
 function Workers({ workers }) {
   if (!workers.length) return html`<p class="error">No worker runs: nothing goes on. Start one with <code>homeostat worker</code>.</p>`;

@@ -100,9 +100,9 @@ function Ill({ project, found }) {
     for (const each of waiting) await approve(project, each);
   };
   return html`
-    ${waiting.length > 1 && html`<p><${Action} label=${`Approve all ${waiting.length}`} about="recoveries" done="recoveries begin" says=${`The recoveries of these begin now, whatever holds them back: ${waiting.map(placeOf).join(", ")}.`} run=${all} /></p>`}
+    ${waiting.length > 1 && html`<div><${Action} label=${`Approve all ${waiting.length}`} about="recoveries" done="recoveries begin" says=${`The recoveries of these begin now, whatever holds them back: ${waiting.map(placeOf).join(", ")}.`} run=${all} /></div>`}
     <div class="wide">
-      <table>
+      <table class="folds">
         <thead>
           <tr><th scope="col">Member</th><th scope="col">Finding</th><th scope="col">Why, and what is done about it</th><th scope="col">Recovery</th></tr>
         </thead>
@@ -114,7 +114,7 @@ function Ill({ project, found }) {
               <th scope="row">${place}</th>
               <td><${Status} value=${each.finding} /></td>
               <td>
-                ${[each.reason, reason?.reason && `waits: ${reason.reason}; released by: ${reason.released_by}`].filter(Boolean).join("; ")}
+                ${reason?.reason ? `waits: ${reason.reason}; released by: ${reason.released_by}` : each.reason}
                 <details><summary>Evidence</summary><${Verdicts} member=${each} /></details>
               </td>
               <td>${waiting.includes(each) && html`<${Approval} project=${project} member=${each} policies=${policies} />`}</td>
@@ -128,7 +128,7 @@ function Ill({ project, found }) {
 function Healthy({ members }) {
   const found = members.filter((each) => each.finding === "healthy");
   if (!found.length) return null;
-  return html`<details><summary>${found.length} healthy members</summary>
+  return html`<details><summary>Healthy members: ${found.length}</summary>
     ${found.length > HEALTHY_MAX && html`<p class="quiet">The first ${HEALTHY_MAX} are shown.</p>`}
     ${found.slice(0, HEALTHY_MAX).map((each) => html`<h3 key=${each.resource_name}>${placeOf(each)}</h3><${Verdicts} member=${each} />`)}
   </details>`;
@@ -137,11 +137,13 @@ function Healthy({ members }) {
 /** What health policies have found; `none` where none holds. `whole` shows more than what is ill. */
 export function Health({ project, path, none = null, whole = false }) {
   const { value, error } = useRepeated(() => checkUp(project, path), [project, path], HEALTH_MS);
-  if (!value) return error ? html`<${Problem} error=${error} />` : null;
+  const problem = error && html`<${Problem} error=${error} />`;
+  if (!value) return problem;
   const { members, policies, isWhole, ill, held } = value;
-  if (!members.length && !policies.length) return none;
+  if (!members.length && !policies.length) return html`${problem}${none}`;
   const illCount = ill.length < MEMBERS_MAX ? ill.length : `${MEMBERS_MAX} or more`;
   return html`<h2>Health</h2>
+    ${problem}
     <p>
       ${isWhole ? `${members.length - ill.length} of ${members.length} members are healthy` : `${illCount} of more than ${MEMBERS_MAX} members are not healthy`}
     </p>

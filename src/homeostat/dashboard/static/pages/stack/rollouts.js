@@ -60,7 +60,7 @@ function passage(found, gate) {
 }
 
 function Gates({ found }) {
-  return html`<div class="wide"><table>
+  return html`<div class="wide"><table class="folds">
     <caption>Gates${found.step ? ` of step ${found.step}` : ""}</caption>
     <thead><tr><th scope="col">Gate</th><th scope="col">Now</th><th scope="col">What was seen</th></tr></thead>
     <tbody>
@@ -87,12 +87,12 @@ function Steer({ project, found }) {
   const path = `stacks/${encodeURIComponent(found.stack_name)}/${found.stack_id}/resources/${encodeURIComponent(found.resource_name)}/rollout`;
   const steer = (act) =>
     act === "approve" ? send("POST", project, `${path}/approval`, { step: found.step }) : send("POST", project, path, { [act]: null });
-  return html`<p class="buttons">
+  return html`<div class="buttons">
     ${Object.entries(STEERING).map(
       ([act, [label, says, back]]) => html`<${Action} key=${act} label=${label} about=${`the rollout of ${place}`} offered=${found.actions.includes(act)}
         danger=${act === "abort" || act === "roll_back"} says=${says(found)} run=${() => steer(act)} undo=${back ? () => steer(back) : null} />`,
     )}
-  </p>`;
+  </div>`;
 }
 
 function Failures({ failures }) {
@@ -113,7 +113,7 @@ function Rollout({ project, found }) {
       <progress max=${members.total || 1} value=${members.updated} aria-label=${`members of ${place} that have what is new`}></progress>
       ${" "}${members.updated} of ${members.total} members have what is new; of this step ${members.step.succeeded} succeeded, ${members.step.failed} failed, ${members.step.waiting} have yet to report
     </p>
-    <p>${found.reason}${found.released_by && ` Released by: ${found.released_by}.`}</p>
+    <p>${found.reason}. ${found.released_by && `Released by: ${found.released_by}.`}</p>
     <${Steer} project=${project} found=${found} />
     <${Failures} failures=${found.failures} />
     <${Gates} found=${found} />
@@ -124,9 +124,11 @@ function Rollout({ project, found }) {
 export function Rollouts({ project, path, none = null }) {
   const ask = () => get(project, `${path}/rollouts`, { nested_depth: NESTED_DEPTH });
   const { value, error } = useRepeated(ask, [project, path], EVERY_MS);
-  if (!value) return error ? html`<${Problem} error=${error} />` : null;
-  if (!value.rollouts.length) return none;
+  const problem = error && html`<${Problem} error=${error} />`;
+  if (!value) return problem;
+  if (!value.rollouts.length) return html`${problem}${none}`;
   return html`<h2>Rollouts</h2>
+    ${problem}
     ${value.rollouts.map((each) => html`<${Rollout} key=${`${each.stack_id} ${each.resource_name}`} project=${project} found=${each} />`)}`;
 }
 
