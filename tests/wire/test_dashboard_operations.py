@@ -87,11 +87,11 @@ def test_a_rollout_is_steered_step_by_step(browser: Browser, http: httpx.Client,
     shows(browser, "None is in progress.")
 
 
-def test_what_a_policy_proposes_is_approved(
+def test_what_the_brake_holds_is_shown_and_approved(
     browser: Browser, service: Running, http: httpx.Client, dashboard: str
 ) -> None:
     polled = {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]}
-    recovery = {"mode": "propose", "max_unhealthy": "40%", "actions": [{"name": "RECREATE"}]}
+    recovery = {"max_unhealthy": "40%", "max_per_hour": 1, "actions": [{"name": "RECREATE"}]}
     health = {"target": {"get_resource": "workers"}, "detection": polled, "recovery": recovery}
     resources = {
         "workers": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": SERVER}},
@@ -103,10 +103,15 @@ def test_what_a_policy_proposes_is_approved(
     settled(http, "watched")
     opened(browser, f"{dashboard}/stacks/watched/{made}/health")
     shows(browser, "2 of 2 members are healthy")
-    shows(browser, "members of workers: mode propose, proposes recoveries")
-    shows(browser, "none is recovered with more than 40% unhealthy")
-    service.cloud.change(min(set(service.cloud.things("server")) - before), status="stopped")
-    shows(browser, "Proposed, and waiting for approval: 1")
+    shows(browser, "members of workers: mode automatic, recovers what is unhealthy")
+    shows(browser, "recovers none with more than 40% unhealthy; begins at most 1 of them in an hour")
+    first, second = set(service.cloud.things("server")) - before
+    service.cloud.change(first, status="stopped")
+    until(lambda: len({*service.cloud.things("server")} - before - {first}) == 2, "another one to be made")
+    settled(http, "watched")
+    service.cloud.change(second, status="stopped")
+    shows(browser, "Held back by the brake: 1")
+    shows(browser, "1 recoveries began in the last hour, as many as max_per_hour allows")
     browser.run("document.querySelector('td details').open = true")
     shows(browser, "NODE_STATUS_POLLING: its status is stopped")
     fits_a_phone(browser)
@@ -115,13 +120,13 @@ def test_what_a_policy_proposes_is_approved(
         {
             "path": ["workers"],
             "members": True,
-            "mode": "propose",
+            "mode": "automatic",
             "interval": 60,
             "detection": ["NODE_STATUS_POLLING"],
             "actions": ["RECREATE"],
             "fencing": [],
             "max_unhealthy": "40%",
-            "max_per_hour": None,
+            "max_per_hour": 1,
         }
     ]
     (ill,) = found["health"]

@@ -58,7 +58,7 @@ export function Verdicts({ member }) {
 }
 
 function Policy({ found }) {
-  const limits = [found.max_unhealthy && `none is recovered with more than ${found.max_unhealthy} unhealthy`, found.max_per_hour && `at most ${found.max_per_hour} recoveries begin in an hour`];
+  const limits = [found.max_unhealthy && `recovers none with more than ${found.max_unhealthy} unhealthy`, found.max_per_hour && `begins at most ${found.max_per_hour} of them in an hour`];
   const words = [
     `looks every ${found.interval} s (${found.detection.join(", ")})`,
     `${found.fencing.length ? `cuts off ${found.fencing.join(", ")}, then ` : ""}tries ${found.actions.join(" → ")}`,
