@@ -11,7 +11,7 @@ from homeostat.api.access.auth import Caller, NoAccess, with_implied
 from tests.chromium import Browser
 from tests.waiting import until
 from tests.wire.clustering.lives import SERVER as NODE
-from tests.wire.dashboard import is_accessible, shows, text
+from tests.wire.dashboard import check_accessibility, shows, text
 from tests.wire.running import Running, database, serving, settled
 from tests.wire.test_steered_rollouts import Rolling
 
@@ -55,7 +55,7 @@ def act(browser: Browser, label: str, about: str = "") -> str:
 
 def fits_a_phone(browser: Browser) -> None:
     browser.resize(360, 800)
-    is_accessible(browser)
+    check_accessibility(browser)
     browser.resize(1280, 800)
 
 
