@@ -144,6 +144,12 @@ def of_one_database(wanted: Wanted) -> Iterator[Figure]:
     yield from drained(min(wanted.sizes), 2, RELAXED)
 
 
+def of_the_dashboard(wanted: Wanted) -> Iterator[Figure]:
+    from bench.dashboard import pages
+
+    yield from per_size(pages)(wanted)
+
+
 def real_making(wanted: Wanted) -> Iterator[Figure]:
     """Sizes are numbers of servers, each with a port and a volume."""
     from bench import openstack
@@ -191,9 +197,13 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "recovery": ("servers of the local cloud are killed, until a health policy has recovered them", recoveries),
     "definition": ("a canary of a new definition over the members of a group, and its way back", per_size(defining)),
     "capacity": ("what PostgreSQL spends on each operation, and with 1 to 8 workers; half an hour", of_one_database),
+    "dashboard": (
+        "the page of a stack of 1,000 and of a group, in Chromium: best --sizes 1000 100000",
+        of_the_dashboard,
+    ),
     "api": ("reads and accepted updates over HTTP about a group", per_size(answers)),
 }
-RARE = frozenset({"instructions", "capacity"})
+RARE = frozenset({"instructions", "capacity", "dashboard"})
 """What takes long, and is to be asked for."""
 
 

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,16 +60,20 @@ def test_a_server_that_is_killed_is_seen_to_heal(home: Home, browser: Browser, t
     [seen] = LocalCloud(home.state.cloud).observe("server", [handle])
     killed_at = time.time()
     os.kill(int(seen.properties["pid"]), signal.SIGKILL)
-    states = until(lambda: (found := browser.run("return window.states")) and len(found) >= 3 and found, "it to heal")
-    assert [each for each, _ in states] == ["COMPLETE", "IN_PROGRESS", "COMPLETE"]
-    begun, whole = (drawn - happened for (_, drawn), happened in zip(states[1:], events(home, killed_at), strict=True))
+
+    def healed() -> Any:
+        states = browser.run("return window.states")
+        return states if "IN_PROGRESS" in dict(states) and states[-1][0] == "COMPLETE" else None
+
+    # It may be seen to have failed before its healing begins.
+    drawn = dict(until(healed, "it to heal"))
+    begun, whole = (drawn[state] - at for state, at in events(home, killed_at).items())
     print(f"drawn {begun * 1000:.0f} and {whole * 1000:.0f} ms after the events")
     assert max(begun, whole) <= DRAWN_S_MAX
 
 
-def events(home: Home, since: float) -> list[float]:
+def events(home: Home, since: float) -> dict[str, float]:
     """When the server began to heal, and when it was healed, as the service has noted it."""
-    chosen = "SELECT status, at FROM event WHERE name = 'server' AND at > ? ORDER BY seq"
+    chosen = "SELECT status, min(at) FROM event WHERE name = 'server' AND at > ? AND status = ?"
     with contextlib.closing(sqlite3.connect(home.state.database)) as database:
-        found = database.execute(chosen, (since,)).fetchall()
-    return [next(at for status, at in found if status == wanted) for wanted in ("IN_PROGRESS", "COMPLETE")]
+        return dict(database.execute(chosen, (since, state)).fetchone() for state in ("IN_PROGRESS", "COMPLETE"))
