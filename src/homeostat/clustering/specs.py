@@ -389,6 +389,8 @@ def _map(value: Any, path: Path) -> dict[str, Any]:
 def _list(value: Any, path: Path) -> list[Any]:
     if isinstance(value, list | tuple):
         return list(value)
+    if value == "":  # Senlin takes a text for the list of its characters, so clients send an empty one for no items
+        return []
     raise wrong(f"'{_short(value)}' is not a List", path)
 
 

@@ -132,6 +132,13 @@ def test_a_checked_spec_has_all_properties_and_keeps_what_was_sent() -> None:
     }
 
 
+def test_an_empty_text_is_an_empty_list() -> None:
+    """As clients send it: gophercloud, for one, with the security groups of a server."""
+    assert TYPES.check(spec(items="")).properties["items"] == []
+    with pytest.raises(Rejected, match="'x' is not a List"):
+        TYPES.check(spec(items="x"))
+
+
 def test_a_description_is_kept() -> None:
     assert TYPES.check({**spec(), "description": "mine"}).description == "mine"
 
