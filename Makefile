@@ -15,6 +15,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(TESTERS) --dist worksteal
 STORMS := tests/real tests/attack
 PYTHONS := tests/pythons
 CONTAINERS := tests/containers
+CLIENTS := tests/clients
 OPENSTACK := tests/openstack
 OPENSTACK_STORM := $(OPENSTACK)/storm
 KILLS ?= 20
@@ -50,7 +51,7 @@ demo-rollout: .venv/installed ## roll out a good, a wrong and a corrected config
 
 .PHONY: test
 test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
-	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK)) $(ARGS)
+	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK)) $(ARGS)
 
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
@@ -59,7 +60,7 @@ test-fast: .venv/installed ## run the tests of the pure packages, which need no 
 .PHONY: test-costs
 test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
 	mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
-	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK)) $(ARGS) || true
+	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK)) $(ARGS) || true
 	$(BIN)/python -m tests.costs $(COSTS)
 
 .PHONY: storm
@@ -75,6 +76,13 @@ test-containers: .venv/installed ## build the container image on a Debian made h
 	scripts/postgresql
 	scripts/buildah
 	$(BIN)/python -m pytest $(CONTAINERS) $(ARGS)
+
+.PHONY: test-clients
+test-clients: servers ## run Horizon, Ansible and gophercloud against the service (about three minutes)
+	scripts/horizon
+	scripts/ansible
+	scripts/gophercloud
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(CLIENTS) $(ARGS)
 
 .PHONY: test-openstack
 test-openstack: .venv/installed ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"
@@ -154,7 +162,7 @@ lock: ## write requirements.lock and packaging/release.lock for pyproject.toml; 
 .PHONY: clean
 clean: ## remove everything that the other targets made
 	[ ! -e .openstack ] || [ ! -x $(BIN)/python ] || $(BIN)/python -m tests.openstack.cloud --dir .openstack down --purge
-	rm -rf .venv .keystone .openstack .senlinclient site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .keystone .openstack .senlinclient .horizon .ansible .gophercloud site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is younger than the files that say what to install, or it is installed again.

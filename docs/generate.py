@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from docs import (  # noqa: E402 - found from wherever this program is started; defaults come from the environment
     access_page,
     api_pages,
+    clients_page,
     clustering_page,
     command_pages,
     functions,
@@ -48,6 +49,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
     """Path below the reference -> what writes the page. Found when it is asked for, since that takes a second."""
     return {
         "commands.md": lambda: GENERATED + "\n" + command_pages.commands_page(),
+        "clients.md": lambda: GENERATED + clients_page.page(),
         "configuration.md": lambda: GENERATED + "\n" + command_pages.configuration_page(),
         "homeostat.toml": command_pages.settings_file,
         **{f"../../packaging/man/{name}": partial(str, text) for name, text in man_pages.pages().items()},

@@ -65,13 +65,20 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """With the mouse, as a person does."""
-        (element,) = self._send("POST", "/element", {"using": "css selector", "value": selector}).values()
-        self._send("POST", f"/element/{element}/click", {})
+        self._send("POST", f"/element/{self._element(selector)}/click", {})
+
+    def write(self, selector: str, text: str) -> None:
+        """Into a field, or choose the file of this path in a field for files."""
+        self._send("POST", f"/element/{self._element(selector)}/value", {"text": text})
 
     def press(self, *keys: str) -> None:
         """On the keyboard, one key after the other; W3C WebDriver has code points for those that write nothing."""
         actions = [{"type": verb, "value": key} for key in keys for verb in ("keyDown", "keyUp")]
         self._send("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
+
+    def forget(self) -> None:
+        """All cookies of the site that is open."""
+        self._send("DELETE", "/cookie")
 
     def resize(self, width: int, height: int) -> None:
         self._send("POST", "/window/rect", {"width": width, "height": height})
@@ -87,6 +94,10 @@ class Browser:
     def close(self) -> None:
         self._send("DELETE", "")
         self._http.close()
+
+    def _element(self, selector: str) -> str:
+        (element,) = self._send("POST", "/element", {"using": "css selector", "value": selector}).values()
+        return str(element)
 
     def _send(self, method: str, path: str, body: Any = None) -> Any:
         answer = self._http.request(method, f"{self._session}{path}", json=body)

@@ -1,8 +1,5 @@
-"""Ansible's `openstack.cloud.stack`: what it asks through openstacksdk, and the playbook of the documentation."""
+"""What Ansible's `openstack.cloud.stack` asks through openstacksdk; `tests/clients` has Ansible itself."""
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +7,7 @@ import openstack
 import pytest
 from openstack.exceptions import SDKException
 
-from tests.docs.pages import DOCS, files
 from tests.wire import templates
-
-PAGE = DOCS / "howto" / "use-ansible.md"
-ENDPOINT = "http://127.0.0.1:8004/v1/default"
-"""As the page has it."""
-PLAYBOOK = shutil.which("ansible-playbook")
 
 
 @pytest.fixture
@@ -53,19 +44,3 @@ def test_failures_are_reported(sdk: openstack.connection.Connection, tmp_path: P
     assert "bad" in made.status_reason
     with pytest.raises(SDKException, match="already exists"):
         sdk.create_stack("failing", template_file=str(failing))
-
-
-@pytest.mark.ansible
-@pytest.mark.skipif(PLAYBOOK is None, reason="ansible-playbook is not installed")
-def test_the_playbook_of_the_documentation(endpoint: str, tmp_path: Path) -> None:
-    assert PLAYBOOK is not None
-    for name, content in files(PAGE).items():
-        (tmp_path / name).write_text(content.replace(ENDPOINT, endpoint))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "ANSIBLE_", "PYTHON"))}
-    environment = {**kept, "HOME": str(tmp_path), "ANSIBLE_LOCALHOST_WARNING": "false", "LC_ALL": "C.UTF-8"}
-    played = subprocess.run(
-        [PLAYBOOK, "playbook.yaml"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240
-    )
-    assert played.returncode == 0, played.stdout + played.stderr
-    assert "failed=0" in played.stdout
-    assert "changed=3" in played.stdout
