@@ -2,6 +2,9 @@
 
 import os
 
+from openstack_dashboard.settings import HORIZON_CONFIG
+
+HORIZON_CONFIG["user_home"] = "/project/stacks/"
 DEBUG = False
 ALLOWED_HOSTS = ["127.0.0.1"]
 OPENSTACK_KEYSTONE_URL = os.environ.get("OS_AUTH_URL", "")

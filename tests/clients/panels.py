@@ -29,7 +29,7 @@ class Panels:
 
     def log_in(self, name: str, password: str) -> None:
         """As the only one: what the browser knows of others is forgotten."""
-        login = f"{self.address}/auth/login/?next=/project/stacks/"
+        login = f"{self.address}/auth/login/"
         self.browser.visit(login)
         self.browser.forget()
         self.browser.visit(login)

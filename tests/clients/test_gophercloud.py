@@ -34,6 +34,7 @@ OF_CLOUD = {
 }
 
 
+@pytest.mark.timeout(900)  # dozens of tests, which wait for a second at a time
 @pytest.mark.parametrize("tests", ["orchestration", "clustering", "ours"])
 def test_all_tests_pass_but_those_that_are_listed(tests: str, service_url: str, person: Person, tmp_path: Path) -> None:
     program = installed("gophercloud", tests) / tests

@@ -45,6 +45,10 @@ NODES = """
 const drawn = document.querySelectorAll("#heat_resource_topology .node");
 return [...drawn].map((each) => each.getAttribute("node_name"));
 """
+CONSTRAINED = """
+heat_template_version: wallaby
+parameters: {flavor: {type: string, constraints: [{custom_constraint: nova.flavor}]}}
+"""
 STATUS_OF_PAGE = "return (await fetch(arguments[0])).status"
 
 
@@ -247,3 +251,24 @@ def test_template_versions_and_their_functions(panels: Panels, heat: httpx.Clien
     panels.shows("str_replace_vstrict")
     for each in versions:
         assert panels.browser.run(STATUS_OF_PAGE, f"/project/template_versions/{each}/") == 200
+
+
+def test_the_template_generator_opens(panels: Panels) -> None:
+    panels.open("template_generator")
+    panels.shows("OS::HEAT")
+    panels.shows("Images: Invalid service catalog: image")
+    versions = "return [...document.querySelectorAll('md-option')].map((each) => each.textContent.trim())"
+    until(lambda: "heat_template_version.2021-04-16" in panels.browser.run(versions), "the versions to be offered")
+
+
+def test_what_needs_services_that_are_not_there(panels: Panels) -> None:
+    panels.browser.visit(f"{panels.address}/project/")
+    panels.shows("You are not authorized to access this page")
+    panels.open("stacks")
+    panels.click("#stacks__action_launch")
+    panels.choose("template_source", "raw")
+    panels.write("template_data", CONSTRAINED)
+    panels.submit("select_template")
+    panels.shows("Creation Timeout")
+    field = "const field = document.querySelector('#id___param_flavor'); return [field.tagName, field.options.length]"
+    assert panels.browser.run(field) == ["SELECT", 0]
