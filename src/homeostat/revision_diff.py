@@ -1,7 +1,7 @@
-"""Differences between two revisions of a stack, as text.
+"""Revisions of a stack as text, and the differences between two of them.
 
-Shared by the `homeostat` command and the plug-in of the `openstack` command. A revision has the shape of the API's
-response to `…/revisions/NUMBER`.
+Shared by the API, the `homeostat` command and the plug-in of the `openstack` command. A revision has the shape of the
+API's response to `…/revisions/NUMBER`.
 """
 
 import difflib
@@ -11,12 +11,31 @@ from typing import Any
 import yaml
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, as their authors do, and no references."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def yaml_text(value: Any) -> str:
+    """Return plain data as YAML, with keys in their order."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
+
+
 def text_of(revision: Mapping[str, Any]) -> str:
     """Return template, environment and files of a revision as one text; empty sections are left out."""
     said = {section: revision[section] for section in ("template", "environment", "files")}
     told = {name: value for name, value in said["environment"].items() if value}
     whole = {**said, "environment": told}
-    return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=1000)
+    return yaml_text(whole)
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

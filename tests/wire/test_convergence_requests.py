@@ -64,6 +64,36 @@ def test_drift_is_shown_property_by_property_while_it_is_left_alone(stack: Stack
     assert stack.resource()["physical_resource_id"] == handle
 
 
+def test_values_of_template_last_applied_and_live_are_distinguished(stack: Stack) -> None:
+    def differences() -> list[dict[str, Any]]:
+        asked = stack.http.get(f"{stack.url}/resources", params={"with_differences": True, "name": "srv"})
+        return list(asked.json()["resources"][0]["differences"])
+
+    assert differences() == []
+    stack.switch(enabled=False)
+    handle = stack.resource()["physical_resource_id"]
+    condition = {"handle": {"get_resource": "handle"}, "timeout": 900}
+    properties = {"image": "i", "flavor": "small", "metadata": {"k": "new"}, "name": {"get_param": "secret"}}
+    changed = {
+        "heat_template_version": "2018-08-31",
+        "parameters": {"secret": {"type": "string", "hidden": True, "default": "swordfish"}},
+        "resources": {
+            "handle": {"type": "OS::Heat::WaitConditionHandle"},
+            "wait": {"type": "OS::Heat::WaitCondition", "properties": condition},
+            "srv": {"type": "OS::Nova::Server", "properties": properties, "depends_on": "wait"},
+        },
+    }
+    assert stack.http.put(stack.url, json={"template": changed}).status_code == 202
+    until(lambda: len(differences()) == 2, "the template to be ahead")
+    stack.service.cloud.change(handle, metadata={"k": "other"})
+    stack.act("observe")
+    found = until(lambda: (d := {e["property"]: e for e in differences()})["metadata"]["since"] and d, "the drift")
+    shown = {name: (each["template"], each["applied"], each["observed"]) for name, each in found.items()}
+    assert shown == {"metadata": ({"k": "new"}, {"k": "v"}, {"k": "other"}), "name": ("******", None, None)}
+    assert found["name"]["since"] is None
+    assert stack.http.delete(stack.url).status_code == 204
+
+
 USUAL: dict[str, Any] = {"healing": None, "healing_share": None}
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from heatclient.v1.client import Client as HeatClient
 
 from tests.wire.running import Running, settled
@@ -58,6 +59,21 @@ def test_one_is_shown_as_it_was_without_what_is_hidden(http: httpx.Client, stack
     assert shown["template"] == TEMPLATE
     assert (shown["environment"]["parameters"]["word"], shown["files"]) == ("one", {"note": "first"})
     assert "swordfish" not in answer.text
+
+
+def test_it_is_text_for_people_to_those_who_want_yaml(http: httpx.Client, stack: str) -> None:
+    many = "#!/bin/sh\necho 1\n"
+    values = {"said": {"type": "OS::Heat::Value", "properties": {"value": many}}}
+    changed = {"template": {**TEMPLATE, "resources": values, "outputs": {}}}
+    assert http.patch(stack, json=changed).status_code == 202
+    answer = http.get(f"{stack}/template", headers={"Accept": "application/yaml"})
+    assert answer.headers["content-type"].startswith("application/yaml")
+    assert "\n      value: |\n        #!/bin/sh\n        echo 1\n" in answer.text
+    assert yaml.safe_load(answer.text) == http.get(f"{stack}/template").json() == changed["template"]
+    whole = http.get(f"{stack}/revisions/3", headers={"Accept": "application/yaml"}).text
+    shown = http.get(f"{stack}/revisions/3").json()["revision"]
+    assert yaml.safe_load(whole)["template"] == shown["template"]
+    assert yaml.safe_load(whole)["environment"]["parameters"] == {"word": "two", "password": "******"}
 
 
 def test_going_back_to_one_wants_all_of_it_again(http: httpx.Client, stack: str) -> None:

@@ -22,11 +22,13 @@ from homeostat.model.world import Resource, World
 from homeostat.planner.actions.check import left_alone
 from homeostat.planner.current import current_row
 from homeostat.planner.policies.unhealthy import mark_of
+from homeostat.planner.report.differences import compared
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import shown_id, type_of
 from homeostat.store.stacks import stacks, views
+from homeostat.templates import UNKNOWN
 
 SHARDS_SHOWN = 1
 """A group with more shards of members than this is large: its members are read only for requested attributes."""
@@ -77,6 +79,7 @@ class Inventory:
         self._observed: Mapping[str, Mapping[str, tuple[Any, float]]] | None = None
         self._looked: Mapping[int, tuple[float, str]] = {}
         self._redaction = Redaction.over(stack, graph.desired, graph.compiled)
+        self._redactions: dict[int, Redaction] = {}
 
     @property
     def scope(self) -> RowScope:
@@ -143,6 +146,38 @@ class Inventory:
         """Build the resource with description and attributes. Raise Rejected for an unknown requested attribute."""
         attributes = self._attributes(entry.row, with_attr) if entry.row is not None else {}
         return {**self.wire(context, entry), "description": entry.description, "attributes": attributes}
+
+    def differences(self, context: RequestContext, entry: Entry) -> list[Wire]:
+        """Return the properties that are not the same in the template, as last applied, and as last observed."""
+        row, definition = entry.row, self._graph.definitions.get(entry.name)
+        if row is None or definition is None or not row.handle or definition.type != row.type:
+            return []
+        seen = self._seen(row)
+        if seen is None or row.external_id is not None:
+            return []
+        observed = {} if self._observed is None else self._observed.get(row.key, {})
+        drifted = {each["property"]: each["since"] for each in seen["drift"]}
+        redaction = self._redaction | self._redaction_of(context, row.revision)
+        return [
+            {
+                "property": name,
+                "template": redaction.shown(row.name, name, wanted),
+                "applied": redaction.shown(row.name, name, applied),
+                "observed": redaction.shown(row.name, name, observed[name][0]) if name in observed else None,
+                "since": drifted.get(name),
+            }
+            for name, (wanted, applied) in compared(self._world, self.scope, row, definition).items()
+            if name in drifted or (wanted is not UNKNOWN and wanted != applied)
+        ]
+
+    def _redaction_of(self, context: RequestContext, revision: int) -> Redaction:
+        """Return what hides the secrets of the revision that a row was last acted on for."""
+        if self.stack.secret is False or revision == self.stack.revision:
+            return Redaction()
+        if revision not in self._redactions:
+            graph = context.service.graphs.of_revision(self._tx, self.stack, revision)
+            self._redactions[revision] = Redaction.over(self.stack, graph.desired, graph.compiled)
+        return self._redactions[revision]
 
     def _attributes(self, row: Resource, with_attr: Sequence[str]) -> Wire:
         """Return all attributes. Requested ones override those the cloud shows, which override declared ones.

@@ -32,6 +32,9 @@ class ResourceQuery(BaseModel):
 
     nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks to list, too.")
     with_detail: Flag = Field(False, description="With descriptions and attributes.")
+    with_differences: Flag = Field(
+        False, description="With the properties that differ between the template, what was last applied and the cloud."
+    )
     type: list[str] = Field([], max_length=1, description="Part of the type's name.")
     name: list[str] = []
     status: list[str] = Field([], description="COMPLETE, or joined with the action: CREATE_COMPLETE.")
@@ -86,10 +89,11 @@ def list_resources(
 
 
 def _listed(context: RequestContext, inventory: Inventory, query: ResourceQuery) -> list[Wire]:
+    shown = inventory.detail if query.with_detail else inventory.wire
     entries = [entry for entry in inventory.entries() if query.fits(entry)]
-    if query.with_detail:
-        return [inventory.detail(context, entry) for entry in entries]
-    return [inventory.wire(context, entry) for entry in entries]
+    if not query.with_differences:
+        return [shown(context, entry) for entry in entries]
+    return [{**shown(context, entry), "differences": inventory.differences(context, entry)} for entry in entries]
 
 
 @ROUTER.get(

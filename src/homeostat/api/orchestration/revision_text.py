@@ -1,12 +1,21 @@
 """Templates and environments of stored revisions, as the API shows them."""
 
+from collections.abc import Callable
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
+
+from homeostat.api.http.responses import Json
 from homeostat.api.services.graphs import Graph
 from homeostat.desired.texts import template_text
 from homeostat.templates import environments, validate_shape
 
 Wire = dict[str, Any]
+YAML = "application/yaml"
+"""Media type (RFC 9512)."""
+AS_YAML: dict[str, Any] = {"content": {YAML: {"schema": {"type": "string"}}}}
+"""For the documentation of a route that answers in YAML, too."""
 EMPTY_ENVIRONMENT: Wire = {
     "parameters": {},
     "parameter_defaults": {},
@@ -33,3 +42,10 @@ def environment_of(graph: Graph) -> Wire:
         return EMPTY_ENVIRONMENT
     shown: Wire = validate_shape(graph.compiled)["Environment"]
     return {**shown, "encrypted_param_names": graph.compiled.environment.get("encrypted_param_names", [])}
+
+
+def text_or_json(request: Request, shown: Wire, text: Callable[[], str]) -> Response:
+    """Return the text to clients that accept YAML, else JSON."""
+    if YAML in request.headers.get("accept", ""):
+        return Response(text(), media_type=YAML, headers={"Vary": "Accept"})
+    return Json(shown, headers={"Vary": "Accept"})

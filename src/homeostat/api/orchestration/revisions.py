@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
@@ -10,9 +10,10 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.models.stacks import Revisions, ShownRevision
-from homeostat.api.orchestration.revision_text import environment_of, shown_template
+from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, shown_template, text_or_json
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at
+from homeostat.revision_diff import text_of
 from homeostat.store.stacks import revisions
 
 ROUTER = router("revisions")
@@ -45,10 +46,15 @@ def list_revisions(
     f"{STACK}/revisions/{{number}}",
     dependencies=[may("stacks:show_revision")],
     summary="Show a revision of a stack",
-    responses=answers(ShownRevision),
+    responses=answers(ShownRevision, more=AS_YAML),
 )
-def show_revision(context: Context, stack_name: StackName, stack_id: StackId, number: Number) -> Response:
-    """Show the template, environment and files of a revision. Values of hidden parameters are not shown."""
+def show_revision(
+    context: Context, stack_name: StackName, stack_id: StackId, number: Number, request: Request
+) -> Response:
+    """Show the template, environment and files of a revision. Values of hidden parameters are not shown.
+
+    In YAML it is the text that the `homeostat history` command shows.
+    """
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
         row = revisions.get(tx, stack_id, number)
@@ -58,7 +64,7 @@ def show_revision(context: Context, stack_name: StackName, stack_id: StackId, nu
         "environment": environment_of(graph),
         "files": dict(graph.desired.files),
     }
-    return Json({"revision": _summary(context, stack, row) | shown})
+    return text_or_json(request, {"revision": _summary(context, stack, row) | shown}, lambda: text_of(shown))
 
 
 def _summary(context: RequestContext, stack: Row[Any], row: Row[Any]) -> Wire:

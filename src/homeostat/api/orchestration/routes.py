@@ -1,5 +1,7 @@
 """Definitions that all routers share."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import APIRouter
@@ -20,10 +22,13 @@ def router(tag: str) -> APIRouter:
     )
 
 
-def answers(model: Any, description: str = "Done.", code: int = 200) -> dict[int | str, dict[str, Any]]:
+def answers(
+    model: Any, description: str = "Done.", code: int = 200, more: Mapping[str, Any] = MappingProxyType({})
+) -> dict[int | str, dict[str, Any]]:
     """Return a route's `responses` for success.
 
     Args:
         model: None for no body.
+        more: What else the documentation has of the response.
     """
-    return {code: {"description": description} | ({"model": model} if model is not None else {})}
+    return {code: {"description": description, **more} | ({"model": model} if model is not None else {})}

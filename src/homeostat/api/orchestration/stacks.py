@@ -31,9 +31,10 @@ from homeostat.api.orchestration.models.stacks import (
     ShownStack,
     Stacks,
 )
-from homeostat.api.orchestration.revision_text import environment_of, shown_template
+from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, shown_template, text_or_json
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import is_deleted, link, stack_detail, stack_identity, stack_summary
+from homeostat.revision_diff import yaml_text
 from homeostat.store.stacks import stacks, views
 
 ROUTER = router("stacks")
@@ -177,12 +178,13 @@ def delete_stack(context: Context, stack_name: StackName, stack_id: StackId) -> 
     f"{STACK}/template",
     dependencies=[may("stacks:template")],
     summary="Show the template of a stack",
-    responses=answers(dict[str, Any]),
+    responses=answers(dict[str, Any], more=AS_YAML),
 )
-def show_template(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
+def show_template(context: Context, stack_name: StackName, stack_id: StackId, request: Request) -> Response:
     with context.db.read() as tx:
         graph = context.service.graphs.described(tx, context.stack(tx, stack_name, stack_id))
-    return Json(shown_template(graph))
+    shown = shown_template(graph)
+    return text_or_json(request, shown, lambda: yaml_text(shown))
 
 
 @ROUTER.get(

@@ -31,6 +31,16 @@ class Drift(BaseModel):
     since: str
 
 
+class Difference(BaseModel):
+    """A property that is not the same in the template, as last applied, and as last observed."""
+
+    property: str
+    template: Any = Field(description="What the newest template gives it; `(not known yet)` where that cannot be told.")
+    applied: Any = Field(description="What was last requested of the cloud.")
+    observed: Any = Field(description="What the cloud reported last; null where it reports no such thing.")
+    since: str | None = Field(description="When it was first seen to differ; null where only the template differs.")
+
+
 class Leftover(BaseModel):
     """A thing of the same name that is being removed."""
 
@@ -98,6 +108,7 @@ class Resource(BaseModel):
     unhealthy: Unhealthy | None = Field(None, description="Its mark; absent where it has none.")
     waiting: str | None = None
     leftovers: list[Leftover] | None = None
+    differences: list[Difference] | None = Field(None, description="Only with `with_differences`.")
     description: str | None = None
     attributes: dict[str, Any] | None = None
 

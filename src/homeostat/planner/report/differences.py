@@ -1,0 +1,28 @@
+"""What the newest template says of a resource that exists, beside what was last applied. Pure."""
+
+from typing import Any
+
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected
+from homeostat.model.world import Resource, World
+from homeostat.planner.actions.restore import restoration
+from homeostat.planner.scope import RowScope, thing_of
+from homeostat.resources.nested import public_properties
+from homeostat.resources.registry import type_of
+from homeostat.templates import UNKNOWN, evaluate
+
+
+def compared(world: World, scope: RowScope, row: Resource, definition: Definition) -> dict[str, tuple[Any, Any]]:
+    """Return each property as (value that the template gives it now, value last applied), with defaults.
+
+    The template's value is `UNKNOWN` where it follows from something that is not there or has failed.
+    """
+    kind = type_of(row.type)
+    applied = public_properties(thing_of(world, row, kind).properties)
+    try:
+        tree = definition.properties
+        values = kind.check(tree if definition.static else evaluate(tree, scope), ("resources", definition.name))
+    except Rejected:
+        return {name: (UNKNOWN, value) for name, value in applied.items()}
+    wanted = public_properties(kind.complete(restoration(world, row.name, kind, values, row).values))
+    return {name: (wanted.get(name), applied.get(name)) for name in sorted(wanted.keys() | applied.keys())}
