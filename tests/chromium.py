@@ -26,6 +26,7 @@ FLAGS = (
     "--disable-quic",
     "--disable-background-networking",
     "--disable-component-update",
+    "--disable-features=BackForwardCache",  # a page that was left would keep its connections, of which there are few
     "--disable-sync",
     "--no-first-run",
     "--remote-debugging-pipe",  # which ends the browser when its driver is gone
@@ -64,12 +65,16 @@ class Browser:
         return self._send("POST", "/execute/sync", {"script": body, "args": arguments})
 
     def click(self, selector: str) -> None:
-        """With the mouse, as a person does."""
+        """With the mouse, as a person does. selector — of CSS, or an XPath that begins with `//`."""
         self._send("POST", f"/element/{self._element(selector)}/click", {})
 
     def write(self, selector: str, text: str) -> None:
         """Into a field, or choose the file of this path in a field for files."""
         self._send("POST", f"/element/{self._element(selector)}/value", {"text": text})
+
+    def has(self, selector: str) -> bool:
+        """Whether the page has such an element."""
+        return bool(self._send("POST", "/elements", _located(selector)))
 
     def press(self, *keys: str) -> None:
         """On the keyboard, one key after the other; W3C WebDriver has code points for those that write nothing."""
@@ -96,13 +101,17 @@ class Browser:
         self._http.close()
 
     def _element(self, selector: str) -> str:
-        (element,) = self._send("POST", "/element", {"using": "css selector", "value": selector}).values()
+        (element,) = self._send("POST", "/element", _located(selector)).values()
         return str(element)
 
     def _send(self, method: str, path: str, body: Any = None) -> Any:
         answer = self._http.request(method, f"{self._session}{path}", json=body)
         assert answer.is_success, answer.text
         return answer.json()["value"]
+
+
+def _located(selector: str) -> dict[str, str]:
+    return {"using": "xpath" if selector.startswith("//") else "css selector", "value": selector}
 
 
 def is_installed() -> bool:

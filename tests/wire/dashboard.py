@@ -1,5 +1,6 @@
 """What journeys through the dashboard share: reading the page in a browser, and judging it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,44 @@ def text(browser: Browser) -> str:
     return str(browser.run("return document.body.innerText"))
 
 
+def awaits(browser: Browser, ask: Callable[[], bool], what: str) -> None:
+    """Wait for a condition of the page; fail with what the page shows then."""
+    try:
+        until(ask, what)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the page shows {text(browser)!r:.2000}") from error
+
+
 def shows(browser: Browser, words: str) -> None:
     """Wait until the page shows these words."""
-    until(lambda: words in text(browser), f"the page to show {words!r}; it shows {text(browser)!r:.800}")
+    awaits(browser, lambda: words in text(browser), f"the page to show {words!r}")
+
+
+def push(browser: Browser, name: str) -> None:
+    """Push the page's button of this name, once it can be pushed."""
+    _click(browser, f"//button[not(ancestor::dialog)][not(@disabled)][{_named(name)}]")
+
+
+def confirm(browser: Browser, name: str) -> None:
+    """Push the button of this name in the question that is open, and see it done."""
+    _click(browser, f"//dialog[@open]//button[not(@disabled)][{_named(name)}]")
+    awaits(browser, lambda: not browser.has("dialog[open]"), f"{name} to be done")
+
+
+def fill(browser: Browser, label: str, value: str) -> None:
+    """Type over what the visible field of this label has."""
+    _click(browser, f"//label[starts-with(normalize-space(), '{label}')][not(ancestor::dialog[not(@open)])]//input")
+    browser.run("document.activeElement.select()")
+    browser.press(*value)
+
+
+def _named(name: str) -> str:
+    return f"@aria-label='{name}' or (not(@aria-label) and normalize-space()='{name}')"
+
+
+def _click(browser: Browser, path: str) -> None:
+    awaits(browser, lambda: browser.has(path), f"the page to have {path}")
+    browser.click(path)
 
 
 def check_accessibility(browser: Browser) -> None:

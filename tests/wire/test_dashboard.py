@@ -12,7 +12,7 @@ from homeostat.api.dashboard import served_files
 from tests.wire.running import Running
 
 STATIC = Path(__file__).parents[2] / "src/homeostat/dashboard/static"
-TRANSFERRED_MAX = 300_000
+TRANSFERRED_MAX = 100_000
 """Bytes of the whole page, compressed."""
 
 

@@ -17,7 +17,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
 from homeostat.model.marks import UnhealthyMark
 from homeostat.model.observed import Observation
-from homeostat.model.status import Action, Status, joined
+from homeostat.model.status import Action, DeletionPolicy, Status, joined
 from homeostat.model.world import Resource, World
 from homeostat.planner.actions.check import left_alone
 from homeostat.planner.current import current_row
@@ -128,6 +128,8 @@ class Inventory:
             "links": self._links(context, entry),
             "observed": self._seen(row) if row is not None else None,
         }
+        if row is not None and row.deletion_policy != DeletionPolicy.DELETE:
+            shown["deletion_policy"] = row.deletion_policy
         if stack.parent_name is not None:
             shown["parent_resource"] = stack.parent_name
         if row is not None and row.asked_at is not None:

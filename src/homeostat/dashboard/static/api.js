@@ -42,9 +42,9 @@ async function answered(path, query, options) {
   throw new Refused(answer.status, message);
 }
 
-async function changed(method, path, body, more) {
+async function changed(method, path, body, more, query) {
   const options = { method, headers: headers({ "Content-Type": "application/json", ...more }) };
-  const answer = await answered(path, {}, body === undefined ? options : { ...options, body: JSON.stringify(body) });
+  const answer = await answered(path, query, body === undefined ? options : { ...options, body: JSON.stringify(body) });
   const text = await answer.text();
   return text ? JSON.parse(text) : null;
 }
@@ -54,9 +54,14 @@ export async function get(project, path, query) {
   return (await answered(below(project, path), query, { headers: headers() })).json();
 }
 
+/** What a GET gives as text for people: YAML. */
+export async function getText(project, path) {
+  return (await answered(below(project, path), {}, { headers: headers({ Accept: "application/yaml" }) })).text();
+}
+
 /** The JSON of an answer to a request that changes something; null where there is none. */
-export async function send(method, project, path, body) {
-  return changed(method, below(project, path), body);
+export async function send(method, project, path, body, query) {
+  return changed(method, below(project, path), body, {}, query);
 }
 
 // The Clustering API names no project in its paths: a header does. Another one says which of its forms is understood.

@@ -103,6 +103,11 @@ export function Moment({ at }) {
   return html`<time dateTime=${moment.toISOString()}>${moment.toLocaleString()}</time>`;
 }
 
+/** What a form says as a number; null where it says nothing. */
+export function number(data, name) {
+  return data.get(name) === "" ? null : Number(data.get(name));
+}
+
 /** Links to the pages of one thing; `overview` is at its own address. */
 export function Tabs({ here, open, pages }) {
   return html`<nav class="tabs" aria-label="pages of this">
@@ -114,51 +119,60 @@ export function Tabs({ here, open, pages }) {
  * A button that asks once, says what will happen, and offers to undo it where that can be.
  *
  * @param label - of the button
- * @param says - what will happen: text or markup, in the question
- * @param run - does it; what it gives, or its error, is shown
- * @param undo - takes it back; null where nothing can
- * @param fields - markup of what else is asked for; `run` gets the FormData
+ * @param says - what will happen: text or markup, in the question, or a function that gives it; null where nothing is to be asked
+ * @param run - does it; gets the FormData of `fields`, and the value of `look`
+ * @param look - finds out what will happen, when the question is asked; `says` gets its value
+ * @param undo - takes it back; gets what `run` has given; null where nothing can
+ * @param fields - markup of what else is asked for
  * @param about - what it is done with, for those who hear the page: buttons of several things have the same label
  * @param done - how far it is when `run` has ended: what is only begun by then has not been done
  * @param offered - whether it can be done now; what it has done stays there when it no longer can
  */
-export function Action({ label, says, run, undo = null, fields = null, danger = false, about = "", done = "done", offered = true }) {
+export function Action({ label, says, run, look = null, undo = null, fields = null, danger = false, about = "", done = "done", offered = true, disabled = false }) {
   const dialog = useRef(null);
   const [state, setState] = useState({});
   const [open, setOpen] = useState(false);
   useLayoutEffect(() => {
     if (open) dialog.current.showModal();
   }, [open]);
+  const name = about ? `${label} ${about}` : label;
   const attempt = async (act, then) => {
-    setState({ busy: true });
+    setState((before) => ({ ...before, error: null, busy: true }));
     try {
-      await act();
-      setState(then);
+      setState(then(await act()));
       dialog.current?.close();
     } catch (error) {
-      setState({ error, asked: dialog.current?.open });
+      setState((before) => ({ ...before, error, busy: false, asked: dialog.current?.open }));
     }
   };
+  const take = (data) => attempt(() => run(data, state.found), (given) => ({ name, done: `${label}: ${done}.`, undo: undo && (() => undo(given)) }));
   const send = (event) => {
     event.preventDefault();
-    const data = new FormData(event.target);
-    attempt(() => run(data), { done: `${label}: ${done}.`, undo });
+    take(new FormData(event.target));
   };
-  const ask = () => {
-    setState({});
+  const ask = async () => {
+    setState({ busy: Boolean(look) });
     setOpen(true);
+    if (!look) return;
+    try {
+      setState({ found: await look() });
+    } catch (error) {
+      setState({ error, asked: true });
+    }
   };
+  const isKnown = !look || state.found !== undefined;
+  const waits = state.error ? null : "One moment…";
   return html`<span class="action">
-    ${offered && html`<button type="button" class=${danger ? "danger" : ""} aria-label=${about ? `${label} ${about}` : null} onClick=${ask}>${label}</button>`}
+    ${offered && html`<button type="button" class=${danger ? "danger" : ""} aria-label=${about ? name : null} disabled=${disabled} onClick=${says === null ? () => take() : ask}>${label}</button>`}
     ${open &&
-    html`<dialog ref=${dialog} aria-label=${about ? `${label} ${about}` : label} onClose=${() => setOpen(false)}>
+    html`<dialog ref=${dialog} aria-label=${name} onClose=${() => setOpen(false)}>
       <form onSubmit=${send}>
-        <h2>${label}</h2>
-        <div>${says}</div>
+        <h2>${label}${about ? ` ${about}` : ""}</h2>
+        <div class="says">${isKnown ? (typeof says === "function" ? says(state.found) : says) : waits}</div>
         ${fields}
-        ${state.asked && html`<${Problem} error=${state.error} />`}
+        ${state.asked && state.error && html`<${Problem} error=${state.error} />`}
         <p class="buttons">
-          <button class=${danger ? "danger" : ""} disabled=${state.busy}>${label}</button>
+          <button class=${danger ? "danger" : ""} disabled=${state.busy || !isKnown}>${label}</button>
           <button type="button" onClick=${() => dialog.current.close()}>Leave it</button>
         </p>
       </form>
@@ -166,7 +180,7 @@ export function Action({ label, says, run, undo = null, fields = null, danger = 
     ${state.error && !state.asked && html`<${Problem} error=${state.error} />`}
     <span role="status">
       ${state.done ?? ""}
-      ${state.undo && html` <button type="button" onClick=${() => attempt(state.undo, { done: "Undone." })}>Undo</button>`}
+      ${state.undo && html` <button type="button" aria-label=${`Undo ${state.name}`} disabled=${state.busy} onClick=${() => attempt(state.undo, () => ({ done: "Undone." }))}>Undo</button>`}
     </span>
   </span>`;
 }

@@ -106,6 +106,9 @@ class Resource(BaseModel):
     observed: Observed | None = None
     asked_at: str | None = Field(None, description="When its convergence was requested; absent once that is done.")
     unhealthy: Unhealthy | None = Field(None, description="Its mark; absent where it has none.")
+    deletion_policy: str | None = Field(
+        None, description="What becomes of it when it goes; absent where it is deleted."
+    )
     waiting: str | None = None
     leftovers: list[Leftover] | None = None
     differences: list[Difference] | None = Field(None, description="Only with `with_differences`.")
