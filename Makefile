@@ -155,6 +155,10 @@ image: dist ## build the container image of what was built; BUILDER=docker, podm
 	$(BUILDER) build $(if $(filter docker,$(notdir $(BUILDER))),,--format docker) --build-arg VERSION=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) --build-arg REVISION=$$(git rev-parse HEAD) \
 		--tag $(IMAGE) --file packaging/container/Containerfile $(IMAGE_ARGS) .
 
+.PHONY: screenshots
+screenshots: servers ## take the pictures of the dashboard for the documentation, by its tests
+	HOMEOSTAT_SCREENSHOTS=$(CURDIR)/docs/images $(BIN)/python -m pytest tests/wire -k test_dashboard $(ARGS)
+
 .PHONY: lock
 lock: ## write requirements.lock and packaging/release.lock for pyproject.toml; ARGS=--upgrade takes the newest releases
 	scripts/lock $(ARGS)

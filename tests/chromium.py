@@ -1,6 +1,7 @@
 """A browser of the tests' own: Chromium without a screen, controlled through its driver (W3C WebDriver), and gone when
 they end. And a server of pages for it to visit."""
 
+import base64
 import contextlib
 import shutil
 import signal
@@ -87,6 +88,10 @@ class Browser:
 
     def resize(self, width: int, height: int) -> None:
         self._send("POST", "/window/rect", {"width": width, "height": height})
+
+    def screenshot(self) -> bytes:
+        """What the window shows, as PNG."""
+        return base64.b64decode(self._send("GET", "/screenshot"))
 
     def troubles(self) -> list[str]:
         """What the browser has complained about since it was asked last: scripts, rules, what was not found."""

@@ -1,5 +1,6 @@
 """What journeys through the dashboard share: reading the page in a browser, and judging it."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,14 @@ def _named(name: str) -> str:
 def _click(browser: Browser, path: str) -> None:
     awaits(browser, lambda: browser.has(path), f"the page to have {path}")
     browser.click(path)
+
+
+def take_picture(browser: Browser, name: str) -> None:
+    """Keep what the page shows for the documentation, in the folder that `HOMEOSTAT_SCREENSHOTS` names, if any."""
+    folder = os.environ.get("HOMEOSTAT_SCREENSHOTS")
+    if folder:
+        browser.resize(1200, 800)
+        (Path(folder) / f"dashboard-{name}.png").write_bytes(browser.screenshot())
 
 
 def check_accessibility(browser: Browser) -> None:

@@ -11,7 +11,7 @@ from homeostat.api.access.auth import Caller, NoAccess, with_implied
 from tests.chromium import Browser
 from tests.waiting import until
 from tests.wire.clustering.lives import SERVER as NODE
-from tests.wire.dashboard import check_accessibility, shows, text
+from tests.wire.dashboard import check_accessibility, shows, take_picture, text
 from tests.wire.running import Running, database, serving, settled
 from tests.wire.test_steered_rollouts import Rolling
 
@@ -80,6 +80,7 @@ def test_a_rollout_is_steered_step_by_step(browser: Browser, http: httpx.Client,
     rolling.report(0, "FAILURE", "no disk left")
     shows(browser, "no disk left")
     shows(browser, "1 of 1 that may fail in all")
+    take_picture(browser, "rollout")
     rolling.until(lambda found: found["step"] == 2, "the second step")
     shows(browser, "Step 1\ndone")
     fits_a_phone(browser)
@@ -114,6 +115,7 @@ def test_what_the_brake_holds_is_shown_and_approved(
     shows(browser, "1 recoveries began in the last hour, as many as max_per_hour allows")
     browser.run("document.querySelector('td details').open = true")
     shows(browser, "NODE_STATUS_POLLING: its status is stopped")
+    take_picture(browser, "health")
     fits_a_phone(browser)
     found = http.get(f"/stacks/watched/{made}/health", params={"finding": "unhealthy"}).json()
     assert found["policies"] == [
@@ -173,6 +175,7 @@ def test_a_cluster_is_looked_at_and_changed(browser: Browser, senlin: httpx.Clie
     says = act(browser, "Scale out", "the cluster farm")
     assert "It has 2 now, 0 at least and 5 at most." in says
     shows(browser, "3 of 3 nodes are active")
+    take_picture(browser, "cluster")
     press(browser, "Undo")
     shows(browser, "2 of 2 nodes are active")
     node = senlin.get("/nodes", params={"cluster_id": cluster}).json()["nodes"][0]["name"]

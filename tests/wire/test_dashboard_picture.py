@@ -8,7 +8,7 @@ import pytest
 from homeostat.api.orchestration import graphs
 from tests.chromium import Browser
 from tests.waiting import until
-from tests.wire.dashboard import check_accessibility, shows, text
+from tests.wire.dashboard import check_accessibility, shows, take_picture, text
 from tests.wire.running import Running, settled
 
 pytestmark = pytest.mark.browser
@@ -50,6 +50,7 @@ def test_a_server_that_is_lost_is_seen_to_heal(
     for handle in before:
         service.cloud.change(handle, status="error")
     until(lambda: browser.run("return document.querySelectorAll('.node .news').length"), "the node to glow")
+    take_picture(browser, "picture")
     until(lambda: not before & set(service.cloud.things("server")), "another server")
     until(lambda: "web, OS::Nova::Server, 1 complete" in browser.run(NODES), "the picture to show it whole again")
     assert http.delete(f"/stacks/seen/{made}").status_code == 204

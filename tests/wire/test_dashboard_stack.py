@@ -9,7 +9,7 @@ import pytest
 from homeostat.api.access.auth import Caller, NoAccess
 from tests.chromium import Browser
 from tests.waiting import until
-from tests.wire.dashboard import check_accessibility, confirm, fill, push, shows, text
+from tests.wire.dashboard import check_accessibility, confirm, fill, push, shows, take_picture, text
 from tests.wire.running import Running, serving, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("no_troubles")]
@@ -91,6 +91,7 @@ def test_what_an_update_would_do_is_shown_before_it_is_sent(browser: Browser, ht
     push(browser, "Preview")
     shows(browser, "1 will be replaced, 1 will be updated")
     shows(browser, "metadata.k")
+    take_picture(browser, "change")
     assert "swordfish" not in text(browser).replace("default: swordfish", "")
     assert revisions(http, stack) == 1
     push(browser, "Update")
@@ -134,6 +135,7 @@ def test_drift_is_shown_beside_the_template_and_brought_back(
     service.cloud.change(handle, metadata={"k": "other"})
     push(browser, "Look now")
     shows(browser, "1 of 2 resources differ")
+    take_picture(browser, "drift")
     row = "return [...document.querySelectorAll('.differs tbody tr *:not(time)')].map((each) => each.textContent)"
     assert browser.run(row)[:4] == ["metadata", '{"k":"v"}', '{"k":"v"}', '{"k":"other"}']
     shows(browser, "Convergence is switched off")
