@@ -75,7 +75,7 @@ def test_two_revisions_are_compared_and_one_is_gone_back_to(browser: Browser, ht
     assert revisions(http, stack) == 3
     shows(browser, "update complete")
     assert parameter(http, stack, "zone") == "north"
-    push(browser, "Undo Go back revision 1")
+    push(browser, "Undo")
     until(lambda: revisions(http, stack) == 4, "it to be undone")
     assert parameter(http, stack, "zone") == "south"
     shows(browser, "Undone.")
@@ -99,14 +99,14 @@ def test_what_an_update_would_do_is_shown_before_it_is_sent(browser: Browser, ht
     confirm(browser, "Update")
     shows(browser, "update complete")
     assert (revisions(http, stack), parameter(http, stack, "zone")) == (2, "east")
-    push(browser, "Undo Update")
+    push(browser, "Undo")
     shows(browser, "Undone.")
     assert (revisions(http, stack), parameter(http, stack, "zone")) == (3, "north")
     settled(http, stack, status="UPDATE_COMPLETE")
     push(browser, "Suspend")
     confirm(browser, "Suspend")
     shows(browser, "suspend complete")
-    push(browser, "Undo Suspend")
+    push(browser, "Undo")
     shows(browser, "resume complete")
 
 

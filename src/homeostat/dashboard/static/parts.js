@@ -145,7 +145,7 @@ export function Action({ label, says, run, look = null, undo = null, fields = nu
       setState((before) => ({ ...before, error, busy: false, asked: dialog.current?.open }));
     }
   };
-  const take = (data) => attempt(() => run(data, state.found), (given) => ({ name, done: `${label}: ${done}.`, undo: undo && (() => undo(given)) }));
+  const take = (data) => attempt(() => run(data, state.found), (given) => ({ done: `${label}: ${done}.`, undo: undo && (() => undo(given)) }));
   const send = (event) => {
     event.preventDefault();
     take(new FormData(event.target));
@@ -180,7 +180,7 @@ export function Action({ label, says, run, look = null, undo = null, fields = nu
     ${state.error && !state.asked && html`<${Problem} error=${state.error} />`}
     <span role="status">
       ${state.done ?? ""}
-      ${state.undo && html` <button type="button" aria-label=${`Undo ${state.name}`} disabled=${state.busy} onClick=${() => attempt(state.undo, () => ({ done: "Undone." }))}>Undo</button>`}
+      ${state.undo && html` <button type="button" disabled=${state.busy} onClick=${() => attempt(state.undo, () => ({ done: "Undone." }))}>Undo</button>`}
     </span>
   </span>`;
 }
