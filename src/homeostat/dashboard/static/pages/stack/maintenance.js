@@ -70,13 +70,13 @@ function Convergence({ project, path }) {
 }
 
 /** The resources that a restore would take away: those that came after the snapshot. */
-async function later(project, path, id, names) {
-  const { snapshot } = await get(project, `${path}/snapshots/${id}`);
+async function later(project, path, id) {
+  const [{ snapshot }, { graph }] = await Promise.all([get(project, `${path}/snapshots/${id}`), get(project, `${path}/graph`)]);
   const then = Object.keys(snapshot.data?.resources ?? {});
-  return names.filter((name) => !then.includes(name));
+  return graph.resources.map((each) => each.name).filter((name) => !then.includes(name));
 }
 
-function Snapshots({ project, path, names }) {
+function Snapshots({ project, path }) {
   const { value, error } = useRepeated(() => get(project, `${path}/snapshots`), [project, path], EVERY_MS);
   const remove = (id) => send("DELETE", project, `${path}/snapshots/${id}`);
   return html`<h2>Snapshots</h2>
@@ -110,7 +110,7 @@ function Snapshots({ project, path, names }) {
                   label="Restore"
                   about=${name}
                   danger
-                  look=${() => later(project, path, each.id, names)}
+                  look=${() => later(project, path, each.id)}
                   says=${(gone) => html`<p>Template, parameters, environment and files go back to the snapshot, and servers and volumes to the data in it: what they hold now is lost.</p>
                     ${gone.length > 0 && html`<p>Deleted, since they came later: ${gone.join(", ")}.</p>`}`}
                   run=${() => send("POST", project, `${path}/snapshots/${each.id}/restore`)}
@@ -130,6 +130,6 @@ export function Maintenance({ project, path, found }) {
     <${Lock} lock=${found.stack.lock} act=${act} />
     <${Convergence} project=${project} path=${path} />
     <${Marks} project=${project} path=${path} large=${isLarge(found)} />
-    <${Snapshots} project=${project} path=${path} names=${found.graph.resources.map((each) => each.name)} />
+    <${Snapshots} project=${project} path=${path} />
   `;
 }
