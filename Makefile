@@ -17,6 +17,12 @@ PYTHONS := tests/pythons
 CONTAINERS := tests/containers
 CLIENTS := tests/clients
 OPENSTACK := tests/openstack
+# Of the tests of the wire, those that are about what is stored, and how.
+MARIADB := tests/on_mariadb
+ON_MARIADB := $(MARIADB) tests/docs/test_documentation.py \
+	tests/real/test_killing.py::test_another_worker_takes_over_within_ten_seconds tests/contract tests/component/test_locks.py $(addprefix tests/wire/,\
+	test_concurrency.py test_convergence_requests.py test_following.py test_groups.py test_heatclient.py test_listing.py \
+	test_locks.py test_moving.py test_requests.py test_revisions.py test_rollouts.py test_snapshots.py test_trouble.py)
 OPENSTACK_STORM := $(OPENSTACK)/storm
 KILLS ?= 20
 LOST ?= 20
@@ -51,7 +57,7 @@ demo-rollout: .venv/installed ## roll out a good, a wrong and a corrected config
 
 .PHONY: test
 test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
-	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK)) $(ARGS)
+	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(MARIADB)) $(ARGS)
 
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
@@ -60,8 +66,14 @@ test-fast: .venv/installed ## run the tests of the pure packages, which need no 
 .PHONY: test-costs
 test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
 	mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
-	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK)) $(ARGS) || true
+	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(MARIADB)) $(ARGS) || true
 	$(BIN)/python -m tests.costs $(COSTS)
+
+.PHONY: test-mariadb
+test-mariadb: .venv/installed ## run the tests of the store and of what touches it on MariaDB, and on a cluster of three (Galera)
+	scripts/mariadb
+	scripts/redis
+	HOMEOSTAT_DATABASES=mariadb $(PYTEST) -m mariadb $(ON_MARIADB) $(ARGS)
 
 .PHONY: storm
 storm: servers ## run the slow tests: workers and servers are killed, users attack

@@ -11,7 +11,7 @@ from bench.checking import checking, recovering
 from bench.databases import KINDS, SETTINGS
 from bench.defining import defining
 from bench.encryption import encryption
-from bench.figures import Figure, Measured, growth, machine
+from bench.figures import Figure, Measured, beside_postgresql, growth, machine
 from bench.idling import idling
 from bench.instructions import instructions
 from bench.lifecycle import best_of
@@ -65,6 +65,7 @@ def lifecycles(shape: str) -> Bench:
                     measured.append(each)
                     yield from each.figures()
         yield from growth(measured)
+        yield from beside_postgresql(measured)
 
     return run
 

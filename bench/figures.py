@@ -5,7 +5,7 @@ import math
 import platform
 import sqlite3
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number. n — how many resources it is about; database — `sqlite` or `postgresql`; about — what else there is
-    to know."""
+    """One number. n — how many resources it is about; database — `sqlite`, `postgresql` or `mariadb`; about — what
+    else there is to know."""
 
     name: str
     value: float
@@ -138,3 +138,14 @@ def _field(path: str, name: str) -> str:
     except OSError:
         return ""
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
+
+
+def beside_postgresql(measured: Sequence[Measured]) -> Iterator[Figure]:
+    """How fast MariaDB is beside PostgreSQL in the same run: 1 is as fast."""
+    other = {(each.operation, each.shape, each.n): each for each in measured if each.database == "postgresql"}
+    for each in measured:
+        there = other.get((each.operation, each.shape, each.n))
+        if each.database == "mariadb" and there is not None:
+            name = f"{each.operation}.{each.shape}.to_postgresql"
+            yield Figure(name, there.seconds / each.seconds, "ratio", each.n, each.database)
+            yield Figure(f"{name}_cpu", there.cpu_s / each.cpu_s, "ratio", each.n, each.database)

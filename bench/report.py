@@ -30,6 +30,7 @@ class Target:
 
 M = 1_000_000
 PG = "postgresql"
+MARIADB = "mariadb"
 REAL = "openstack"
 RESTS = (10, 100, 1_000)
 """Resources at rest on a real OpenStack, and `LOOK_CALLS_MAX` requests of a look at them, however many they are."""
@@ -43,6 +44,10 @@ TARGETS = (
     Target("CPU of one resource, worker", "create.independent.workers_2.cpu", 0.25, 20_000, PG),
     Target("Share of the bare row traffic", "create.independent.to_bare_rows", 1 / 3, 10_000, least=True),
     Target("Share of the bare row traffic", "create.independent.to_bare_rows", 1 / 3, 10_000, PG, least=True),
+    *(
+        Target(f"Create, {words}, beside PostgreSQL", f"create.{shape}.to_postgresql", 0.5, 2_000, MARIADB, least=True)
+        for shape, words in (("independent", "independent"), ("group", "a group"))
+    ),
     *(
         Target(f"Growth from 10,000 to 1,000,000: {operation}, {words}", f"{operation}.group.{what}", 1.05, M, kind)
         for kind in ("sqlite", PG)

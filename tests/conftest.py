@@ -1,33 +1,43 @@
-"""Databases for the tests: SQLite files, and PostgreSQL on a server of the tests' own; a Redis server likewise."""
+"""Databases for the tests: SQLite files, PostgreSQL and MariaDB on servers of the tests' own; a Redis likewise."""
 
 import contextlib
 import functools
 import gc
-import itertools
-import os
 import time
 from collections.abc import Iterator
 from inspect import signature
 from pathlib import Path
-from typing import NoReturn
 
 import httpx
-import psycopg
 import pytest
-from sqlalchemy import make_url
 
 from homeostat.store.database import Database, sqlite_url
-from tests import chromium, forked, homeostat_command, openstack_client, postgresql, redis_server
+from tests import chromium, forked, homeostat_command, mariadb, openstack_client, postgresql, redis_server
 from tests.chromium import Browser
-from tests.databases import migrate, migrated_sqlite
+from tests.databases import (
+    CHOSEN,
+    KINDS,
+    SERVER,
+    SQLITE,
+    TEMPLATES,
+    copied,
+    migrated_sqlite,
+    migrated_template,
+    missing,
+    new_database,
+)
 from tests.redis_server import RedisServer
 from tests.waiting import PATIENCE_S
 
-_NUMBERS = itertools.count()
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest first, so that processes that run tests side by side end together."""
+    """What takes longest first, so that processes that run tests side by side end together.
+
+    Tests of the wire run on the first kind of database that is chosen.
+    """
+    for item in items:
+        if CHOSEN[0] != SQLITE and "wire" in item.path.parts:
+            item.add_marker(CHOSEN[0])
     items.sort(key=lambda item: item.get_closest_marker("real") is None)
 
 
@@ -66,7 +76,7 @@ def postgresql_url() -> Iterator[str]:
     """A PostgreSQL server that lives as long as the session. Without one, tests are skipped; in CI they fail."""
     programs = postgresql.find_programs()
     if programs is None:
-        _missing("no PostgreSQL server programs: install the package 'postgresql' (or put initdb into PATH)")
+        missing("no PostgreSQL server programs: install the package 'postgresql' (or put initdb into PATH)")
     with postgresql.running(programs) as url:
         yield url
 
@@ -76,7 +86,7 @@ def redis_running() -> Iterator[RedisServer]:
     """An empty Redis server of the test's own. Without one, tests are skipped; in CI they fail."""
     program = redis_server.find_program()
     if program is None:
-        _missing("no redis-server in PATH: install the package 'redis-server'")
+        missing("no redis-server in PATH: install the package 'redis-server'")
     with redis_server.running(program) as server:
         yield server
 
@@ -99,59 +109,71 @@ def homeostat_program() -> Iterator[Path]:
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A browser of the module's own. Without one, tests are skipped; in CI they fail."""
     if not chromium.is_installed():
-        _missing("no chromium and chromedriver in PATH: install the packages 'chromium' and 'chromium-driver'")
+        missing("no chromium and chromedriver in PATH: install the packages 'chromium' and 'chromium-driver'")
     with chromium.browsing(tmp_path_factory.mktemp("chromium")) as found:
         yield found
 
 
-def _missing(message: str) -> NoReturn:
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
-
-
-@pytest.fixture
-def postgresql_database_url(postgresql_url: str) -> Iterator[str]:
-    """An empty database of its own on the session's server."""
-    with _postgresql_database(postgresql_url) as url:
+@pytest.fixture(scope="session")
+def mariadb_url() -> Iterator[str]:
+    """A MariaDB server that lives as long as the session. Without one, tests are skipped; in CI they fail."""
+    program = mariadb.find_program()
+    if program is None:
+        missing("no mariadbd in PATH: install the package 'mariadb-server'")
+    with mariadb.running(program) as url:
         yield url
 
 
-@contextlib.contextmanager
-def _postgresql_database(server_url: str, template: str = "template1") -> Iterator[str]:
-    server = make_url(server_url)
-    name = f"homeostat_{next(_NUMBERS)}"
-    with psycopg.connect(
-        host=str(server.query["host"]), user=server.username, dbname="postgres", autocommit=True
-    ) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield server.set(database=name).render_as_string(hide_password=False)
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+@pytest.fixture
+def postgresql_database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database of its own on the session's PostgreSQL server."""
+    with new_database(str(request.getfixturevalue("postgresql_url"))) as url:
+        yield url
+
+
+@pytest.fixture
+def server_database_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database of its own on a server that several processes use: PostgreSQL, or the kind that is tested."""
+    with new_database(str(request.getfixturevalue(f"{SERVER}_url"))) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
 def postgresql_template(postgresql_url: str) -> Iterator[str]:
-    """Name of a migrated database that is copied faster than another one is migrated."""
-    with _postgresql_database(postgresql_url) as url:
-        migrate(url)
-        yield str(make_url(url).database)
+    """URL of a migrated database that is copied faster than another one is migrated."""
+    with migrated_template(postgresql_url) as url:
+        yield url
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database, once of each kind that the service runs on."""
-    if request.param == "sqlite":
-        return sqlite_url(tmp_path / "homeostat.sqlite")
-    return str(request.getfixturevalue("postgresql_database_url"))
+@pytest.fixture(scope="session")
+def mariadb_template(mariadb_url: str) -> Iterator[str]:
+    """The same on MariaDB."""
+    with migrated_template(mariadb_url) as url:
+        yield url
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+@pytest.fixture(scope="session", autouse=CHOSEN[0] != SQLITE)
+def first_server(request: pytest.FixtureRequest) -> None:
+    """The server of tests that run on the first kind alone (`tests.databases.migrated`)."""
+    TEMPLATES[CHOSEN[0]] = str(request.getfixturevalue(f"{CHOSEN[0]}_template"))
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database, once of each kind that is tested."""
+    if request.param == SQLITE:
+        yield sqlite_url(tmp_path / "homeostat.sqlite")
+        return
+    with new_database(str(request.getfixturevalue(f"{request.param}_url"))) as url:
+        yield url
+
+
+@pytest.fixture(params=KINDS)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A migrated database, once of each kind that the service runs on."""
+    """A migrated database, once of each kind that is tested."""
     with contextlib.ExitStack() as stack:
-        if request.param == "sqlite":
+        if request.param == SQLITE:
             url = migrated_sqlite(tmp_path / "homeostat.sqlite")
         else:
-            server, template = map(request.getfixturevalue, ("postgresql_url", "postgresql_template"))
-            url = stack.enter_context(_postgresql_database(server, template))
+            url = stack.enter_context(copied(str(request.getfixturevalue(f"{request.param}_template"))))
         yield stack.enter_context(contextlib.closing(Database(url, time.time)))

@@ -69,7 +69,7 @@ def crashing(programs: Path) -> Iterator[tuple[str, Callable[[], None]]]:
 @contextlib.contextmanager
 def _prepared(programs: Path, place: Path | None = None) -> Iterator[tuple[Path, pwd.struct_passwd | None]]:
     """A new cluster; gives its directory, and the account that runs it."""
-    root = Path(tempfile.mkdtemp(prefix="homeostat-postgresql-", dir=place or _place()))
+    root = Path(tempfile.mkdtemp(prefix="homeostat-postgresql-", dir=place or in_memory()))
     try:
         account = _account()
         if account is not None:
@@ -80,7 +80,7 @@ def _prepared(programs: Path, place: Path | None = None) -> Iterator[tuple[Path,
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _place() -> Path | None:
+def in_memory() -> Path | None:
     """In memory where there is enough of it: a database is many files, and each test has one."""
     memory = Path("/dev/shm")
     with contextlib.suppress(OSError):
@@ -103,7 +103,7 @@ def _account() -> pwd.struct_passwd | None:
     raise RuntimeError("PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody")
 
 
-def _identity(account: pwd.struct_passwd | None) -> dict[str, object]:
+def identity(account: pwd.struct_passwd | None) -> dict[str, object]:
     if account is None:
         return {}
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
@@ -112,7 +112,7 @@ def _identity(account: pwd.struct_passwd | None) -> dict[str, object]:
 def _run_initdb(programs: Path, root: Path, account: pwd.struct_passwd | None) -> None:
     command = [programs / "initdb", "--pgdata", root / "data", "--username=homeostat", "--auth=trust"]
     command += ["--encoding=UTF8", "--locale=C", "--no-sync"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, **_identity(account))  # type: ignore[call-overload]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, **identity(account))  # type: ignore[call-overload]
     if done.returncode != 0:
         raise RuntimeError(f"initdb failed: {done.stderr}")
 
@@ -129,8 +129,8 @@ def _server(
             cwd=root,
             stdout=log,
             stderr=log,
-            preexec_fn=_end_with_the_tests,
-            **_identity(account),  # type: ignore[call-overload]
+            preexec_fn=end_with_the_tests,
+            **identity(account),  # type: ignore[call-overload]
         )
     try:
         yield server
@@ -139,7 +139,7 @@ def _server(
         server.wait(timeout=START_S)
 
 
-def _end_with_the_tests() -> None:
+def end_with_the_tests() -> None:
     """Not even killed tests leave a server behind."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 

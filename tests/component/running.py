@@ -41,7 +41,7 @@ from homeostat.resources.registry import kind_of, resource_type
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
-from homeostat.store.encryption.encrypted_cells import Keyring, use_keys
+from homeostat.store.encryption.encrypted_cells import Keyring
 from homeostat.store.stacks import stacks
 from tests import upcoming
 from tests.simulation.actors import VirtualClock
@@ -57,13 +57,12 @@ class Memory(Database):
 
     first: Engine | None = None
 
-    def _connect(self, pool_size: int) -> Engine:
-        engine = super()._connect(pool_size)
-        first = Memory.first = Memory.first or engine
-        engine.dialect = first.dialect
-        engine.update_execution_options(compiled_cache=first._compiled_cache)
-        use_keys(engine.dialect, Keyring())
-        return engine
+    def __init__(self, url: str, now: Callable[[], float]) -> None:
+        super().__init__(url, now)
+        first = Memory.first = Memory.first or self.engine
+        self.engine.dialect = first.dialect
+        self.engine.update_execution_options(compiled_cache=first._compiled_cache)
+        self.use_keys(Keyring())
 
 
 class Service:

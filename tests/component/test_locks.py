@@ -5,8 +5,6 @@ import threading
 import time
 from collections.abc import Callable
 
-import pytest
-
 from homeostat.clock import SystemClock
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
@@ -19,6 +17,7 @@ from homeostat.store.shards import leases, observations, shard_state
 from homeostat.store.shards.leases import Lease
 from homeostat.store.shards.shard_state import Writes
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, resource
+from tests.databases import on_a_server
 
 THINGS = 40
 ROUNDS = 60
@@ -86,9 +85,9 @@ class Contention:
                 self.deadlocks.append(str(error))
 
 
-@pytest.mark.postgresql
-def test_an_observer_and_a_pass_never_wait_for_each_other(postgresql_database_url: str) -> None:
-    db = Database(postgresql_database_url, time.time)
+@on_a_server
+def test_an_observer_and_a_pass_never_wait_for_each_other(server_database_url: str) -> None:
+    db = Database(server_database_url, time.time)
     db.migrate()
     contention = Contention(db)
     contention.run()

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import make_url, text, update
 from tests.contract.local_things import made
 from tests.contract.store_cases import LONG_S, add_stack, claim, come_to_rest, resource
+from tests.databases import on_a_server
 
 from homeostat.cli import reports
 from homeostat.cli.doctor import examine
@@ -81,6 +82,13 @@ def test_an_empty_database_is_not_taken_for_one_of_this_version(database_url: st
     db.close()
 
 
+READ_ONLY = {
+    "postgresql": ("options=-cdefault_transaction_read_only%3Don", "read-only transaction"),
+    "mysql": ("init_command=SET+SESSION+TRANSACTION+READ+ONLY", "READ ONLY transaction"),
+}
+"""How a server is asked to take no changes, and what it says then."""
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -96,19 +104,20 @@ def test_a_database_that_is_not_there(tmp_path: Path, url: Callable[[Path], str]
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.postgresql
-def test_a_database_that_takes_no_changes(postgresql_database_url: str) -> None:
-    Database(postgresql_database_url, time.time).migrate()
-    standby = Database(f"{postgresql_database_url}&options=-cdefault_transaction_read_only%3Don", time.time)
+@on_a_server
+def test_a_database_that_takes_no_changes(server_database_url: str) -> None:
+    Database(server_database_url, time.time).migrate()
+    option, words = READ_ONLY[make_url(server_database_url).get_backend_name()]
+    standby = Database(f"{server_database_url}&{option}", time.time)
     found = checks(standby)["writing"]
     assert found.level is Level.FAIL
-    assert "read-only transaction" in found.found
+    assert words in found.found
     standby.close()
 
 
-@pytest.mark.postgresql
-def test_clocks_that_disagree(postgresql_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    db = Database(postgresql_database_url, time.time)
+@on_a_server
+def test_clocks_that_disagree(server_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = Database(server_database_url, time.time)
     db.migrate()
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() - 90.0)

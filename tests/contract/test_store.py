@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import select
+from sqlalchemy import Text, select
 from tests.contract.store_cases import (
     NOW,
     TIMEOUT_S,
@@ -37,8 +37,32 @@ from homeostat.store.stacks.revisions import Desired
 
 def test_migrations_make_the_schema_that_the_code_declares(database: Database) -> None:
     with database.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, schema.metadata) == []
+        here = connection.dialect
+
+        def concerns(thing: Any, _name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
+            """MariaDB and MySQL have tables of their own, and no references to stacks."""
+            if kind == "table":
+                return bool(thing.info.get("only", here.name) == here.name)
+            return not (kind == "foreign_key_constraint" and refers_to_stacks(thing) and here.name == "mysql")
+
+        def other_type(_: Any, __: Any, column: Any, found: Any, wanted: Any) -> bool | None:
+            if here.name == "mysql" and isinstance(wanted.dialect_impl(here), Text):
+                said = here.type_compiler_instance.process(wanted, type_expression=column)
+                return bool(said.partition(" ")[0] != str(found.compile(dialect=here)).partition(" ")[0])
+            return None  # as Alembic finds by itself
+
+        context = MigrationContext.configure(connection, opts={"compare_type": other_type, "include_object": concerns})
+        found = [each for each in compare_metadata(context, schema.metadata) if not is_key_of_live_names(each)]
+        assert found == []
+
+
+def refers_to_stacks(constraint: Any) -> bool:
+    return bool(constraint.elements[0].target_fullname == "stack.id")
+
+
+def is_key_of_live_names(difference: Any) -> bool:
+    """On MariaDB and MySQL the unique index of some stacks is one on a generated column."""
+    return isinstance(difference, tuple) and "uq_stack_live_name" in str(difference[-1])
 
 
 def test_migrating_again_changes_nothing(database: Database) -> None:

@@ -40,7 +40,8 @@ def written(database: Database, rows: list[Any]) -> dict[str, Any]:
 
 def stored(database: Database) -> dict[str, Any]:
     with database.read() as tx:
-        return {row.key: row for row in tx.execute(select(schema.resource)).all()}
+        rows = tx.execute(select(schema.resource).order_by(schema.resource.c.born, schema.resource.c.key))
+        return {row.key: row for row in rows}
 
 
 def test_texts_come_back_as_they_were(database: Database) -> None:

@@ -19,6 +19,7 @@ from tests.contract.store_cases import (
     shard_row,
     stack_row,
 )
+from tests.databases import on_a_server
 
 from homeostat.clock import SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
@@ -247,9 +248,9 @@ def test_a_stale_owner_and_a_new_one_do_not_both_write(database: Database) -> No
         assert names == ({"old", "new"} if wrote else {"new"})
 
 
-@pytest.mark.postgresql
-def test_the_transaction_of_a_user_does_not_hinder_claims(postgresql_database_url: str) -> None:
-    database = Database(postgresql_database_url, lambda: NOW)
+@on_a_server
+def test_the_transaction_of_a_user_does_not_hinder_claims(server_database_url: str) -> None:
+    database = Database(server_database_url, lambda: NOW)
     database.migrate()
     stack_id = add_stack(database)
     with database.write() as tx:

@@ -116,6 +116,10 @@ def some_value(table: Table, column: Column[Any]) -> Any:
     return "1"
 
 
+def row_of(table: Table) -> dict[str, Any]:
+    return {column.name: some_value(table, column) for column in table.columns if column.computed is None}
+
+
 @pytest.mark.parametrize(("before", "after"), list(itertools.pairwise(EXPANDING)))
 def test_an_expanded_schema_takes_all_that_the_program_before_writes(empty: Database, before: str, after: str) -> None:
     """Also for revisions to come: what they add must be optional for who does not know it."""
@@ -123,10 +127,11 @@ def test_an_expanded_schema_takes_all_that_the_program_before_writes(empty: Data
     go_to(empty, after)
     with empty.write() as tx:
         for table in known.sorted_tables:
-            row = {column.name: some_value(table, column) for column in table.columns}
+            row = row_of(table)
             tx.execute(table.insert().values(row))
             tx.execute(table.update().values(row))
-            assert dict(tx.execute(select(table)).one()._mapping) == row
+            found = tx.execute(select(table)).one()._mapping
+            assert {name: found[name] for name in row} == row
         for table in reversed(known.sorted_tables):
             tx.execute(table.delete())
 
@@ -156,7 +161,10 @@ def test_what_the_program_before_began_this_one_finishes(empty: Database) -> Non
 def written_by_the_program_before(db: Database, known: MetaData) -> None:
     """All rows again, without what it does not know."""
     with db.write() as tx:
-        kept = {table: [dict(row._mapping) for row in tx.execute(select(table))] for table in known.sorted_tables}
+        kept = {
+            table: [dict(row._mapping) for row in tx.execute(select(*(table.c[name] for name in row_of(table))))]
+            for table in known.sorted_tables
+        }
         for table in reversed(known.sorted_tables):
             tx.execute(table.delete())
         for table in known.sorted_tables:
@@ -263,11 +271,12 @@ def test_events_keep_their_numbers_and_those_that_were_read_are_not_used_again(e
     known = go_to(empty, "0007")
     with empty.write() as tx:
         for table in known.sorted_tables:
-            tx.execute(table.insert().values({column.name: some_value(table, column) for column in table.columns}))
+            tx.execute(table.insert().values(row_of(table)))
         tx.execute(known.tables["event"].update().values(seq=7))
         tx.execute(known.tables["event_sink"].update().values(cursor=40))
-        if not empty.is_sqlite:
-            tx.execute(text("SELECT setval('event_seq_seq', 40)"))
+        used = {"postgresql": "SELECT setval('event_seq_seq', 40)", "mysql": "ALTER TABLE event AUTO_INCREMENT = 41"}
+        if tx.dialect.name in used:
+            tx.execute(text(used[tx.dialect.name]))
     table = go_to(empty, "0008").tables["event"]
     row = {column.name: some_value(table, column) for column in table.columns if column.name != "seq"}
     with empty.write() as tx:
@@ -275,7 +284,8 @@ def test_events_keep_their_numbers_and_those_that_were_read_are_not_used_again(e
         tx.execute(table.insert().values(row))
         assert tx.execute(select(table.c.seq).order_by(table.c.seq)).scalars().all() == [7, 41]
     assert [each["name"] for each in inspect(empty.engine).get_indexes("event")] == ["ix_event_stack"]
-    assert [each["referred_table"] for each in inspect(empty.engine).get_foreign_keys("event")] == ["stack"]
+    refers = [each["referred_table"] for each in inspect(empty.engine).get_foreign_keys("event")]
+    assert refers == ([] if empty.engine.dialect.name == "mysql" else ["stack"])
 
 
 def test_a_migration_that_fails_says_why_and_lets_the_next_one_go_on(empty: Database, migrations: Path) -> None:

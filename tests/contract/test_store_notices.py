@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event, text
@@ -173,9 +174,9 @@ def test_an_idle_worker_asks_seldom(database: Database) -> None:
     """What a worker costs that has nothing to do are its questions: fifty a second once."""
     asked = 0
 
-    def count(*_args: object) -> None:
+    def count(_connection: Any, _cursor: Any, statement: str, *_args: object) -> None:
         nonlocal asked
-        asked += 1
+        asked += "FROM latch" not in statement  # MariaDB sends no notices, so they are asked for
 
     worker = Worker(
         database, SimulatedCloud(time.time), AgreedClock(database.agreed_now), Entropy(), Limits(lease_s=60.0)

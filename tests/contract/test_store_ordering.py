@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg.errors
+import pymysql
 import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, resource, shard_row
+from tests.databases import is_blocked, on_a_server
 from tests.waiting import until
 
 from homeostat.api.services.pipeline.storing import RevisionStore
@@ -28,7 +30,6 @@ from homeostat.store.stacks.revisions import Desired
 
 ROOT, CHILD = "p-a", "p-b"
 """In the order in which their shards lie in the table."""
-BLOCKED = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
 
 
 def unlocking(db: Database, tx: Connection) -> None:
@@ -48,10 +49,10 @@ ACTS: dict[str, Callable[[Database, Connection], None]] = {
 }
 
 
-@pytest.mark.postgresql
+@on_a_server
 @pytest.mark.parametrize("name", ACTS)
-def test_no_one_waits_for_a_pass_that_waits_for_them(postgresql_database_url: str, name: str) -> None:
-    db = Database(postgresql_database_url, time.time)
+def test_no_one_waits_for_a_pass_that_waits_for_them(server_database_url: str, name: str) -> None:
+    db = Database(server_database_url, time.time)
     db.migrate()
     add_stack(db, "a")
     add_stack(db, "b", root_id=ROOT, parent_id=ROOT, parent_shard=0, depth=1)
@@ -69,16 +70,11 @@ def test_no_one_waits_for_a_pass_that_waits_for_them(postgresql_database_url: st
     with db.write() as tx:
         leases.renew(tx, lease, NOW, LEASE_S)
         other.start()
-        until(lambda: _blocked(db), "the other one to wait for the shard of the child")
+        until(lambda: is_blocked(db.url), "the other one to wait for the shard of the child")
         shards.wake(tx, ROOT, NOW, HEAL, [0])
     other.join()
     db.close()
     assert troubles == []
-
-
-def _blocked(db: Database) -> bool:
-    with db.read() as tx:
-        return bool(tx.execute(BLOCKED).scalar_one())
 
 
 def with_a_secret(db: Database, tx: Connection) -> None:
@@ -103,10 +99,10 @@ TREE_ACTS: dict[str, Callable[[Database, Connection], None]] = {
 }
 
 
-@pytest.mark.postgresql
+@on_a_server
 @pytest.mark.parametrize("name", TREE_ACTS)
-def test_rows_of_a_tree_are_locked_in_one_order(postgresql_database_url: str, name: str) -> None:
-    db = Database(postgresql_database_url, time.time)
+def test_rows_of_a_tree_are_locked_in_one_order(server_database_url: str, name: str) -> None:
+    db = Database(server_database_url, time.time)
     db.migrate()
     add_stack(db, "a")
     # In the table, the last one in the order of locks comes first.
@@ -130,16 +126,16 @@ def test_rows_of_a_tree_are_locked_in_one_order(postgresql_database_url: str, na
     with db.write() as tx:
         locked(db, tx, "p-b")
         other.start()
-        until(lambda: _blocked(db), "the other one to wait for the first nested stack")
+        until(lambda: is_blocked(db.url), "the other one to wait for the first nested stack")
         locked(db, tx, "p-c")
     other.join()
     db.close()
     assert troubles == []
 
 
-@pytest.mark.postgresql
-def test_a_heartbeat_does_not_wait_for_a_shard_that_is_written_to(postgresql_database_url: str) -> None:
-    db = Database(postgresql_database_url, time.time)
+@on_a_server
+def test_a_heartbeat_does_not_wait_for_a_shard_that_is_written_to(server_database_url: str) -> None:
+    db = Database(server_database_url, time.time)
     db.migrate()
     add_stack(db, "a")
     add_stack(db, "b", root_id=ROOT, parent_id=ROOT, parent_shard=0, depth=1)
@@ -153,8 +149,18 @@ def test_a_heartbeat_does_not_wait_for_a_shard_that_is_written_to(postgresql_dat
     assert kept == [NOW + 1 + LEASE_S, NOW + LEASE_S]
 
 
-@pytest.mark.parametrize("error", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
-def test_what_gives_way_to_another_transaction_is_tried_again(database: Database, error: type[psycopg.Error]) -> None:
+GIVES_WAY = [
+    psycopg.errors.DeadlockDetected("deadlock detected"),
+    psycopg.errors.SerializationFailure("could not serialize"),
+    pymysql.OperationalError(1213, "Deadlock found when trying to get lock"),  # also what Galera's certification says
+    pymysql.OperationalError(1205, "Lock wait timeout exceeded"),
+    pymysql.OperationalError(1047, "WSREP has not yet prepared node for application use"),
+]
+
+
+@pytest.mark.parametrize("error", GIVES_WAY, ids=lambda each: type(each).__name__ + str(each.args[0])[:4])
+def test_what_gives_way_to_another_transaction_is_tried_again(database: Database, error: Exception) -> None:
     """As everything that time mends."""
+    base = psycopg.Error if isinstance(error, psycopg.Error) else pymysql.Error
     with pytest.raises(Transient), database.write():
-        raise OperationalError.instance("UPDATE", {}, error("deadlock detected"), psycopg.Error)
+        raise OperationalError.instance("UPDATE", {}, error, base)

@@ -1,6 +1,7 @@
 """The store's contract, on SQLite and on PostgreSQL: what a purge removes and what it leaves."""
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from homeostat.store.operation import purge
 from homeostat.store.operation.purge import PurgeCounts, Rules
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import action_begin, revisions, stacks
+from homeostat.store.stacks import action_begin, files, revisions, stacks
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired
 
@@ -143,14 +144,14 @@ def test_a_file_that_is_named_again_meanwhile_stays(database: Database, monkeypa
         tx.execute(schema.revision.delete())
     keep = purge._keep_files_from_writers
 
-    def named_before(db: Database, tx: Any) -> None:
-        if db.is_sqlite:  # its writers exclude one another: the new stack is added in this very transaction
+    def named_before(tx: Any, some: Sequence[str]) -> None:
+        if database.is_sqlite:  # its writers exclude one another: the new stack is added in this very transaction
             action_begin.add(
-                db, tx, NewStack("new", "p", "new"), Desired("template", files={"b": "text"}), NOW, TIMEOUT_S
+                database, tx, NewStack("new", "p", "new"), Desired("template", files={"b": "text"}), NOW, TIMEOUT_S
             )
         else:
-            with_files(db, "new", {"b": "text"})
-        keep(db, tx)
+            with_files(database, "new", {"b": "text"})
+        keep(tx, some)
 
     monkeypatch.setattr(purge, "_keep_files_from_writers", named_before)
     assert purge.purge(database, RULES).files == 0
@@ -158,8 +159,9 @@ def test_a_file_that_is_named_again_meanwhile_stays(database: Database, monkeypa
 
 
 def test_who_stores_a_revision_waits_for_the_purge_of_files(database: Database) -> None:
+    digest = files.encode(database.engine.dialect, {"a": "text"})[0]["a"]
     with database.write() as tx:
-        tx.execute(insert(schema.file), {"hash": "x", "content": "orphan"})
+        tx.execute(insert(schema.file), {"hash": digest, "content": "text"})
     done = threading.Event()
 
     def add() -> None:
@@ -168,7 +170,7 @@ def test_who_stores_a_revision_waits_for_the_purge_of_files(database: Database) 
 
     adding = threading.Thread(target=add)
     with database.write() as tx:
-        purge._keep_files_from_writers(database, tx)
+        purge._keep_files_from_writers(tx, [digest])
         adding.start()
         assert not done.wait(0.3)
     adding.join(timeout=30)

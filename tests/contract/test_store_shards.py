@@ -4,14 +4,18 @@ import contextlib
 import time
 
 import pytest
+from sqlalchemy import update
 from tests import upcoming
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, shard_row
+from tests.databases import on_a_server
 
 from homeostat.model.errors import Superseded
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.operation import purge
+from homeostat.store.operation.purge import Rules
 from homeostat.store.shards import fair_queue, leases, look_schedule, shard_state, shards
 from homeostat.store.shards.look_schedule import TAKEN_S
 from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER
@@ -339,13 +343,16 @@ def test_what_has_nothing_to_look_at_is_not_observed(database: Database) -> None
 def test_shards_go_with_their_stack(database: Database) -> None:
     stack_id = add_stack(database, shard_count=2)
     with database.write() as tx:
-        tx.execute(schema.stack.delete().where(schema.stack.c.id == stack_id))
+        tx.execute(update(schema.stack).values(deleted_at=NOW - 1.0))
+    assert purge.purge(database, Rules(deleted_before=NOW, events_max=1)).shards == 2
+    with database.read() as tx:
         assert shards.of_stack(tx, stack_id) == []
 
 
-def test_the_database_decides_what_time_it_is(postgresql_database_url: str) -> None:
+@on_a_server
+def test_the_database_decides_what_time_it_is(server_database_url: str) -> None:
     """A machine whose clock is an hour ahead knows the right time as soon as it has asked once."""
-    with contextlib.closing(Database(postgresql_database_url, lambda: time.time() + 3600.0)) as wrong:
+    with contextlib.closing(Database(server_database_url, lambda: time.time() + 3600.0)) as wrong:
         with wrong.read() as tx:
             agreed = wrong.now_of(tx)
         assert abs(agreed - time.time()) < 60.0

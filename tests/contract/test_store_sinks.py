@@ -13,6 +13,8 @@ from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks
 from homeostat.store.builtin.event_sinks import TAKEN_S, EventHorizon, Sink
 from homeostat.store.database import Database
+from homeostat.store.operation import purge
+from homeostat.store.operation.purge import Rules
 from homeostat.store.stacks import action_begin, action_end, revisions
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired
@@ -98,7 +100,6 @@ def test_who_comes_second_takes_what_is_left(database: Database) -> None:
         assert [each.stack_id for each in event_sinks.take(tx, keys, NOW)] == ["b"]
 
 
-@pytest.mark.postgresql
 def test_what_another_one_is_taking_is_passed_over(database: Database) -> None:
     if database.is_sqlite:
         pytest.skip("only one writes at a time")
@@ -164,8 +165,8 @@ def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_delivered(database: Da
 def test_a_purge_of_the_stack_takes_its_sinks(database: Database) -> None:
     add(database, ONE)
     with database.write() as tx:
-        tx.execute(schema.event.delete())
-        tx.execute(schema.stack.delete().where(schema.stack.c.id == "web"))
+        tx.execute(update(schema.stack).values(deleted_at=NOW - 1.0))
+    assert purge.purge(database, Rules(deleted_before=NOW, events_max=1)).stacks
     assert sink_rows(database) == []
 
 

@@ -26,6 +26,7 @@ from homeostat.resources.registry import types
 from homeostat.resources.schema import Property
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import parse_environment, parse_template
+from tests.databases import CHOSEN, new_database
 from tests.docs.pages import DOCS, NEEDS_OPENSTACK, Command, commands, files, templates
 from tests.docs.typing_commands import SESSION_S, check_commands
 
@@ -37,7 +38,13 @@ def name_of(path: object) -> str:
     return str(path.relative_to(DOCS)) if isinstance(path, Path) else ""
 
 
-RUN = [path for path in PAGES if commands(path) and name_of(path) not in NEEDS_OPENSTACK]
+SERVERS = ("postgresql", "mariadb")
+"""Pages of their own database, which are run where that is tested."""
+RUN = [
+    pytest.param(path, marks=getattr(pytest.mark, path.stem)) if path.stem in SERVERS else path
+    for path in PAGES
+    if commands(path) and name_of(path) not in NEEDS_OPENSTACK and (path.stem in CHOSEN or path.stem not in SERVERS)
+]
 
 
 # -- examples ----------------------------------------------------------------------------------------------------------
@@ -69,10 +76,11 @@ def programs(homeostat_program: Path, openstack_program: Path) -> str:
 def test_the_commands_of_a_page_print_what_it_says(
     page: Path, home: Path, programs: str, request: pytest.FixtureRequest
 ) -> None:
-    more = {}
-    if page.stem == "postgresql":
-        more["DATABASE"] = request.getfixturevalue("postgresql_database_url")
-    check_commands(page, home, programs, more)
+    if page.stem in SERVERS:
+        with new_database(str(request.getfixturevalue(f"{page.stem}_url"))) as url:
+            check_commands(page, home, programs, {"DATABASE": url})
+        return
+    check_commands(page, home, programs, {})
 
 
 def test_a_page_that_says_something_else_is_found() -> None:

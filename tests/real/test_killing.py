@@ -10,12 +10,13 @@ from typing import cast
 
 import pytest
 
+from tests.databases import on_a_server
 from tests.real.world import RealWorld, Users
 from tests.waiting import until
 
 KILLS = int(os.environ.get("HOMEOSTAT_KILLS", "24"))
 FREEZES = 6
-pytestmark = [pytest.mark.real, pytest.mark.postgresql, pytest.mark.timeout(120 + 10 * KILLS)]
+pytestmark = [pytest.mark.real, on_a_server, pytest.mark.timeout(120 + 10 * KILLS)]
 
 
 @pytest.mark.shows("CV5")

@@ -1,22 +1,22 @@
-"""PostgreSQL dies, or drops its connections, in the middle of stacks of a thousand: workers go on by themselves."""
+"""The database dies, or drops its connections, in the middle of stacks of a thousand: workers go on by themselves."""
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy import make_url
 
+from tests.databases import cut_off, on_a_server
 from tests.real.world import RealWorld, Users, world_on
 
 CRASHES = 5
 LOSSES = 12
-pytestmark = [pytest.mark.real, pytest.mark.postgresql]
+pytestmark = [pytest.mark.real, on_a_server]
 
 
 @pytest.mark.shows("CV5")
-def test_postgresql_dies_and_comes_back(crashing: tuple[str, Callable[[], None]], tmp_path: Path) -> None:
+def test_the_database_dies_and_comes_back(crashing: tuple[str, Callable[[], None]], tmp_path: Path) -> None:
     url, crash = crashing
     with world_on(url, tmp_path) as world:
         trouble(world, crash, CRASHES)
@@ -24,14 +24,7 @@ def test_postgresql_dies_and_comes_back(crashing: tuple[str, Callable[[], None]]
 
 def test_connections_are_lost(world: RealWorld) -> None:
     """Wherever a worker is: before a commit, in it, or between claiming a shard and knowing of it."""
-    url = make_url(world.db.url)
-    rest = "datname = current_database() AND pid <> pg_backend_pid()"
-
-    def cut() -> None:
-        with psycopg.connect(host=str(url.query["host"]), user=url.username, dbname=url.database) as admin:
-            admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {rest}")
-
-    trouble(world, cut, LOSSES)
+    trouble(world, partial(cut_off, world.db.url), LOSSES)
 
 
 def trouble(world: RealWorld, strike: Callable[[], None], times: int) -> None:

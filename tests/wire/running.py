@@ -31,7 +31,7 @@ from homeostat.convergence.worker import Worker
 from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks
 from homeostat.store.database import Database
-from tests.databases import migrated_sqlite
+from tests.databases import migrated
 from tests.waiting import until
 
 
@@ -84,8 +84,8 @@ def serving(
 
 @contextlib.contextmanager
 def database(directory: Path) -> Iterator[Database]:
-    """Migrated, in this directory."""
-    with contextlib.closing(Database(migrated_sqlite(directory / "homeostat.db"), time.time)) as db:
+    """Migrated, in this directory or on the server that is tested."""
+    with migrated(directory) as url, contextlib.closing(Database(url, time.time)) as db:
         yield db
 
 

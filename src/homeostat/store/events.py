@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, func, insert, select, tuple_
 from homeostat.model.plan import Event
 from homeostat.store import schema
 from homeostat.store.sql import bulk
+from homeostat.store.sql.marks import mark
 
 FIELDS = tuple(each.name for each in fields(Event))
 """The fields of an event; each has a column of its name."""
@@ -18,14 +19,18 @@ COLUMNS = ("stack_id", *FIELDS, "at")
 
 def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
     values_of = attrgetter(*FIELDS)
-    rows = ((stack_id, *values_of(each), now) for each in happened)
+    rows = [(stack_id, *values_of(each), now) for each in happened]
+    if rows:
+        mark(tx)
     bulk.insert(tx, schema.event, COLUMNS, rows)
 
 
 def append_one(tx: Connection, stack_id: str, event: Event, now: float) -> int:
     """Append an event and return its `seq`."""
     values = dict(zip(COLUMNS, (stack_id, *(getattr(event, name) for name in FIELDS), now), strict=True))
-    return int(tx.execute(insert(schema.event).values(values).returning(schema.event.c.seq)).scalar_one())
+    mark(tx)
+    (seq,) = tx.execute(insert(schema.event).values(values)).inserted_primary_key or (0,)
+    return int(seq)
 
 
 def page(

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, exist
 
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.sql.delete_found import delete_found
 
 TAKEN_S = 30.0
 """Length of the lease of a sink: if the worker dies, another one takes the sink over after that."""
@@ -176,7 +177,7 @@ def release(tx: Connection, sink: Sink) -> bool:
     stored = tx.execute(update(_sink).where(mine).values(**values)).rowcount == 1
     deleted = select(_stack.c.id).where(_stack.c.id == sink.stack_id, _stack.c.deleted_at.is_not(None))
     rest = select(_event.c.seq).select_from(_EVENTS).where(*_undelivered(sink.stack_id, sink.cursor))
-    tx.execute(delete(_sink).where(mine, exists(deleted), ~exists(rest)))
+    delete_found(tx, _sink, mine, exists(deleted), ~exists(rest))
     return stored
 
 

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, or_, select, update
+from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
 
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -57,8 +58,12 @@ def add(
         now: The agreed time.
     """
     values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
-    added = db.insert(_record).values(**values, created_at=now).on_conflict_do_nothing()
-    return tx.execute(added.returning(_record.c.id)).first() is not None
+    try:
+        with tx.begin_nested():
+            tx.execute(insert(_record).values(**values, created_at=now))
+    except IntegrityError:
+        return False
+    return True
 
 
 def locked(db: Database, tx: Connection, id: str) -> Row[Any] | None:

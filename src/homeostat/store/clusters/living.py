@@ -5,13 +5,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Text, and_, case, cast, delete, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Text, and_, case, cast, exists, or_, select
 
 from homeostat.clustering.load_balancing import place_name
 from homeostat.model.intent import left_alone_for
 from homeostat.model.member_names import BESIDE, member_of_name
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.sql.delete_found import delete_found
 
 GROUP = "nodes"
 """Name of the resource, in the stack of a cluster, whose members are its nodes."""
@@ -53,8 +54,8 @@ def is_living_receiver() -> ColumnElement[bool]:
 
 def forget_gone(tx: Connection, project: str) -> None:
     """Remove the rows of clusters and nodes of a project that are gone."""
-    tx.execute(delete(_node).where(_node.c.project == project, _node.c.leaving.is_(True), ~is_living_node()))
-    tx.execute(delete(_cluster).where(_cluster.c.project == project, ~is_living_cluster()))
+    delete_found(tx, _node, _node.c.project == project, _node.c.leaving.is_(True), ~is_living_node())
+    delete_found(tx, _cluster, _cluster.c.project == project, ~is_living_cluster())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, Table, delete, exists, select
+from sqlalchemy import Connection, Table, exists, select
 
 from homeostat.resources.families.senlin import CLUSTER, NODE, POLICY, PROFILE, RECEIVER
 from homeostat.store import schema
 from homeostat.store.clusters import living
+from homeostat.store.sql.delete_found import delete_found
 
 TABLES: Mapping[str, Table] = {
     PROFILE: schema.profile,
@@ -24,4 +25,4 @@ def forget_gone(tx: Connection, kind: str, project: str) -> None:
     living.forget_gone(tx, project)
     table = TABLES[kind]
     there = exists(select(table.c.id).where(table.c.id == _record.c.id))
-    tx.execute(delete(_record).where(_record.c.kind == kind, _record.c.project == project, ~there))
+    delete_found(tx, _record, _record.c.kind == kind, _record.c.project == project, ~there)

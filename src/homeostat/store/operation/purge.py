@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select, text, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select, tuple_
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, row_lock
+from homeostat.store.sql.delete_found import delete_found
 
 STACKS_MAX = 20
 ROWS_MAX = 5000
@@ -68,6 +69,7 @@ def purge(db: Database, rules: Rules) -> PurgeCounts:
             revisions += _remove_of(tx, schema.revision, batch)
             shards += _remove_of(tx, schema.shard, batch)
             _remove_actions(tx, batch)
+            _remove_what_refers_to(tx, batch)
             stacks += tx.execute(delete(_stack).where(_stack.c.id.in_(batch))).rowcount
     return PurgeCounts(stacks, shards, revisions, events, _purge_files(db))
 
@@ -77,6 +79,14 @@ def _remove_actions(tx: Connection, stacks: Collection[str]) -> None:
     action = schema.action
     tx.execute(delete(action).where(action.c.cluster_id.in_(stacks)))
     tx.execute(delete(action).where(action.c.stack_id.in_(stacks), action.c.cluster_id.is_(None)))
+
+
+def _remove_what_refers_to(tx: Connection, stacks: Collection[str]) -> None:
+    """Remove all rows that refer to stacks, since not every database enforces these references (ADR 0083)."""
+    for table in reversed(schema.metadata.sorted_tables):
+        for column in table.columns:
+            if column.references(_stack.c.id):
+                tx.execute(delete(table).where(column.in_(stacks)))
 
 
 def would_remove(tx: Connection, rules: Rules) -> PurgeCounts:
@@ -146,8 +156,8 @@ def _replaced(rules: Rules) -> Select[tuple[str, int]]:
 
 
 def _remove_replaced(tx: Connection, rules: Rules) -> int:
-    chosen = tuple_(_revision.c.stack_id, _revision.c.number).in_(_replaced(rules).limit(ROWS_MAX))
-    return tx.execute(delete(_revision).where(chosen)).rowcount
+    batch = _replaced(rules).limit(ROWS_MAX).subquery()
+    return delete_found(tx, _revision, tuple_(_revision.c.stack_id, _revision.c.number).in_(select(batch)))
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -165,8 +175,8 @@ def _repeated(db: Database, remove: Callable[[Connection], int]) -> int:
 
 
 def _remove_events(tx: Connection, which: ColumnElement[bool]) -> int:
-    batch = select(_event.c.seq).where(which).order_by(_event.c.seq).limit(ROWS_MAX)
-    return tx.execute(delete(_event).where(_event.c.seq.in_(batch))).rowcount
+    batch = select(_event.c.seq).where(which).order_by(_event.c.seq).limit(ROWS_MAX).subquery()
+    return delete_found(tx, _event, _event.c.seq.in_(select(batch)))
 
 
 def _trim_events(tx: Connection, events_max: int) -> int:
@@ -199,27 +209,28 @@ def _purge_files(db: Database) -> int:
     """Remove files that no revision names.
 
     The first query only finds candidates, without a lock. The one that decides runs inside the write transaction, with
-    the table locked: otherwise a revision stored in between could name a file that is then removed.
+    those files locked: otherwise a revision stored in between could name a file that is then removed.
     """
     with db.read() as tx:
         candidates = sorted(_orphan_files(tx))
     removed = 0
     for start in range(0, len(candidates), ROWS_MAX):
         with db.write() as tx:
-            _keep_files_from_writers(db, tx)
-            orphans = _orphan_files(tx).intersection(candidates[start : start + ROWS_MAX])
+            some = candidates[start : start + ROWS_MAX]
+            _keep_files_from_writers(tx, some)
+            orphans = _orphan_files(tx).intersection(some)
             removed += _remove_files(tx, orphans)
     return removed
 
 
-def _keep_files_from_writers(db: Database, tx: Connection) -> None:
-    """Lock the table of files against writers.
+def _keep_files_from_writers(tx: Connection, candidates: Sequence[str]) -> None:
+    """Lock files against writers.
 
-    A transaction that stores a revision stores its files first. So either this waits for it, and sees the revision, or
-    it waits for this, and stores its files again.
+    A transaction that stores a revision stores its files first, which locks their rows although they are there. So
+    either this waits for it, and sees the revision, or it waits for this, and stores its files again.
     """
-    if not db.is_sqlite:
-        tx.execute(text("LOCK TABLE file IN SHARE ROW EXCLUSIVE MODE"))
+    chosen = select(schema.file.c.hash).where(schema.file.c.hash.in_(candidates))
+    tx.execute(row_lock(chosen.order_by(schema.file.c.hash)))
 
 
 def _orphan_files(tx: Connection, without: Rules | None = None) -> set[str]:

@@ -6,7 +6,7 @@ from importlib import metadata
 from sqlalchemy import Connection, delete, select
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, row_lock
 
 VERSION = metadata.version("homeostat")
 """The version of this program."""
@@ -59,8 +59,11 @@ def leave(tx: Connection, name: str) -> None:
 
 def forget_dead(tx: Connection, now: float) -> list[str]:
     """Remove the dead workers from the register, and return their names."""
-    dead = delete(_worker).where(_worker.c.seen_at <= now - SILENT_S).returning(_worker.c.name)
-    return sorted(tx.execute(dead).scalars())
+    silent = select(_worker.c.name).where(_worker.c.seen_at <= now - SILENT_S).order_by(_worker.c.name)
+    dead = list(tx.execute(row_lock(silent)).scalars())
+    if dead:
+        tx.execute(delete(_worker).where(_worker.c.name.in_(dead)))
+    return dead
 
 
 def listed(tx: Connection) -> list[Worker]:

@@ -1,7 +1,8 @@
-"""The tables: one schema for SQLite and PostgreSQL. All times are seconds since the epoch, UTC.
+"""The tables: one schema for SQLite, PostgreSQL, and MariaDB and MySQL. All times are seconds since the epoch, UTC.
 
 - `cells`: types of columns; `base`: the metadata of all tables
 - `stacks`, `resources`, `events`, `records`, `rollouts`, `clusters`, `health`: the tables, by subject
+- `servers`: those that only MariaDB and MySQL have
 """
 
 from homeostat.store.schema.base import Sequence, metadata
@@ -29,6 +30,7 @@ from homeostat.store.schema.resources import (
     shard,
 )
 from homeostat.store.schema.rollouts import active_metadata_updates, member_report, rollout, rollout_gate
+from homeostat.store.schema.servers import latch, transaction_mark
 from homeostat.store.schema.stacks import file, revision, snapshot, snapshot_part, stack
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "event_sink",
     "file",
     "health_check",
+    "latch",
     "member_report",
     "message_bus",
     "metadata",
@@ -75,6 +78,7 @@ __all__ = [
     "snapshot_part",
     "stack",
     "to_json",
+    "transaction_mark",
     "trust",
     "vantage_look",
     "without_nul",

@@ -31,6 +31,7 @@ from homeostat.store.shards import shards
 from homeostat.store.shards.shards import CRASHES_MAX
 from homeostat.store.sql import notices
 from homeostat.store.sql.prepared import prepared
+from homeostat.store.sql.returning import returned, returning
 
 CRASH = 3
 """Weight of a crash of an owner that has stored nothing; 1 for an owner that had, and so had made progress.
@@ -88,10 +89,9 @@ def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, le
     ended = last.owner not in (None, owner)
     ended = ended and _living_worker(tx, last.owner, now - lease_s).first() is None
     crash = 0 if not ended else 1 if last.stored == last.epoch else CRASH
-    row = _own(tx, stack_id, number, now, owner, now + lease_s, crash).first()
-    if row is None:
+    if not _own(tx, stack_id, number, now, owner, now + lease_s, crash).rowcount:
         return None
-    return Lease(stack_id, number, row.epoch, row.wakes, now + lease_s, row.crashes if crash else 0)
+    return Lease(stack_id, number, last.epoch + 1, last.wakes, now + lease_s, last.crashes + crash if crash else 0)
 
 
 @prepared
@@ -108,7 +108,7 @@ def _claimable(stack_id: str, number: int, now: float) -> tuple[ColumnElement[bo
 @prepared
 def _free(stack_id: str, number: int, now: float) -> Select[Any]:
     table = schema.shard
-    known = select(table.c.owner, table.c.epoch, table.c.stored)
+    known = select(table.c.owner, table.c.epoch, table.c.stored, table.c.wakes, table.c.crashes)
     return known.where(*_claimable(stack_id, number, now)).with_for_update(skip_locked=True)
 
 
@@ -116,8 +116,7 @@ def _free(stack_id: str, number: int, now: float) -> Select[Any]:
 def _own(stack_id: str, number: int, now: float, owner: str, until: float, crash: int) -> UpdateBase:
     table = schema.shard
     owned = update(table).where(*_claimable(stack_id, number, now))
-    owned = owned.values(epoch=table.c.epoch + 1, owner=owner, lease_until=until, crashes=table.c.crashes + crash)
-    return owned.returning(table.c.epoch, table.c.wakes, table.c.crashes)
+    return owned.values(epoch=table.c.epoch + 1, owner=owner, lease_until=until, crashes=table.c.crashes + crash)
 
 
 def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: bool = True) -> int:
@@ -136,19 +135,20 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: b
     Raises:
         Superseded: The shard has a newer owner.
     """
-    wakes = _renew(tx, lease.stack_id, lease.number, lease.epoch, now + lease_s, stores=stores).scalar_one_or_none()
+    mine = (lease.stack_id, lease.number, lease.epoch, now + lease_s)
+    wakes = returned(_renew(tx, *mine, stores=stores, returns=tx.dialect.update_returning))
     if wakes is None:
         raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
-    return int(wakes)
+    return wakes
 
 
 @prepared
-def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool) -> UpdateBase:
+def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool, returns: bool) -> UpdateBase:
     # The end of the lease is not checked: an owner that was slow is still the owner as long as no other worker has
     # claimed the shard. An UPDATE, not a SELECT: it locks the row, so no worker can claim the shard before the commit.
     mine = update(schema.shard).where(*_owned(stack_id, number, epoch))
     marked = {"stored": schema.shard.c.epoch} if stores else {}
-    return mine.values(lease_until=until, **marked).returning(schema.shard.c.wakes)
+    return returning(mine.values(lease_until=until, **marked), schema.shard.c.wakes, returns=returns)
 
 
 def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: float) -> None:
@@ -214,9 +214,9 @@ def release(
     """
     mine = (lease.stack_id, lease.number, lease.epoch, wakes, wake_at)
     if reached is None:
-        return _release(tx, *mine).first() is not None
+        return _release(tx, *mine).rowcount > 0
     how_far = (reached.revision, reached.nodes, reached.unfinished, reached.defined, int(reached.priority))
-    return _release_at_revision(tx, *mine, *how_far, is_moving=reached.unfinished > 0).first() is not None
+    return _release_at_revision(tx, *mine, *how_far, is_moving=reached.unfinished > 0).rowcount > 0
 
 
 @prepared
@@ -272,7 +272,7 @@ def _released(
     # If the count has changed, a wake-up came after the claim, and this pass may not have seen what it was for. Its
     # time is in the row already and must not be overwritten, or the wake-up would be lost.
     again = case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at)
-    mine = update(table).where(*_owned(stack_id, number, epoch)).returning(table.c.number)
+    mine = update(table).where(*_owned(stack_id, number, epoch))
     return mine.values(owner=None, lease_until=0.0, reason="", crashes=0, wake_at=again, **values)
 
 

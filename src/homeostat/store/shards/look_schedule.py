@@ -71,14 +71,13 @@ def _looks(these: Sequence[tuple[str, int]]) -> Select[Any]:
 def _to_be_looked_at(now: float, limit: int) -> Select[Any]:
     # SKIP LOCKED: observers never wait for a pass that is writing to a shard; the next round finds that shard.
     table, stack = schema.shard, schema.stack
-    return (
-        select(table.c.stack_id, table.c.number, stack.c.observe_s, stack.c.exceptions)
-        .join(stack, stack.c.id == table.c.stack_id)
-        .where(table.c.observe_at <= now)
-        .order_by(table.c.observe_at)
-        .limit(limit)
-        .with_for_update(skip_locked=True, of=table)
+    # Not joined, so that no stack is locked: MariaDB locks the rows of all tables of a query.
+    settings = (
+        select(column).where(stack.c.id == table.c.stack_id).scalar_subquery().label(column.name)
+        for column in (stack.c.observe_s, stack.c.exceptions)
     )
+    due = select(table.c.stack_id, table.c.number, *settings).where(table.c.observe_at <= now)
+    return due.order_by(table.c.observe_at).limit(limit).with_for_update(skip_locked=True)
 
 
 @prepared

@@ -20,7 +20,8 @@ from homeostat.store.database import Database, row_lock
 from homeostat.store.encryption.encrypted_cells import MARK, Lost
 from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
-from homeostat.store.sql.bulk import Change, Values
+from homeostat.store.sql.bulk import Values
+from homeostat.store.sql.bulk_statements import Change
 from homeostat.store.sql.prepared import prepared
 
 _resource = schema.resource

@@ -72,10 +72,12 @@ def take(tx: Connection, vantage: str, now: float, limit: int) -> list[TakenLook
 
 @prepared
 def _due(vantage: str, now: float, limit: int) -> Select[Any]:
-    joined = _look.join(_shard, and_(_shard.c.stack_id == _look.c.stack_id, _shard.c.number == _look.c.number))
-    chosen = select(_look, _shard.c.project).select_from(joined)
+    same = (_shard.c.stack_id == _look.c.stack_id, _shard.c.number == _look.c.number)
+    # Not joined, so that no shard is locked: MariaDB locks the rows of all tables of a query.
+    project = select(_shard.c.project).where(*same).scalar_subquery().label("project")
     mine = (_look.c.vantage == vantage, _look.c.due_at <= now)
-    return chosen.where(*mine).order_by(_look.c.due_at).limit(limit).with_for_update(of=_look, skip_locked=True)
+    chosen = select(_look, project).where(*mine).order_by(_look.c.due_at).limit(limit)
+    return chosen.with_for_update(skip_locked=True)
 
 
 def store(

@@ -1,7 +1,7 @@
-"""Writing many rows with one statement, on SQLite and on PostgreSQL (ADR 0018).
+"""Writing many rows with one statement, whatever the database (ADR 0018).
 
-SQLite gets the rows one by one, in one call of the driver. PostgreSQL gets one JSON array per column and joins
-them to rows, so that a batch is one statement and one round trip, whatever its length.
+`bulk_statements` has the statements: SQLite gets the rows one by one, in one call of the driver. Servers get them as
+JSON, so that a batch is one statement and one round trip, whatever its length.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,18 +10,17 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Table
-from sqlalchemy.dialects import postgresql
 
 from homeostat.store.encryption.encrypted_cells import keys_of
-from homeostat.store.schema import EncryptedJson, Json, to_json, without_nul
+from homeostat.store.schema import EncryptedJson, Json
+from homeostat.store.sql import bulk_statements
+from homeostat.store.sql.bulk_statements import Change, Form
 
 Values = Sequence[Any]
 """One row: a value for each named column, plain data where the column holds JSON."""
 
 Encode = Callable[[Any], str]
 """Encodes plain data as the text of a cell."""
-
-_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,11 @@ def encode_insert(
     dialect: Dialect, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
 ) -> EncodedRows:
     """Encode an `insert`, to be stored later."""
-    return _encode(dialect, _insert, table, columns, rows, secret)
+
+    def statement(form: Form) -> str:
+        return form.insert(table, columns)
+
+    return _encode(dialect, statement, table, columns, rows, secret)
 
 
 def encode_upsert(
@@ -95,25 +98,10 @@ def encode_upsert(
         secret: The rows hold secrets, see `insert`.
     """
 
-    def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
-        return _upsert(is_sqlite, table, columns, key, unless, where)
+    def statement(form: Form) -> str:
+        return form.upsert(table, columns, key, unless, where)
 
     return _encode(dialect, statement, table, columns, rows, secret)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The condition and the side effects of an update.
-
-    Attributes:
-        compared: Columns of the rows that are only compared with, not set.
-        where: Which rows `t` are updated, with the values as `{column}`.
-        also: An assignment of something that follows from `t`; "" for none.
-    """
-
-    compared: tuple[str, ...]
-    where: str
-    also: str = ""
 
 
 UNMOVED = Change(("version", "key"), "t.key = {key} AND t.version = {version}", "version = t.version + 1")
@@ -153,37 +141,33 @@ def encode_update(
 ) -> EncodedRows:
     """Encode an `update`, to be stored later."""
 
-    def statement(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
-        return _update(is_sqlite, table, columns, change)
+    def statement(form: Form) -> str:
+        return form.update(table, columns, change)
 
     return _encode(dialect, statement, table, columns, rows, secret)
 
 
 def encode_delete(dialect: Dialect, table: Table, rows: Iterable[tuple[str, int]]) -> EncodedRows:
     """Encode the deletion of rows by key and version; rows that have another version by then stay."""
-    return _encode(dialect, _delete, table, ("key", "version"), rows, secret=False)
+    columns = ("key", "version")
+
+    def statement(form: Form) -> str:
+        return form.delete(table, columns)
+
+    return _encode(dialect, statement, table, columns, rows, secret=False)
 
 
 def _encode(
     dialect: Dialect,
-    statement: Callable[[bool, Table, tuple[str, ...]], str],
+    statement: Callable[[Form], str],
     table: Table,
     columns: tuple[str, ...],
     rows: Iterable[Values],
     secret: bool,
 ) -> EncodedRows:
     encoded = _encoded(rows, _encoders(dialect, table, columns, secret))
-    is_sqlite = dialect.name == "sqlite"
-    arrays = encoded if is_sqlite else tuple(_array(values) for values in zip(*encoded, strict=True))
-    return EncodedRows(statement(is_sqlite, table, columns), arrays, len(encoded))
-
-
-def _array(values: Values) -> str:
-    """Encode a column for PostgreSQL: one JSON array, without the NUL characters that PostgreSQL cannot store."""
-    text = to_json(values)
-    if "\\u0000" not in text:
-        return text
-    return to_json([without_nul(value) if isinstance(value, str) else value for value in values])
+    form = bulk_statements.form_of(dialect)
+    return EncodedRows(statement(form), form.rows(encoded), len(encoded))
 
 
 def _encoded(rows: Iterable[Values], encoders: Sequence[tuple[int, Encode]]) -> list[tuple[Any, ...]]:
@@ -219,67 +203,3 @@ def _encoders(dialect: Dialect, table: Table, columns: tuple[str, ...], secret: 
 @cache
 def _json_places(table: Table, columns: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(place for place, name in enumerate(columns) if isinstance(table.c[name].type, Json))
-
-
-# -- statements --------------------------------------------------------------------------------------------------------
-
-
-@cache
-def _insert(is_sqlite: bool, table: Table, columns: tuple[str, ...], where: str = "") -> str:
-    into = f"INSERT INTO {table.name} ({', '.join(columns)})"
-    places = _places(is_sqlite, table, columns)
-    met = f" WHERE {where.format(**dict(zip(columns, places, strict=True)))}" if where else ""
-    if is_sqlite:
-        return f"{into} SELECT {', '.join(places)}{met}" if met else f"{into} VALUES ({', '.join(places)})"
-    return f"{into} SELECT {', '.join(places)} FROM {_side_by_side(columns)}{_escaped(met)}"
-
-
-def _places(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> list[str]:
-    """Return the SQL expressions of a row's values in a statement."""
-    return [f"?{place}" for place, _ in enumerate(columns, 1)] if is_sqlite else _typed(table, columns)
-
-
-@cache
-def _upsert(
-    is_sqlite: bool, table: Table, columns: tuple[str, ...], key: tuple[str, ...], unless: str, where: str
-) -> str:
-    plain = _insert(is_sqlite, table, columns, where).replace(f"INTO {table.name} ", f"INTO {table.name} AS t ", 1)
-    updated = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
-    stays = f" WHERE NOT ({unless})" if unless else ""
-    return f"{plain} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updated}{stays}"
-
-
-@cache
-def _update(is_sqlite: bool, table: Table, columns: tuple[str, ...], change: Change) -> str:
-    value_of = dict(zip(columns, _places(is_sqlite, table, columns), strict=True))
-    assigned = [f"{name} = {value}" for name, value in value_of.items() if name not in change.compared]
-    where, also = change.where.format(**value_of), [change.also] if change.also else []
-    if is_sqlite:
-        return f"UPDATE {table.name} AS t SET {', '.join([*assigned, *also])} WHERE {where}"
-    head = f"UPDATE {table.name} AS t SET {', '.join([*assigned, *map(_escaped, also)])}"
-    return f"{head} FROM {_side_by_side(columns)} WHERE {_escaped(where)}"
-
-
-def _escaped(sql: str) -> str:
-    """Escape per cent signs, which the driver would take for parameters."""
-    return sql.replace("%", "%%")
-
-
-@cache
-def _delete(is_sqlite: bool, table: Table, columns: tuple[str, ...]) -> str:
-    if is_sqlite:
-        return f"DELETE FROM {table.name} WHERE {' AND '.join(f'{name} = ?' for name in columns)}"
-    where = " AND ".join(f"t.{name} = {value}" for name, value in zip(columns, _typed(table, columns), strict=True))
-    return f"DELETE FROM {table.name} AS t USING {_side_by_side(columns)} WHERE {where}"
-
-
-def _typed(table: Table, columns: tuple[str, ...]) -> list[str]:
-    """Return the columns of `_side_by_side`, each cast from text to the type it is stored as."""
-    types = [table.c[name].type.compile(_POSTGRESQL) for name in columns]
-    return [f"n.c{place}::{type_}" for place, type_ in enumerate(types)]
-
-
-def _side_by_side(columns: tuple[str, ...]) -> str:
-    """Return the FROM item that joins one JSON array per column to rows of text n(c0, c1, …)."""
-    arrays = ", ".join("json_array_elements_text(%s)" for _ in columns)
-    return f"ROWS FROM ({arrays}) AS n({', '.join(f'c{place}' for place in range(len(columns)))})"

@@ -3,12 +3,17 @@
 Rows of stacks come first, from the root down; then shards, from the deepest nested stack up, in one stack by number. An
 UPDATE of several rows locks them in whatever order the database finds them, so two of them could deadlock: callers lock
 the rows with these functions before such an UPDATE. SQLite's writers exclude one another, so nothing is locked there.
+
+PostgreSQL locks rows in the order of the query. MariaDB and MySQL lock them as they read them, before they sort, so
+there the order is read first, and the rows are locked in parts that the primary key has in order.
 """
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, select, tuple_
 
 from homeostat.store import schema
 from homeostat.store.sql.prepared import prepared
@@ -16,35 +21,71 @@ from homeostat.store.sql.prepared import prepared
 
 def take_shards(tx: Connection, *where: ColumnElement[bool]) -> None:
     """Lock the shards that meet all conditions."""
-    if tx.dialect.name != "sqlite":
-        tx.execute(_in_order(*where))
+    if tx.dialect.name == "mysql":
+        _take_each_stack(tx, tx.execute(_in_order(*where)).all())
+    elif tx.dialect.name != "sqlite":
+        tx.execute(_locked(_in_order(*where)))
 
 
 def take(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
     """Lock these shards, each as the id of its stack and its number."""
-    if tx.dialect.name != "sqlite":
-        _these(tx, these)
+    if tx.dialect.name == "mysql":
+        _take_each_stack(tx, _these(tx, these, locked=False).all())
+    elif tx.dialect.name != "sqlite":
+        _these(tx, these, locked=True)
 
 
 @prepared
-def _these(these: Sequence[tuple[str, int]]) -> Select[Any]:
-    return _in_order(tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these))
+def _these(these: Sequence[tuple[str, int]], *, locked: bool) -> Select[Any]:
+    found = _in_order(tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these))
+    return _locked(found) if locked else found
+
+
+def _take_each_stack(tx: Connection, these: Sequence[Any]) -> None:
+    for stack_id, numbers in groupby(these, key=itemgetter(0)):
+        _of_stack(tx, stack_id, [each[1] for each in numbers])
+
+
+@prepared
+def _of_stack(stack_id: str, numbers: Sequence[int]) -> Select[Any]:
+    shard = schema.shard
+    mine = select(shard.c.number).where(shard.c.stack_id == stack_id, shard.c.number.in_(numbers))
+    return _by_key(mine.order_by(shard.c.number), shard)
 
 
 def _in_order(*where: ColumnElement[bool]) -> Select[Any]:
     shard, stack = schema.shard, schema.stack
-    chosen = select(shard.c.number).join(stack, stack.c.id == shard.c.stack_id).where(*where)
+    chosen = select(shard.c.stack_id, shard.c.number).join(stack, stack.c.id == shard.c.stack_id).where(*where)
     # Deepest first, since a pass that ends holds its own shard when it wakes the one of its parent.
-    chosen = chosen.order_by(stack.c.depth.desc(), shard.c.stack_id, shard.c.number)
-    return chosen.with_for_update(of=shard, key_share=True)
+    return chosen.order_by(stack.c.depth.desc(), shard.c.stack_id, shard.c.number)
+
+
+def _locked(rows: Select[Any]) -> Select[Any]:
+    return rows.with_for_update(of=schema.shard, key_share=True)
 
 
 def take_stacks(tx: Connection, *where: ColumnElement[bool]) -> None:
     """Lock the stacks that meet all conditions."""
-    if tx.dialect.name != "sqlite":
-        stack = schema.stack
-        rows = select(stack.c.id).where(*where).order_by(stack.c.depth, stack.c.id)
+    if tx.dialect.name == "sqlite":
+        return
+    stack = schema.stack
+    rows = select(stack.c.depth, stack.c.id).where(*where).order_by(stack.c.depth, stack.c.id)
+    if tx.dialect.name != "mysql":
         tx.execute(rows.with_for_update(key_share=True))
+        return
+    for _, found in groupby(tx.execute(rows).all(), key=itemgetter(0)):
+        _stacks(tx, [each[1] for each in found])
+
+
+@prepared
+def _stacks(ids: Sequence[str]) -> Select[Any]:
+    stack = schema.stack
+    return _by_key(select(stack.c.id).where(stack.c.id.in_(ids)).order_by(stack.c.id), stack)
+
+
+def _by_key(rows: Select[Any], table: Table) -> Select[Any]:
+    """Lock rows that are found by the primary key: a scan of a small table would wait for all others, too."""
+    return rows.with_hint(table, "FORCE INDEX (PRIMARY)", "mysql").with_for_update()
 
 
 def take_tree(tx: Connection, tree: Select[Any]) -> None:

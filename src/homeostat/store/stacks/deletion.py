@@ -80,7 +80,11 @@ def wake_under_way(tx: Connection, stack: Row[Any], now: float) -> None:
         now: The agreed time.
     """
     table = schema.stack
-    found = select(table.c.id).where(table.c.parent_id == stack.id, *_under_way()).cte("under_way", recursive=True)
+    found = (
+        select(table.c.id)
+        .where(table.c.parent_id == stack.id, *_under_way())
+        .cte("under_way", recursive=True, nesting=True)
+    )
     found = found.union_all(select(table.c.id).where(table.c.parent_id == found.c.id, *_under_way()))
     _wake_deepest_first(tx, stack, [table.c.id.in_(select(found.c.id))], now)
 

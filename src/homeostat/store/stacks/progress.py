@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, or_, select
+from sqlalchemy import Connection, Row, case, func, or_, select
 
 from homeostat.planner.report.estimate import ResourceEvent
 from homeostat.store import schema
@@ -84,7 +84,7 @@ def counted(tx: Connection, stack_ids: Collection[str]) -> ProgressCounts:
         select(
             func.coalesce(func.sum(_shard.c.planned), 0),
             func.coalesce(func.sum(_shard.c.done), 0),
-            func.count().filter(_shard.c.settled_revision < _stack.c.revision),
+            func.count(case((_shard.c.settled_revision < _stack.c.revision, 1))),
         )
         .join(_stack, _stack.c.id == _shard.c.stack_id)
         .where(_shard.c.stack_id.in_(stack_ids))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Select, case, func, literal, select, update
+from sqlalchemy import Connection, Executable, Row, Select, Update, case, func, literal, select, update
 
 from homeostat.model.rollout import GOING_ON, Rollout, RolloutState, StepReport
 from homeostat.resources.families.wait_conditions import CONDITION
@@ -16,9 +16,10 @@ from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Record
+from homeostat.store.database import row_lock
 from homeostat.store.schema.rollouts import ALARM
 from homeostat.store.sql import bulk
-from homeostat.store.sql.bulk import Change
+from homeostat.store.sql.bulk_statements import Change
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import rollouts
 
@@ -135,9 +136,14 @@ def succeed(
     """
     key, bits, full = rollout
     places = [bit for bit in range(bits.bit_length()) if bits >> bit & 1]
+    gates = (places, len(places), full.bit_length())
+    if tx.dialect.update_returning:
+        rows = _succeed(tx, handle, key, list(names), bits, full, *gates, now).all()
+    else:
+        rows = _succeed_one_by_one(tx, handle, key, list(names), bits, full, *gates, now)
     return {
         row.instance_id: Reported(key, row.step, row.status == FAILURE, is_news=False, is_done=bool(row.status))
-        for row in _succeed(tx, handle, key, list(names), bits, full, places, len(places), full.bit_length(), now)
+        for row in rows
     }
 
 
@@ -153,15 +159,63 @@ def _succeed(
     gates: int,
     now: float,
 ) -> Executable:
+    free = _free_members(handle, key, names, places, mine, gates).cte("free")
+    stored = _mark_success(bits, full, now).where(_active.c.resource_id == key)
+    columns = (_active.c[name] for name in ("instance_id", "step", "status"))
+    return stored.where(_active.c.instance_id.in_(select(free.c.instance_id))).returning(*columns)
+
+
+def _free_members(
+    handle: str, key: str, names: Sequence[str], places: Sequence[int], mine: int, gates: int
+) -> Select[Any]:
+    """Lock the members that no other transaction holds, while the rollout has these gates."""
     mine_now = (_gate.c.handle == handle, _gate.c.key == key, _gate.c.bit.in_(places), _gate.c.gates == gates)
     same = select(func.count()).where(*mine_now).scalar_subquery() == mine
     chosen = (_active.c.resource_id == key, _active.c.instance_id.in_(names), same)
-    free = select(_active.c.instance_id).where(*chosen).with_for_update(key_share=True, skip_locked=True).cte("free")
+    return select(_active.c.instance_id).where(*chosen).with_for_update(key_share=True, skip_locked=True)
+
+
+def _mark_success(bits: int, full: int, now: float) -> Update:
     reported = _active.c.reported.op("|")(bits)
     status = case((_active.c.status == FAILURE, FAILURE), (reported == full, SUCCESS), else_="")
-    stored = update(_active).where(_active.c.resource_id == key, _active.c.instance_id.in_(select(free.c.instance_id)))
+    return update(_active).values(reported=reported, status=status, reported_at=now)
+
+
+def _succeed_one_by_one(
+    tx: Connection,
+    handle: str,
+    key: str,
+    names: Sequence[str],
+    bits: int,
+    full: int,
+    places: Sequence[int],
+    mine: int,
+    gates: int,
+    now: float,
+) -> Sequence[Row[Any]]:
+    """Do the same with one statement for each step, where an UPDATE returns nothing.
+
+    Before and after the UPDATE its condition would hold for different rows, so the rows are named.
+    """
+    free = _lock_free(tx, handle, key, names, places, mine, gates).scalars().all()
+    if not free:
+        return []
+    _mark(tx, key, free, bits, full, now)
+    return _marked(tx, key, free).all()
+
+
+_lock_free = prepared(_free_members)
+
+
+@prepared
+def _mark(key: str, names: Sequence[str], bits: int, full: int, now: float) -> Executable:
+    return _mark_success(bits, full, now).where(_active.c.resource_id == key, _active.c.instance_id.in_(names))
+
+
+@prepared
+def _marked(key: str, names: Sequence[str]) -> Executable:
     columns = (_active.c[name] for name in ("instance_id", "step", "status"))
-    return stored.values(reported=reported, status=status, reported_at=now).returning(*columns)
+    return select(*columns).where(_active.c.resource_id == key, _active.c.instance_id.in_(names))
 
 
 def store(tx: Connection, gates: Sequence[Gate], reports: Sequence[Report], now: float) -> list[list[Reported] | None]:
@@ -277,8 +331,10 @@ def report_alarm(tx: Connection, gates: Sequence[Gate], said: str, now: float) -
     keys = sorted({gate.key for gate in gates})
     news = (_rollout.c.key.in_(keys), _rollout.c.state.in_(GOING_ON), _rollout.c.alarm == "")
     due_at = case((_rollout.c.state == RolloutState.RUNNING, now), else_=_rollout.c.due_at)
-    stored = update(_rollout).where(*news).values(alarm=said, due_at=due_at).returning(_rollout.c.key)
-    return [Reported(key, 0, failed=True) for key in tx.execute(stored).scalars()]
+    told = list(tx.execute(row_lock(select(_rollout.c.key).where(*news).order_by(_rollout.c.key))).scalars())
+    if told:
+        tx.execute(update(_rollout).where(_rollout.c.key.in_(told)).values(alarm=said, due_at=due_at))
+    return [Reported(key, 0, failed=True) for key in told]
 
 
 def witness(tx: Connection, key: str, step: int, known: str = "") -> str | None:

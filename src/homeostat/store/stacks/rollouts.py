@@ -357,7 +357,7 @@ def _groups_around(stack_id: str, instance_id: str) -> Select[Any]:
     member = cast(instance_id, Text)
     first = select(*columns, member.label("member"), literal_column("0", Integer).label("level"))
     inside = _resource.join(stack, parent)
-    around = first.select_from(inside).where(stack.c.id == stack_id).cte("around", recursive=True)
+    around = first.select_from(inside).where(stack.c.id == stack_id).cte("around", recursive=True, nesting=True)
     above = select(*columns, around.c.handle, around.c.level + literal_column("1", Integer))
     around = around.union_all(above.select_from(inside.join(around, around.c.stack_id == stack.c.id)))
     mine = (_active.c.resource_id == around.c.key) & (_active.c.instance_id == around.c.member)

@@ -17,7 +17,7 @@ STACKS_PER_QUERY = 500
 def tree_of(stack_id: str) -> Any:
     """Select the ids of a stack and of all live stacks nested in it."""
     table = schema.stack
-    tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True)
+    tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True, nesting=True)
     tree = tree.union_all(select(table.c.id).where(table.c.parent_id == tree.c.id, table.c.deleted_at.is_(None)))
     return select(tree.c.id)
 
@@ -28,7 +28,7 @@ def owned_tree_of(stack_id: str) -> Any:
     One that was retained when its resource went is not among them, nor what is nested in that one.
     """
     table, resource = schema.stack, schema.resource
-    tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True)
+    tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True, nesting=True)
     inside = select(table.c.id).join(resource, resource.c.key == table.c.parent_key)
     tree = tree.union_all(inside.where(table.c.parent_id == tree.c.id, table.c.deleted_at.is_(None)))
     return select(tree.c.id)

@@ -1,0 +1,61 @@
+"""What the store asks of a database beyond statements."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+
+from homeostat.store.sql.notices import Channel
+
+APPLICATION = "homeostat"
+"""The name by which sessions of the service are known to a server."""
+
+
+class Backend(ABC):
+    """One kind of database. The defaults are those of a database whose writers exclude one another.
+
+    Attributes:
+        engine: The connections.
+        insert: The INSERT with ON CONFLICT.
+        path: The path of a database that is a file; otherwise "".
+    """
+
+    engine: Engine
+    insert: Any
+    path: str = ""
+
+    @abstractmethod
+    def channel(self) -> Channel | None:
+        """Return the channel of notices to other processes; None for a database that has no others."""
+
+    @abstractmethod
+    def reading(self, connection: Connection) -> Connection:
+        """Let all statements of the transaction that begins next see one snapshot."""
+
+    def single(self, connection: Connection) -> Connection | None:
+        """Let each statement be a transaction of its own; None if that saves nothing."""
+        return None
+
+    def turn(self) -> contextlib.AbstractContextManager[None]:
+        """Wait for this writer's turn, where writers of all processes queue."""
+        return contextlib.nullcontext()
+
+    def migrating(self, connection: Connection) -> contextlib.AbstractContextManager[None]:
+        """Let only one process migrate at a time, however many transactions that takes."""
+        return contextlib.nullcontext()
+
+    def now(self, connection: Connection) -> float | None:
+        """Return the server's time, in seconds since the epoch; None where there is no server."""
+        return None
+
+    def running_transactions(self, tx: Connection) -> tuple[int, int]:
+        """See `Database.running_transactions`."""
+        return 0, 0
+
+    def end_frozen_sessions(self, tx: Connection, silent_s: float) -> int:
+        """See `Database.end_frozen_sessions`."""
+        return 0
+
+    def advisory_lock(self, tx: Connection, what: str) -> None:  # noqa: B027 -- its writers exclude one another
+        """See `Database.advisory_lock`."""

@@ -1,0 +1,133 @@
+"""MariaDB and MySQL, by PyMySQL.
+
+They have no notices, no locks on words that end with the transaction, and nothing that every user may ask about running
+transactions. Rows of two tables stand in for that (`schema.servers`).
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, delete, event, make_url, select, text
+from sqlalchemy.dialects import postgresql
+
+from homeostat.store import schema
+from homeostat.store.sql import mysql_dialect
+from homeostat.store.sql.backends.backend import APPLICATION, Backend
+from homeostat.store.sql.notices import Channel
+from homeostat.store.sql.polled_notices import Polls
+
+LOCK_S = 30
+"""How long a statement waits for the lock of a row: as on SQLite."""
+FROZEN_S = 5
+"""Seconds after which the server ends a session that has written in a transaction and been silent since: a lease."""
+LOCKS = 256
+"""Rows that stand for the words of advisory locks; words that share one exclude each other for nothing."""
+KEPT = 10_000
+"""Marks of transactions that are kept behind the oldest that runs, for snapshots in which those ran still."""
+_CONNECTED = (
+    f"SET NAMES utf8mb4 COLLATE {mysql_dialect.COLLATION}",
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    # Strict, or a text that is too long would be cut. In UTC, or the clock would go back once a year.
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',"
+    f" time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_S}",
+)
+_latch, _mark = schema.latch, schema.transaction_mark
+
+
+class MySQL(Backend):
+    """A MariaDB or MySQL server, or a Galera cluster of them."""
+
+    insert = staticmethod(postgresql.insert)
+    """The dialect says its ON CONFLICT as ON DUPLICATE KEY UPDATE."""
+
+    def __init__(self, url: str, pool_size: int) -> None:
+        self._oldest = self._forgotten = 0
+        arguments = {"autocommit": True, "program_name": APPLICATION, "charset": "utf8mb4"}
+        self.engine = create_engine(
+            make_url(url).set(drivername=mysql_dialect.DRIVER),
+            pool_size=pool_size,
+            max_overflow=20,
+            pool_pre_ping=True,
+            connect_args=arguments,
+        )
+        event.listen(self.engine, "connect", _connected)
+        event.listen(self.engine, "begin", _begin)
+
+    def channel(self) -> Channel | None:
+        return Polls(self.engine)
+
+    def reading(self, connection: Connection) -> Connection:
+        return connection.execution_options(homeostat_read=True)
+
+    def single(self, connection: Connection) -> Connection | None:
+        """Save the messages that begin and end a transaction: sessions are in autocommit."""
+        return connection.execution_options(homeostat_single=True)
+
+    @contextlib.contextmanager
+    def migrating(self, connection: Connection) -> Iterator[None]:
+        """Take a lock that belongs to the session: each change of the schema commits."""
+        name = "sha1(concat(database(), '.homeostat'))"
+        connection.execute(text(f"SELECT get_lock({name}, 1000000)"))
+        try:
+            yield
+        finally:
+            connection.rollback()
+            connection.execute(text(f"SELECT release_lock({name})"))
+            connection.rollback()
+
+    def now(self, connection: Connection) -> float | None:
+        # Not `now()`, which is that of the beginning of the statement's transaction on a replica.
+        return float(connection.execute(text("SELECT unix_timestamp(sysdate(6))")).scalar_one())
+
+    def running_transactions(self, tx: Connection) -> tuple[int, int]:
+        """Look at the marks that transactions leave before they store events.
+
+        A mark is seen by dirty reads from the moment on in which it is stored, and in the snapshot of `tx` once its
+        transaction had been committed by then. So those that only the dirty read sees ran, or begin later.
+        """
+        beyond = _mark.c.id >= self._oldest
+        with self.engine.connect() as other:
+            other = self.single(other) or other
+            other.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+            known = set(other.execute(select(_mark.c.id).where(beyond)).scalars())
+        ended = set(tx.execute(select(_mark.c.id).where(beyond)).scalars())
+        following = max(known, default=self._oldest - 1) + 1
+        self._oldest = min(known - ended, default=following)
+        self._forget_marks()
+        return self._oldest, following
+
+    def _forget_marks(self) -> None:
+        if self._oldest < self._forgotten + 2 * KEPT:
+            return
+        self._forgotten = self._oldest - KEPT
+        with self.engine.begin() as tx:
+            tx.execute(delete(_mark).where(_mark.c.id < self._forgotten))
+
+    def advisory_lock(self, tx: Connection, what: str) -> None:
+        """Take a row that stands for this word, by changing it: so Galera lets one of two nodes have it, too."""
+        number = int.from_bytes(hashlib.sha256(what.encode()).digest()[:2]) % LOCKS
+        new = postgresql.insert(_latch).values(name=f"lock {number}", turns=1)
+        tx.execute(new.on_conflict_do_update(index_elements=["name"], set_={"turns": _latch.c.turns + 1}))
+
+
+def _connected(connection: Any, _record: Any) -> None:
+    with connection.cursor() as cursor:
+        for statement in _CONNECTED:
+            cursor.execute(statement)
+        # No user may see which sessions are in transactions, so the server ends those that froze there. MySQL knows no
+        # such limit for transactions alone: it ends any session that is silent, and the pool opens another one.
+        cursor.execute("SELECT version()")
+        is_mariadb = "mariadb" in cursor.fetchone()[0].lower()
+        limit = "idle_write_transaction_timeout" if is_mariadb else "wait_timeout"
+        cursor.execute(f"SET SESSION {limit} = {FROZEN_S}")
+
+
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    if options.get("homeostat_read"):
+        connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    elif not options.get("homeostat_single"):
+        connection.exec_driver_sql("START TRANSACTION")
