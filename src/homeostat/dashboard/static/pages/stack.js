@@ -47,7 +47,7 @@ export function Stack({ project, name, id, tab = "overview" }) {
   const path = `stacks/${encodeURIComponent(name)}/${encodeURIComponent(id)}`;
   const here = `#/${encodeURIComponent(project)}/${path}`;
   const { found, error, events } = useStack(project, path, id);
-  const open = tab in PAGES ? tab : "overview";
+  const open = Object.hasOwn(PAGES, tab) ? tab : "overview";
   const isGone = found?.stack.stack_status === "DELETE_COMPLETE" && OF_LIVE.includes(open);
   const [, Page] = PAGES[open];
   const up = found?.stack.parent ? null : html`<p><a href=${`#/${encodeURIComponent(project)}/stacks`}>All stacks</a></p>`;

@@ -38,6 +38,30 @@ function isOwn(event, id) {
   return event.links.some((each) => each.rel === "stack" && each.href.endsWith(`/${id}`));
 }
 
+// A browser has few connections to one service, which windows that are not looked at would use up with their streams.
+
+/** Resolves when the page is looked at, or is over. */
+function seen(over) {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.hidden && !over.aborted) return;
+      document.removeEventListener("visibilitychange", look);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", look);
+    over.addEventListener("abort", look);
+    look();
+  });
+}
+
+/** A signal that ends when the page is not looked at any more, or is over. */
+function whileSeen(over) {
+  const hidden = new AbortController();
+  const look = () => document.hidden && hidden.abort();
+  document.addEventListener("visibilitychange", look, { signal: hidden.signal });
+  return AbortSignal.any([over, hidden.signal]);
+}
+
 const isMoving = (found) => found.stack.stack_status.endsWith("IN_PROGRESS") || found.explanation.resources.length > 0;
 
 /**
@@ -99,12 +123,13 @@ export function useStack(project, path, id) {
       lastEvent = first.events[0]?.id;
       setState((before) => ({ ...before, events: first.events }));
       while (!over()) {
+        await seen(end.signal);
         try {
-          if (await follow(project, `${path}/events`, { nested_depth: NESTED_DEPTH }, lastEvent, take, end.signal)) return;
+          if (await follow(project, `${path}/events`, { nested_depth: NESTED_DEPTH }, lastEvent, take, whileSeen(end.signal))) return;
         } catch (error) {
           if (over() || error.status === 404) return;
         }
-        await new Promise((resolve) => setTimeout(resolve, COME_BACK_MS));
+        if (!document.hidden) await new Promise((resolve) => setTimeout(resolve, COME_BACK_MS));
       }
     }
 
