@@ -51,10 +51,12 @@ def add(db: Database, name: str, *, secret: bool | None = None, value: str = SEC
 
 def everything(db: Database) -> str:
     """All that the database holds, as it is stored."""
+    dialect = db.engine.dialect.name
     with db.read() as tx:
         return "\n".join(
             str(row)
             for table in schema.metadata.sorted_tables
+            if table.info.get("only", dialect) == dialect
             for row in tx.execute(select(*(type_coerce(each, Text) for each in table.c)))
         )
 
