@@ -85,6 +85,13 @@ def test_stacks_are_searched_by_the_keyboard_alone(
     assert "/stacks/second/" in browser.address
 
 
+@pytest.mark.parametrize("wrong", ["%", "p/constructor", "p/__proto__/x", "%E0%A4%A/stacks"])
+def test_an_address_that_leads_nowhere_shows_the_stacks(wrong: str, browser: Browser, service: Running) -> None:
+    browser.visit("about:blank")
+    browser.visit(f"{service.url}/dashboard/#/{wrong}")
+    shows(browser, "There is no stack yet")
+
+
 def test_what_waits_says_why(browser: Browser, service: Running, http: httpx.Client, address: str) -> None:
     template = {
         "heat_template_version": "wallaby",

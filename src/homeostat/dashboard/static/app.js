@@ -21,9 +21,15 @@ const PAGES = {
 };
 
 function place() {
-  const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  let parts = [];
+  try {
+    parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  } catch {
+    // An address with a stray % leads to no page: the stacks are shown.
+  }
   const [project, page, ...below] = parts;
-  return { project: project || localStorage.getItem("project") || PROJECT, page: PAGES[page] ? page : "stacks", below };
+  const known = Object.hasOwn(PAGES, page);
+  return { project: project || localStorage.getItem("project") || PROJECT, page: known ? page : "stacks", below: known ? below : [] };
 }
 
 function usePlace() {

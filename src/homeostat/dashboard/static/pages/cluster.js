@@ -181,7 +181,7 @@ export function Cluster({ project, id, tab = "overview" }) {
   const { value: found, error } = useRepeated(() => lookAt(project, id), [project, id], EVERY_MS);
   useTitle(found ? found.cluster.name : "Cluster");
   const root = `#/${encodeURIComponent(project)}`;
-  const [, Page] = PAGES[tab] ?? PAGES.overview;
+  const [, Page] = PAGES[Object.hasOwn(PAGES, tab) ? tab : "overview"];
   const up = html`<p><a href=${`${root}/clusters`}>All clusters</a></p>`;
   if (!found) return html`${up}${error && html`<${Problem} error=${error} />`}`;
   const { cluster, nodes, stack } = found;

@@ -5,6 +5,8 @@ import { follow, get } from "../../api.js";
 
 const MOVING_MS = 1000;
 const RESTING_MS = 5000;
+/** An answer that takes long is for a large stack: asking takes at most this share of the time. */
+const SHARE = 0.2;
 const EVENTS_MAX = 200;
 const NESTED_DEPTH = 5;
 const COME_BACK_MS = 2000;
@@ -74,7 +76,7 @@ export function useStack(project, path, id) {
   useEffect(() => {
     const end = new AbortController();
     const over = () => end.signal.aborted;
-    let timer, asking, again, lastEvent, asked = 0, came = 0;
+    let timer, asking, again, lastEvent, asked = 0, came = 0, shortest = MOVING_MS;
 
     async function ask() {
       clearTimeout(timer);
@@ -87,9 +89,10 @@ export function useStack(project, path, id) {
       try {
         if (!document.hidden) {
           const found = await look(project, path);
+          shortest = Math.max(MOVING_MS, (Date.now() - asked) / SHARE);
           if (over()) return;
           setState((before) => ({ ...before, found: marked(found, before.found), error: undefined }));
-          pause = isMoving(found) ? MOVING_MS : RESTING_MS;
+          pause = isMoving(found) ? shortest : Math.max(shortest, RESTING_MS);
         }
       } catch (error) {
         if (over()) return;
@@ -97,13 +100,13 @@ export function useStack(project, path, id) {
       } finally {
         asking = false;
       }
-      timer = setTimeout(ask, again ? MOVING_MS : pause);
+      timer = setTimeout(ask, again ? shortest : pause);
     }
 
-    /** What an event does not say, such as what waits now, is asked for at once, and then once a second. */
+    /** What an event does not say, such as what waits now, is asked for at once, and then at most once a second. */
     function askSoon() {
       clearTimeout(timer);
-      timer = setTimeout(ask, Math.max(0, asked + MOVING_MS - Date.now()));
+      timer = setTimeout(ask, Math.max(0, asked + shortest - Date.now()));
     }
 
     function take(event) {
