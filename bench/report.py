@@ -49,6 +49,17 @@ TARGETS = (
         for shape, words in (("independent", "independent"), ("group", "a group"))
     ),
     *(
+        Target(f"Page of {words}: {what}", f"page.{shape}.{figure}", limit, n)
+        for shape, words, n in (("independent", "1,000 resources", 1_000), ("group", "a group of 100,000", 100_000))
+        for what, figure, limit in (
+            ("first paint", "overview.first_paint", 1_000),
+            ("all of it shown", "overview.shown", 1_000),
+            ("loaded", "overview.loaded", 300),
+            ("picture shown", "picture.shown", 1_000),
+            ("drawn after an event, 99 %", "drawn_after_event.p99", 100),
+        )
+    ),
+    *(
         Target(f"Growth from 10,000 to 1,000,000: {operation}, {words}", f"{operation}.group.{what}", 1.05, M, kind)
         for kind in ("sqlite", PG)
         for operation in ("create", "delete")

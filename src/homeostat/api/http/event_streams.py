@@ -21,7 +21,7 @@ from homeostat.store.builtin.event_sinks import EventHorizon
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
-POLL_S = 0.1
+POLL_S = 0.05
 """Interval between two looks for new events."""
 SIGN_S = 15.0
 """Interval of keep-alive comments on an idle connection."""
