@@ -237,42 +237,64 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-class Notifications:
-    """Notices by PostgreSQL's NOTIFY.
+class Sender:
+    """Sends notices of this process in a thread, combining several into one.
 
-    A thread sends them, combining several into one. A NOTIFY inside the writing transactions would serialise all their
-    commits, since PostgreSQL takes a lock on the whole database for it.
+    Args:
+        deliver: Sends one notice; what the database says against it is a lost notice.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, deliver: Callable[[], None]) -> None:
+        self._deliver = deliver
         self._wanted = threading.Event()
         self._stopped = False
-        self._sender: threading.Thread | None = None
+        self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
     def send(self) -> None:
         self._wanted.set()
-        if self._sender is None:
+        if self._thread is None:
             with self._starting:
-                if self._sender is None and not self._stopped:
-                    self._sender = threading.Thread(target=self._send, name="notices-out", daemon=True)
-                    self._sender.start()
+                if self._thread is None and not self._stopped:
+                    self._thread = threading.Thread(target=self._send, name="notices-out", daemon=True)
+                    self._thread.start()
+
+    def close(self) -> None:
+        self._stopped = True
+        self._wanted.set()
 
     def _send(self) -> None:
         while True:
             self._wanted.wait()
             if self._stopped:
                 return
-            # Cleared before sending: a request that comes while this one is sent needs another NOTIFY.
+            # Cleared before sending: a request that comes while this one is sent needs another notice.
             self._wanted.clear()
             try:
-                with self._connection() as connection:
-                    connection.execute(text(f"NOTIFY {CHANNEL}"))
+                self._deliver()
             except SQLAlchemyError as error:
                 LOG.debug("a notice is lost: %s", error)
             except Exception:
                 LOG.exception("a notice is lost")
+
+
+class Notifications:
+    """Notices by PostgreSQL's NOTIFY.
+
+    A thread sends them. A NOTIFY inside the writing transactions would serialise all their commits, since PostgreSQL
+    takes a lock on the whole database for it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._sender = Sender(self._notify)
+
+    def send(self) -> None:
+        self._sender.send()
+
+    def _notify(self) -> None:
+        with self._connection() as connection:
+            connection.execute(text(f"NOTIFY {CHANNEL}"))
 
     def _connection(self) -> Connection:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -295,5 +317,4 @@ class Notifications:
                 connection.invalidate()  # it still listens, so it must not return to the pool
 
     def close(self) -> None:
-        self._stopped = True
-        self._wanted.set()
+        self._sender.close()

@@ -1,19 +1,16 @@
 """Notices by a row that is read again and again, for servers that send none (ADR 0083)."""
 
 import contextlib
-import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.store import schema
+from homeostat.store.sql.notices import Sender
 
-LOG = logging.getLogger(__name__)
 POLL_S = 0.05
 """Time between two looks at the row."""
 NAME = "notice"
@@ -23,42 +20,21 @@ _latch = schema.latch
 class Polls:
     """Notices by a count in a row of the table `latch`.
 
-    A thread sends them, combining several into one: a count inside the writing transactions would be a row that all of
-    them lock until they commit.
+    A thread sends them: a count inside the writing transactions would be a row that all of them lock until they commit.
+    In a Galera cluster another node may count at the same moment, and this count is lost: that is a notice as well.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._wanted = threading.Event()
-        self._stopped = False
-        self._sender: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._sender = Sender(self._count_up)
 
     def send(self) -> None:
-        self._wanted.set()
-        if self._sender is None:
-            with self._starting:
-                if self._sender is None and not self._stopped:
-                    self._sender = threading.Thread(target=self._send, name="notices-out", daemon=True)
-                    self._sender.start()
+        self._sender.send()
 
-    def _send(self) -> None:
+    def _count_up(self) -> None:
         new = postgresql.insert(_latch).values(name=NAME, turns=1)
-        more = new.on_conflict_do_update(index_elements=["name"], set_={"turns": _latch.c.turns + 1})
-        while True:
-            self._wanted.wait()
-            if self._stopped:
-                return
-            # Cleared before sending: a request that comes while this one is sent needs another count.
-            self._wanted.clear()
-            try:
-                with self._connection() as connection:
-                    connection.execute(more)
-            except SQLAlchemyError as error:
-                # In a Galera cluster another node may count at this moment: that is a notice as well.
-                LOG.debug("a notice is lost: %s", error)
-            except Exception:
-                LOG.exception("a notice is lost")
+        with self._connection() as connection:
+            connection.execute(new.on_conflict_do_update(index_elements=["name"], set_={"turns": _latch.c.turns + 1}))
 
     def _connection(self) -> Connection:
         return self._engine.connect().execution_options(homeostat_single=True)
@@ -77,8 +53,7 @@ class Polls:
                     yield
 
     def close(self) -> None:
-        self._stopped = True
-        self._wanted.set()
+        self._sender.close()
 
 
 def _count(cursor: Any) -> int:
