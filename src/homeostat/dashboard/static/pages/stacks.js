@@ -2,29 +2,23 @@
 
 import { useState } from "../vendor/hooks.js";
 import { get } from "../api.js";
-import { html, Moment, Problem, Status, useRepeated, useTitle } from "../parts.js";
+import { fits, html, Moment, Problem, Search, Status, useRepeated, useTitle } from "../parts.js";
 
 const EVERY_MS = 2000;
 const STACKS_MAX = 1000;
 const SHOWN_MAX = 500;
 
-function fits(stack, words) {
-  const text = [stack.stack_name, stack.stack_status, stack.description ?? "", ...(stack.tags ?? [])].join(" ").toLowerCase();
-  return words.every((word) => text.includes(word));
-}
+const words = (stack) => [stack.stack_name, stack.stack_status, stack.description, ...(stack.tags ?? [])];
 
 export function Stacks({ project }) {
   useTitle(`Stacks of ${project}`);
   const [wanted, setWanted] = useState("");
   const { value, error } = useRepeated(() => get(project, "stacks", { limit: STACKS_MAX }), [project], EVERY_MS);
-  const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = (value?.stacks ?? []).filter((each) => fits(each, words));
+  const found = (value?.stacks ?? []).filter((each) => fits(words(each), wanted));
   return html`
     <h1>Stacks</h1>
     ${error && html`<${Problem} error=${error} />`}
-    <p>
-      <label>Search <input type="search" value=${wanted} onInput=${(event) => setWanted(event.target.value)} placeholder="name, tag or status" /></label>
-    </p>
+    <${Search} value=${wanted} search=${setWanted} what="name, tag or status" />
     ${value && html`<p class="quiet" role="status">${found.length} of ${value.stacks.length < STACKS_MAX ? value.stacks.length : `the first ${STACKS_MAX}`} stacks</p>`}
     ${value && !value.stacks.length && html`<p>There is no stack yet. Make one with <code>homeostat up</code>, or with your OpenStack client.</p>`}
     ${found.length > 0 &&
