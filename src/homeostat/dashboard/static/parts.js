@@ -180,7 +180,7 @@ export function Action({ label, says, run, look = null, undo = null, fields = nu
     ${state.error && !state.asked && html`<${Problem} error=${state.error} />`}
     <span role="status">
       ${state.done ?? ""}
-      ${state.undo && html` <button type="button" aria-label=${`Undo: ${label}`} disabled=${state.busy} onClick=${() => attempt(state.undo, () => ({ done: "Undone." }))}>Undo</button>`}
+      ${state.undo && html` <button type="button" disabled=${state.busy} onClick=${() => attempt(state.undo, () => ({ done: "Undone." }))}>Undo</button>`}
     </span>
   </span>`;
 }
