@@ -121,6 +121,10 @@ def test_of_a_large_group_those_are_drawn_that_are_not_at_rest(
     assert browser.run(NODES) == ["all others, 5 resources, 6 complete"]
     browser.visit(f"{address}/{nested['stack_name']}/{nested['stack_id']}")
     shows(browser, "It has 5 resources; shown are those that wait.")
+    browser.visit(f"{address}/{nested['stack_name']}/{nested['stack_id']}/drift")
+    shows(browser, "It has 5 resources, too many to compare all of them here.")
+    browser.visit(f"{address}/{nested['stack_name']}/{nested['stack_id']}/maintenance")
+    shows(browser, "It has 5 resources, too many to list")
     assert http.delete(f"/stacks/many/{made}").status_code == 204
 
 
@@ -146,6 +150,16 @@ def test_there_are_never_too_many_nodes(shape: str, expected: list[int], browser
     browser.visit(f"{service.url}/dashboard/")
     found = browser.run(f"{FOLD} const {{classes, edges}} = fold({shape}); return [classes.length, edges.length]")
     assert found == expected
+
+
+@pytest.mark.parametrize(("members", "expected"), [(500, False), (2000, True)])
+def test_a_stack_is_large_by_what_is_nested_in_it(
+    members: int, expected: bool, browser: Browser, service: Running
+) -> None:
+    browser.visit(f"{service.url}/dashboard/")
+    graph = f"{{planned: 1, resources: [{{name: 'group', nested: {{planned: {members}}}}}]}}"
+    script = f"const {{isLarge}} = await import('/dashboard/pages/stack/drift.js'); return isLarge({{graph: {graph}}})"
+    assert browser.run(script) is expected
 
 
 def test_a_class_is_as_its_worst_member(browser: Browser, service: Running) -> None:

@@ -42,6 +42,21 @@ def test_it_says_what_requires_what_and_how_far_nested_stacks_are(service: Runni
     assert [each["nested"]["done"] for each in below["resources"]] == [2, 2, 2]
 
 
+def test_a_mark_is_that_of_the_list_of_resources(service: Running, http: httpx.Client) -> None:
+    web = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f"}}
+    template = {"heat_template_version": "wallaby", "resources": {"web": web}}
+    made = http.post("/stacks", json={"stack_name": "marked", "template": template}).json()["stack"]["id"]
+    settled(http, "marked", status="CREATE_COMPLETE")
+    stack = f"/stacks/marked/{made}"
+    assert http.patch(f"{stack}/convergence", json={"convergence": {"enabled": False}}).status_code == 200
+    mark = {"mark_unhealthy": True, "resource_status_reason": "it is slow"}
+    assert http.patch(f"{stack}/resources/web", json=mark).status_code == 200
+    (drawn,) = http.get(f"{stack}/graph").json()["graph"]["resources"]
+    (listed,) = http.get(f"{stack}/resources").json()["resources"]
+    assert drawn["unhealthy"] == listed["unhealthy"]
+    assert drawn["unhealthy"]["reason"] == "it is slow"
+
+
 def test_a_large_stack_is_counted(service: Running, http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "GRAPH_MAX", 4)
     crowd = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 5, "resource_def": MEMBER}}

@@ -12,7 +12,7 @@ from homeostat.api.context import Context, StackId, StackName
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.models.graphs import ShownGraph
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, is_deleted
+from homeostat.api.orchestration.views import Wire, is_deleted, shown_mark
 from homeostat.api.services.graphs import Graph
 from homeostat.model.status import Status, joined
 from homeostat.model.world import Resource
@@ -42,7 +42,7 @@ def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Re
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
         graph = context.service.graphs.wanted(tx, stack)
-        mine = progress.counts(tx, [stack.id]).get(stack.id, progress.NOTHING)
+        mine = progress.counted_by_stack(tx, [stack.id]).get(stack.id, progress.NO_NODES)
         large = max(len(graph.definitions), mine.planned) > GRAPH_MAX
         shown = [] if large or is_deleted(stack) else _listed(tx, stack, graph)
     counts = {"planned": max(mine.planned, len(graph.definitions)), "done": mine.done, "failed": mine.failed}
@@ -88,8 +88,9 @@ def _state(row: Resource | None, alike: Iterable[Resource]) -> Wire:
     shown: Wire = {"status": joined(row.action, row.status), "id": shown_id(row.type, row.handle)}
     if row.status != Status.COMPLETE and row.reason:
         shown["reason"] = row.reason
-    if mark_of(row) is not None:
-        shown["unhealthy"] = True
+    mark = mark_of(row)
+    if mark is not None:
+        shown["unhealthy"] = shown_mark(mark)
     leaving = sum(1 for each in alike if each is not row)
     return shown | ({"leaving": leaving} if leaving else {})
 
@@ -103,10 +104,10 @@ def _nested(tx: Connection, stack: Row[Any]) -> Mapping[str, Wire]:
     for each in progress.nested_stacks(tx, stack.id, NESTED_DEPTH) or ():
         if each.parent_id in top:
             top[each.id] = top[each.parent_id]
-    counts = progress.counts(tx, list(top))
-    sums: dict[str, progress.Counts] = defaultdict(lambda: progress.NOTHING)
+    counts = progress.counted_by_stack(tx, list(top))
+    sums: dict[str, progress.StackCounts] = defaultdict(lambda: progress.NO_NODES)
     for id, child in top.items():
-        sums[child] += counts.get(id, progress.NOTHING)
+        sums[child] += counts.get(id, progress.NO_NODES)
     return {
         id: {
             "stack_name": row.name,

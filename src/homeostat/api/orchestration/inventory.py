@@ -9,13 +9,12 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.context import RequestContext
 from homeostat.api.http.inputs import quoted
-from homeostat.api.orchestration.views import Wire, at, link
+from homeostat.api.orchestration.views import Wire, at, link, shown_mark
 from homeostat.api.services.graphs import Graph
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
-from homeostat.model.marks import UnhealthyMark
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action, DeletionPolicy, Status, joined
 from homeostat.model.world import Resource, World
@@ -136,7 +135,7 @@ class Inventory:
             shown["asked_at"] = at(row.asked_at)
         mark = mark_of(row) if row is not None else None
         if mark is not None:
-            shown["unhealthy"] = _mark(mark)
+            shown["unhealthy"] = shown_mark(mark)
         waiting = self._waiting(entry)
         if waiting:
             shown["waiting"] = waiting
@@ -275,16 +274,6 @@ class Inventory:
 def _shown(definition: Definition | None) -> str:
     """Return the type under the name that the template uses."""
     return "" if definition is None else definition.called or definition.type
-
-
-def _mark(mark: UnhealthyMark) -> Wire:
-    return {
-        "reason": mark.reason,
-        "reported_by": mark.by,
-        "reporter": mark.reporter,
-        "since": at(mark.since),
-        "expires_at": at(mark.expires_at),
-    }
 
 
 def _leftover(row: Resource) -> Wire:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.context import RequestContext
 from homeostat.api.services.graphs import Graph
+from homeostat.model.marks import UnhealthyMark
 from homeostat.model.status import Action, joined
 from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
@@ -141,6 +142,17 @@ def event_detail(context: RequestContext, event: Row[Any], stack: Row[Any], prop
 
 def _of_resource(context: RequestContext, stack: Row[Any], name: str) -> str:
     return context.url(stack.project, "stacks", stack.name, stack.id, "resources", name)
+
+
+def shown_mark(mark: UnhealthyMark) -> Wire:
+    """Build the mark of an unhealthy resource."""
+    return {
+        "reason": mark.reason,
+        "reported_by": mark.by,
+        "reporter": mark.reporter,
+        "since": at(mark.since),
+        "expires_at": at(mark.expires_at),
+    }
 
 
 def is_deleted(stack: Row[Any]) -> bool:

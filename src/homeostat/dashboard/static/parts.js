@@ -25,11 +25,19 @@ export function Problem({ error }) {
   return html`<p class="error" role="alert">${error.message}</p>`;
 }
 
+/** An answer that takes long costs the service much: asking takes at most this share of the time. */
+const SHARE = 0.2;
+
+/** The pause before something is asked for again that was asked for at this time and has just been answered. */
+export function pauseAfter(askedAt, everyMs) {
+  return Math.max(everyMs, (Date.now() - askedAt) / SHARE);
+}
+
 /**
  * Ask again and again while the page is looked at.
  *
  * @param ask - gives a promise of a value; what it depends on is in `inputs`
- * @param everyMs - pause after an answer
+ * @param everyMs - pause after an answer; longer after one that took long
  * @returns the newest value, and the newest error
  */
 export function useRepeated(ask, inputs, everyMs) {
@@ -43,13 +51,14 @@ export function useRepeated(ask, inputs, everyMs) {
         timer = setTimeout(once, everyMs);
         return;
       }
+      const askedAt = Date.now();
       try {
         const value = await ask();
         if (mine === alive.current) setFound({ value });
       } catch (error) {
         if (mine === alive.current) setFound((before) => ({ ...before, error }));
       }
-      if (mine === alive.current) timer = setTimeout(once, everyMs);
+      if (mine === alive.current) timer = setTimeout(once, pauseAfter(askedAt, everyMs));
     }
     setFound({});
     once();

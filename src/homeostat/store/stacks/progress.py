@@ -36,25 +36,25 @@ class ProgressCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """How many nodes have to come to rest, how many are at rest, and how many of them have failed."""
+class StackCounts:
+    """How many nodes of a stack have to come to rest, how many are at rest, and how many of them have failed."""
 
     planned: int
     done: int
     failed: int
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(self.planned + other.planned, self.done + other.done, self.failed + other.failed)
+    def __add__(self, other: "StackCounts") -> "StackCounts":
+        return StackCounts(self.planned + other.planned, self.done + other.done, self.failed + other.failed)
 
 
-NOTHING = Counts(0, 0, 0)
+NO_NODES = StackCounts(0, 0, 0)
 
 
-def counts(tx: Connection, stack_ids: Collection[str]) -> dict[str, Counts]:
+def counted_by_stack(tx: Connection, stack_ids: Collection[str]) -> dict[str, StackCounts]:
     """Return the counts of each of these stacks that has any shard."""
     sums = [func.sum(_shard.c[name]) for name in ("planned", "done", "failures")]
     chosen = select(_shard.c.stack_id, *sums).where(_shard.c.stack_id.in_(stack_ids)).group_by(_shard.c.stack_id)
-    return {id: Counts(int(planned), int(done), int(failed)) for id, planned, done, failed in tx.execute(chosen)}
+    return {id: StackCounts(int(planned), int(done), int(failed)) for id, planned, done, failed in tx.execute(chosen)}
 
 
 def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, Field
 
+from homeostat.api.orchestration.models.resources import Unhealthy
+
 
 class Counts(BaseModel):
     planned: int = Field(description="Resources and leftovers that have to come to rest.")
@@ -25,7 +27,7 @@ class GraphResource(BaseModel):
     status: str
     id: str | None = Field(None, description="Physical id.")
     reason: str | None = Field(None, description="Of its status, where that is not COMPLETE.")
-    unhealthy: bool = Field(False, description="It is marked unhealthy.")
+    unhealthy: Unhealthy | None = None
     leaving: int = Field(0, description="How many things of its name are being removed.")
     requires: list[str] = Field([], description="Names of the resources that it requires.")
     nested: NestedGraph | None = None

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "../../vendor/hooks.js";
 import { get, getText, send } from "../../api.js";
 import { Action, html, Problem } from "../../parts.js";
+import { countAll, isLarge } from "./drift.js";
 import { Plan, summary } from "./plan.js";
 
 const NESTED_DEPTH = 50;
@@ -145,25 +146,29 @@ function Update({ project, path }) {
     </p>`;
 }
 
-/** What is left of a stack when it goes: of each resource, what its deletion policy says. */
-async function fates(project, path) {
-  const { resources } = await get(project, `${path}/resources`, { nested_depth: NESTED_DEPTH });
+/** What is left of a stack when it goes: of each resource, what its deletion policy says; of a large one, of its own resources. */
+async function fates(project, path, graph, large) {
+  if (!graph.listed) return { gone: graph.planned, kept: [], copied: [] };
+  const { resources } = await get(project, `${path}/resources`, large ? {} : { nested_depth: NESTED_DEPTH });
   const named = (policy) => resources.filter((each) => each.deletion_policy === policy).map((each) => (each.parent_resource ? `${each.parent_resource}/${each.resource_name}` : each.resource_name));
-  return { gone: resources.filter((each) => each.deletion_policy !== "Retain").length, kept: named("Retain"), copied: named("Snapshot") };
+  const kept = named("Retain");
+  return { gone: (large ? countAll(graph) : resources.length) - kept.length, kept, copied: named("Snapshot") };
 }
 
 function list(names) {
   return `${names.slice(0, NAMED_MAX).join(", ")}${names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : ""}`;
 }
 
-function Delete({ project, path, name }) {
+function Delete({ project, path, found }) {
+  const large = isLarge(found);
   return html`<${Action}
     label="Delete"
     danger
-    look=${() => fates(project, path)}
-    says=${({ gone, kept, copied }) => html`<p>The stack ${name} will be deleted with ${gone} ${gone === 1 ? "resource" : "resources"}, nested ones included, and with its snapshots.</p>
+    look=${() => fates(project, path, found.graph, large)}
+    says=${({ gone, kept, copied }) => html`<p>The stack ${found.stack.stack_name} will be deleted with ${gone} ${gone === 1 ? "resource" : "resources"}, nested ones included, and with its snapshots.</p>
       ${kept.length > 0 && html`<p>Kept, as their deletion policy says: ${list(kept)}.</p>`}
       ${copied.length > 0 && html`<p>Copied first, as their deletion policy says: ${list(copied)}.</p>`}
+      ${large && html`<p>It is large: what deletion policies keep or copy of nested resources is not listed here.</p>`}
       <p>This cannot be undone: an update meanwhile brings the stack back, with new things in the place of those that are gone.</p>`}
     run=${() => send("DELETE", project, path)}
   />`;
@@ -191,5 +196,5 @@ export function Change({ project, path, found }) {
       )}
     </p>
     <h2>Delete</h2>
-    <p><${Delete} project=${project} path=${path} name=${found.stack.stack_name} /></p>`;
+    <p><${Delete} project=${project} path=${path} found=${found} /></p>`;
 }

@@ -11,8 +11,11 @@ const NESTED_DEPTH = 50;
 const LISTED_MAX = 1000;
 const SHOWN_MAX = 500;
 
-/** Whether a stack has so much in it that all of it is seldom asked for. */
-export const isLarge = (found) => found.explanation.progress.planned > LISTED_MAX;
+/** How many resources a stack has, with those of its nested stacks. */
+export const countAll = ({ planned, resources }) => resources.reduce((sum, { nested }) => sum + (nested?.planned ?? 0), planned);
+
+/** Whether a stack has so much in it that not all of it is asked for. */
+export const isLarge = ({ graph }) => countAll(graph) > LISTED_MAX;
 
 async function differing(project, path, large) {
   const query = { with_differences: true, ...(large ? {} : { nested_depth: NESTED_DEPTH }) };
@@ -61,6 +64,14 @@ function Resource({ found }) {
 }
 
 export function Drift({ project, path, found }) {
+  if (!found.graph.listed) {
+    return html`<h2>Drift</h2>
+      <p>It has ${found.graph.planned} resources, too many to compare all of them here. What is not at rest is on the overview; <code>homeostat observe</code> looks at all, and lists what differs.</p>`;
+  }
+  return html`<${Differences} project=${project} path=${path} found=${found} />`;
+}
+
+function Differences({ project, path, found }) {
   const large = isLarge(found);
   const [askedAt, setAskedAt] = useState("");
   const [turn, setTurn] = useState(0);

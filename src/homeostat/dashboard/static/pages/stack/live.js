@@ -2,11 +2,10 @@
 
 import { useEffect, useState } from "../../vendor/hooks.js";
 import { follow, get } from "../../api.js";
+import { pauseAfter } from "../../parts.js";
 
 const MOVING_MS = 1000;
 const RESTING_MS = 5000;
-/** An answer that takes long is for a large stack: asking takes at most this share of the time. */
-const SHARE = 0.2;
 const EVENTS_MAX = 200;
 const NESTED_DEPTH = 5;
 const COME_BACK_MS = 2000;
@@ -89,7 +88,7 @@ export function useStack(project, path, id) {
       try {
         if (!document.hidden) {
           const found = await look(project, path);
-          shortest = Math.max(MOVING_MS, (Date.now() - asked) / SHARE);
+          shortest = pauseAfter(asked, MOVING_MS);
           if (over()) return;
           setState((before) => ({ ...before, found: marked(found, before.found), error: undefined }));
           pause = isMoving(found) ? shortest : Math.max(shortest, RESTING_MS);

@@ -2,7 +2,6 @@
 
 import { get, send } from "../../api.js";
 import { Action, html, Moment, number, Problem, Status, useRepeated } from "../../parts.js";
-import { isLarge } from "./drift.js";
 import { Marks } from "./marks.js";
 
 const EVERY_MS = 2000;
@@ -129,7 +128,7 @@ export function Maintenance({ project, path, found }) {
   return html`
     <${Lock} lock=${found.stack.lock} act=${act} />
     <${Convergence} project=${project} path=${path} />
-    <${Marks} project=${project} path=${path} large=${isLarge(found)} />
+    <${Marks} project=${project} path=${path} graph=${found.graph} />
     <${Snapshots} project=${project} path=${path} />
   `;
 }

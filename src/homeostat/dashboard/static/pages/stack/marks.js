@@ -1,10 +1,8 @@
 // Marks that say that a resource is unhealthy, whatever is seen of it.
 
-import { get, send } from "../../api.js";
-import { Action, html, Moment, number, Problem, Status, useRepeated } from "../../parts.js";
+import { send } from "../../api.js";
+import { Action, html, Moment, number, Status } from "../../parts.js";
 
-const EVERY_MS = 2000;
-const EVERY_LARGE_MS = 30_000;
 const MINUTE_S = 60;
 const SHOWN_MAX = 500;
 
@@ -16,38 +14,36 @@ export function Mark({ mark }) {
 }
 
 /** Marks of a stack's own resources. */
-export function Marks({ project, path, large }) {
-  const { value, error } = useRepeated(() => get(project, `${path}/resources`), [project, path, large], large ? EVERY_LARGE_MS : EVERY_MS);
+export function Marks({ project, path, graph }) {
   const mark = (name, more) => send("PATCH", project, `${path}/resources`, { resources: [name], ...more });
   const clear = (name) => mark(name, { mark_unhealthy: false });
-  const made = (value?.resources ?? []).filter((each) => !each.resource_status.startsWith("INIT"));
+  const made = graph.resources.filter((each) => !each.status.startsWith("INIT"));
   return html`<h2>Marks</h2>
     <p>A resource that you mark unhealthy is replaced: at once where convergence is on, otherwise by the next update.</p>
-    ${error && html`<${Problem} error=${error} />`}
     <div class="wide">
       <table>
         <thead><tr><th scope="col">Resource</th><th scope="col" class="rest">Status</th><th scope="col">Mark</th><td></td></tr></thead>
         <tbody>
           ${made.slice(0, SHOWN_MAX).map(
-            (each) => html`<tr key=${each.resource_name}>
-              <td>${each.resource_name}</td>
-              <td class="rest"><${Status} value=${each.resource_status} /></td>
+            (each) => html`<tr key=${each.name}>
+              <td>${each.name}</td>
+              <td class="rest"><${Status} value=${each.status} /></td>
               <td><${Mark} mark=${each.unhealthy} /></td>
               <td>
                 ${each.unhealthy
-                  ? html`<${Action} label="Take back" about=${each.resource_name} says=${html`<p>It counts as healthy again.</p>`} run=${() => clear(each.resource_name)} undo=${() => mark(each.resource_name, { mark_unhealthy: true, resource_status_reason: each.unhealthy.reason })} />`
+                  ? html`<${Action} label="Take back" about=${each.name} says=${html`<p>It counts as healthy again.</p>`} run=${() => clear(each.name)} undo=${() => mark(each.name, { mark_unhealthy: true, resource_status_reason: each.unhealthy.reason })} />`
                   : html`<${Action}
                       label="Mark unhealthy"
-                      about=${each.resource_name}
+                      about=${each.name}
                       danger
                       says=${html`<p>It will be replaced, at once where convergence is on.</p>`}
                       fields=${html`<p><label>Reason <input name="reason" maxlength="1000" /></label></p>
                         <p><label>Forget the mark after <input name="minutes" type="number" min="1" size="6" /> minutes; empty: never</label></p>`}
                       run=${(data) => {
                         const minutes = number(data, "minutes");
-                        return mark(each.resource_name, { mark_unhealthy: true, resource_status_reason: data.get("reason"), reporter: "dashboard", ...(minutes ? { expires_in: minutes * MINUTE_S } : {}) });
+                        return mark(each.name, { mark_unhealthy: true, resource_status_reason: data.get("reason"), reporter: "dashboard", ...(minutes ? { expires_in: minutes * MINUTE_S } : {}) });
                       }}
-                      undo=${() => clear(each.resource_name)}
+                      undo=${() => clear(each.name)}
                     />`}
               </td>
             </tr>`,
@@ -55,5 +51,6 @@ export function Marks({ project, path, large }) {
         </tbody>
       </table>
     </div>
+    ${!graph.listed && html`<p class="quiet">It has ${graph.planned} resources, too many to list: <code>openstack stack resource mark unhealthy</code> marks any.</p>`}
     ${made.length > SHOWN_MAX && html`<p class="quiet">The first ${SHOWN_MAX} are shown; <code>openstack stack resource mark unhealthy</code> marks any.</p>`}`;
 }

@@ -33,7 +33,7 @@ function Resources({ project, found }) {
               <td>${below ? html`<a href=${below}>${each.name}</a>` : each.name}</td>
               <td class="rest">${each.type}</td>
               <td><${Status} value=${each.status} /></td>
-              <td>${each.unhealthy ? "marked unhealthy: " : ""}${waitsFor(each, why.get(each.name))}</td>
+              <td>${each.unhealthy ? `marked unhealthy${each.unhealthy.reason ? `: ${each.unhealthy.reason}` : ""}; ` : ""}${waitsFor(each, why.get(each.name))}</td>
             </tr>`;
           })}
         </tbody>
