@@ -2,21 +2,19 @@
 
 import contextlib
 import os
-import pwd
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pymysql
 
-from tests.postgresql import end_with_the_tests, identity, in_memory
+from tests.database_servers import START_S, Account, directory, process, run
 
 USER = "homeostat"
-START_S = 60.0
+USERS = ("mysql", "nobody")
 SAFE = ("--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=32M")
 """What was committed outlives the server."""
 FAST = (*SAFE, "--innodb-flush-log-at-trx-commit=0")
@@ -31,20 +29,20 @@ def find_program() -> Path | None:
 @contextlib.contextmanager
 def running(program: Path) -> Iterator[str]:
     """Start a server; gives a SQLAlchemy URL of a user that may create databases. Fails: RuntimeError with its log."""
-    with prepared(program) as root, server(program, root, FAST):
+    with prepared(program) as (root, account), server(program, root, account, FAST):
         yield url(root)
 
 
 @contextlib.contextmanager
 def crashing(program: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     """A server that loses nothing when it dies: gives its URL, and what makes it die at once and start again."""
-    with prepared(program) as root, contextlib.ExitStack() as stack:
-        running = [stack.enter_context(server(program, root, SAFE))]
+    with prepared(program) as (root, account), contextlib.ExitStack() as stack:
+        running = [stack.enter_context(server(program, root, account, SAFE))]
 
         def crash() -> None:
             running[0].kill()
             running[0].wait(timeout=START_S)
-            running[0] = stack.enter_context(server(program, root, SAFE))
+            running[0] = stack.enter_context(server(program, root, account, SAFE))
 
         with contextlib.closing(pymysql.connect(unix_socket=f"{root}/socket", user="root")) as admin:
             admin.cursor().execute("CREATE DATABASE homeostat")
@@ -52,45 +50,24 @@ def crashing(program: Path) -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 @contextlib.contextmanager
-def prepared(program: Path) -> Iterator[Path]:
-    """The directory of a server, with an empty data directory."""
-    root = Path(tempfile.mkdtemp(prefix="homeostat-mariadb-", dir=in_memory()))
-    try:
-        account = _account()
-        if account is not None:
-            os.chown(root, account.pw_uid, account.pw_gid)
+def prepared(program: Path) -> Iterator[tuple[Path, Account]]:
+    """The directory of a server, with an empty data directory, and the account that runs it."""
+    with directory("MariaDB", USERS) as (root, account):
         install = shutil.which("mariadb-install-db", path=f"{os.environ.get('PATH', '')}:{program.parent}:/usr/bin")
         command = [str(install), "--no-defaults", f"--datadir={root}/data", "--skip-test-db"]
         # A server removes what others left in its directory for temporary tables, or are using just now.
-        command += [f"--tmpdir={root}", "--auth-root-authentication-method=normal"]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, **identity(account))  # type: ignore[call-overload]
-        if done.returncode != 0:
-            raise RuntimeError(f"mariadb-install-db failed: {done.stdout}{done.stderr}")
-        yield root
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+        run([*command, f"--tmpdir={root}", "--auth-root-authentication-method=normal"], root, account)
+        yield root, account
 
 
 @contextlib.contextmanager
-def server(program: Path, root: Path, settings: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def server(program: Path, root: Path, account: Account, settings: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server in a directory, until the end of the block; returns once it answers."""
     command = [str(program), "--no-defaults", f"--datadir={root}/data", f"--socket={root}/socket"]
     command += ["--skip-networking", f"--pid-file={root}/pid", f"--tmpdir={root}", *settings]
-    with (root / "log").open("ab") as log:
-        process = subprocess.Popen(
-            command,
-            cwd=root,
-            stdout=log,
-            stderr=log,
-            preexec_fn=end_with_the_tests,
-            **identity(_account()),  # type: ignore[call-overload]
-        )
-    try:
-        _wait(process, root)
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=START_S)
+    with process(command, root, account, signal.SIGTERM) as found:
+        _wait(found, root)
+        yield found
 
 
 def url(root: Path, database: str = "") -> str:
@@ -111,13 +88,3 @@ def _wait(process: subprocess.Popen[bytes], root: Path) -> None:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"MariaDB did not start: {(root / 'log').read_text()}") from error
             time.sleep(0.05)
-
-
-def _account() -> pwd.struct_passwd | None:
-    """Return another user to run the server as: MariaDB refuses to run as root."""
-    if os.getuid() != 0:
-        return None
-    for name in ("mysql", "nobody"):
-        with contextlib.suppress(KeyError):
-            return pwd.getpwnam(name)
-    raise RuntimeError("MariaDB does not run as root, and there is neither a user mysql nor a user nobody")

@@ -26,7 +26,7 @@ def running(program: Path, provider: Path, size: int = 3) -> Iterator[list[str]]
     roots: list[Path] = []
     with contextlib.ExitStack() as stack:
         for place, (own, ist, sst) in enumerate(nodes):
-            root = stack.enter_context(mariadb.prepared(program))
+            root, account = stack.enter_context(mariadb.prepared(program))
             options = f"gmcast.listen_addr=tcp://127.0.0.1:{own};ist.recv_addr=127.0.0.1:{ist};gcache.size=16M"
             settings = [
                 *mariadb.FAST,
@@ -41,7 +41,7 @@ def running(program: Path, provider: Path, size: int = 3) -> Iterator[list[str]]
                 "--binlog-format=ROW",
                 "--innodb-autoinc-lock-mode=2",
             ]
-            stack.enter_context(mariadb.server(program, root, settings))
+            stack.enter_context(mariadb.server(program, root, account, settings))
             roots.append(root)
         for root in roots:
             until(partial(_is_ready, root, size), "the node to be one of the cluster")

@@ -1,13 +1,16 @@
 """What journeys through the dashboard share: reading the page in a browser, and judging it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.chromium import Browser
 from tests.waiting import until
+from tests.wire.running import settled
 
 AXE = Path(__file__).parents[2] / ".axe"
 
@@ -55,6 +58,21 @@ def _named(name: str) -> str:
 def _click(browser: Browser, path: str) -> None:
     awaits(browser, lambda: browser.has(path), f"the page to have {path}")
     browser.click(path)
+
+
+def watched(http: httpx.Client, recovery: Mapping[str, Any]) -> str:
+    """Make the stack `watched`: a group of two servers whose status a health policy polls. Gives name and id."""
+    member = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f"}}
+    polled = {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]}
+    health = {"target": {"get_resource": "workers"}, "detection": polled, "recovery": recovery}
+    resources = {
+        "workers": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}},
+        "health": {"type": "Homeostat::HealthPolicy", "properties": health},
+    }
+    template = {"heat_template_version": "wallaby", "resources": resources}
+    made = http.post("/stacks", json={"stack_name": "watched", "template": template}).json()["stack"]["id"]
+    settled(http, "watched")
+    return f"watched/{made}"
 
 
 def take_picture(browser: Browser, name: str) -> None:

@@ -11,7 +11,7 @@ from homeostat.api.access.auth import Caller, NoAccess, with_implied
 from tests.chromium import Browser
 from tests.waiting import until
 from tests.wire.clustering.lives import SERVER as NODE
-from tests.wire.dashboard import check_accessibility, shows, take_picture, text
+from tests.wire.dashboard import check_accessibility, shows, take_picture, text, watched
 from tests.wire.running import Running, database, serving, settled
 from tests.wire.test_steered_rollouts import Rolling
 
@@ -91,18 +91,9 @@ def test_a_rollout_is_steered_step_by_step(browser: Browser, http: httpx.Client,
 def test_what_the_brake_holds_is_shown_and_approved(
     browser: Browser, service: Running, http: httpx.Client, dashboard: str
 ) -> None:
-    polled = {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]}
-    recovery = {"max_unhealthy": "40%", "max_per_hour": 1, "actions": [{"name": "RECREATE"}]}
-    health = {"target": {"get_resource": "workers"}, "detection": polled, "recovery": recovery}
-    resources = {
-        "workers": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": SERVER}},
-        "health": {"type": "Homeostat::HealthPolicy", "properties": health},
-    }
-    template = {"heat_template_version": "wallaby", "resources": resources}
     before = set(service.cloud.things("server"))
-    made = http.post("/stacks", json={"stack_name": "watched", "template": template}).json()["stack"]["id"]
-    settled(http, "watched")
-    opened(browser, f"{dashboard}/stacks/watched/{made}/health")
+    stack = watched(http, {"max_unhealthy": "40%", "max_per_hour": 1, "actions": [{"name": "RECREATE"}]})
+    opened(browser, f"{dashboard}/stacks/{stack}/health")
     shows(browser, "2 of 2 members are healthy")
     shows(browser, "members of workers: mode automatic, recovers what is unhealthy")
     shows(browser, "recovers none with more than 40% unhealthy; begins at most 1 of them in an hour")
@@ -117,7 +108,7 @@ def test_what_the_brake_holds_is_shown_and_approved(
     shows(browser, "NODE_STATUS_POLLING: its status is stopped")
     take_picture(browser, "health")
     fits_a_phone(browser)
-    found = http.get(f"/stacks/watched/{made}/health", params={"finding": "unhealthy"}).json()
+    found = http.get(f"/stacks/{stack}/health", params={"finding": "unhealthy"}).json()
     assert found["policies"] == [
         {
             "path": ["workers"],

@@ -13,7 +13,7 @@ from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected
 from tests.chromium import Browser
 from tests.waiting import until
-from tests.wire.dashboard import check_accessibility, shows, text
+from tests.wire.dashboard import check_accessibility, shows, text, watched
 from tests.wire.running import Running, database, serving, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("no_troubles")]
@@ -114,20 +114,10 @@ def test_what_waits_says_why(browser: Browser, service: Running, http: httpx.Cli
 def test_what_a_health_policy_finds_is_shown(
     browser: Browser, service: Running, http: httpx.Client, address: str
 ) -> None:
-    member = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f"}}
-    polled = {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]}
-    recovery = {"mode": "propose", "actions": [{"name": "RECREATE"}]}
-    health = {"target": {"get_resource": "workers"}, "detection": polled, "recovery": recovery}
-    resources = {
-        "workers": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}},
-        "health": {"type": "Homeostat::HealthPolicy", "properties": health},
-    }
-    template = {"heat_template_version": "wallaby", "resources": resources}
     before = set(service.cloud.things("server"))
-    made = http.post("/stacks", json={"stack_name": "watched", "template": template}).json()["stack"]["id"]
-    settled(http, "watched")
+    stack = watched(http, {"mode": "propose", "actions": [{"name": "RECREATE"}]})
     browser.visit("about:blank")
-    browser.visit(f"{address}/watched/{made}")
+    browser.visit(f"{address}/{stack}")
     shows(browser, "2 of 2 members are healthy")
     service.cloud.change(min(set(service.cloud.things("server")) - before), status="stopped")
     shows(browser, "1 of 2 members are healthy")
