@@ -24,6 +24,8 @@ ON_MARIADB := $(MARIADB) tests/docs/test_documentation.py \
 	test_concurrency.py test_convergence_requests.py test_following.py test_groups.py test_heatclient.py test_listing.py \
 	test_locks.py test_moving.py test_requests.py test_revisions.py test_rollouts.py test_snapshots.py test_trouble.py)
 OPENSTACK_STORM := $(OPENSTACK)/storm
+# What has a target of its own.
+RINGS := $(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(MARIADB)
 KILLS ?= 20
 LOST ?= 20
 EXAMPLES ?= 20000
@@ -57,7 +59,7 @@ demo-rollout: .venv/installed ## roll out a good, a wrong and a corrected config
 
 .PHONY: test
 test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
-	$(PYTEST) $(addprefix --ignore=,$(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(MARIADB)) $(ARGS)
+	$(PYTEST) $(addprefix --ignore=,$(RINGS)) $(ARGS)
 
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
@@ -66,7 +68,7 @@ test-fast: .venv/installed ## run the tests of the pure packages, which need no 
 .PHONY: test-costs
 test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
 	mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
-	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(MARIADB)) $(ARGS) || true
+	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(RINGS)) $(ARGS) || true
 	$(BIN)/python -m tests.costs $(COSTS)
 
 .PHONY: test-mariadb
