@@ -12,8 +12,9 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "scaling": (
         """
         Says how many nodes come or go where an action names no count, and for how long the size stays afterwards: a
-        request within `cooldown` is refused (409). A cluster may have several, for each direction; the smallest change
-        of those that fit counts.
+        request within `cooldown` is refused (409). A cluster may have several for each direction; the one that was
+        attached last counts. What would go beyond the limits of the cluster, also by a count in the request, fails and
+        changes nothing, unless `best_effort` lets it go as far as they allow.
         """,
         """
         event: CLUSTER_SCALE_OUT

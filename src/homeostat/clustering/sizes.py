@@ -247,9 +247,23 @@ def check_count(direction: Direction, count: int | None) -> None:
     Raises:
         Rejected: BadRequest.
     """
-    if count is not None and count <= 0:
-        what = "cannot be 0" if count == 0 else "cannot be negative"
-        raise _bad(f"Count for {direction.called} request {what}.")
+    if count is not None and count < 0:
+        raise _bad("Value must be >= 0 for field 'count'.")
+    if count == 0:
+        raise _bad(f"Count for {direction.called} request cannot be 0.")
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What a request to scale makes of a cluster.
+
+    Attributes:
+        sizes: Its sizes then; those that it has where the action fails.
+        failure: Why the action fails, in the words of Senlin; "" if it does not.
+    """
+
+    sizes: Sizes
+    failure: str = ""
 
 
 def scaled(
@@ -259,29 +273,43 @@ def scaled(
     count: int | None,
     rule: ScalingRule | None = None,
     most: int = NODES_MAX,
-) -> Sizes:
-    """Return the sizes of a cluster after it is scaled.
+) -> Scaled:
+    """Return what a request to scale makes of a cluster.
+
+    Without a rule, fewer nodes go than asked for where there are not so many. A rule takes the request at its word,
+    unless it is to go as far as the limits allow (`best_effort`).
 
     Args:
         current: Number of its members.
         count: Nodes to add or remove; None for what the rule says, or one.
         rule: The scaling policy for this direction; None for none.
+        most: Most nodes of any cluster.
 
     Raises:
-        Rejected: BadRequest.
+        Rejected: BadRequest: the count, or more nodes than any cluster may have.
     """
     check_count(direction, count)
     step = count if count is not None else _step(current, rule)
-    if step <= 0 and rule is not None and not rule.best_effort:
-        raise _bad(f"Count ({step}) invalid for action {direction}.")
-    desired = current + max(step, 0) if direction is Direction.OUT else max(current - max(step, 0), 0)
+    if rule is not None and step <= 0:
+        return Scaled(cluster, f"Invalid count ({step}) for action '{direction}'.")
+    if rule is None and direction is Direction.IN:
+        step = min(step, current)
     best_effort = rule is not None and rule.best_effort
     if best_effort:
-        # Limits that the cluster exceeds already must not turn scaling in one direction into the other.
-        within = _within(desired, cluster, most)
-        desired = max(within, current) if direction is Direction.OUT else min(within, current)
-    _refuse(size_problem(cluster, desired, strict=not best_effort, most=most))
-    return Sizes(cluster.min_size, cluster.max_size, desired)
+        step = min(step, _room(cluster, current, direction, most))
+    desired = current + step if direction is Direction.OUT else current - step
+    _refuse(size_problem(None, desired, most=most))
+    # Where it goes as far as it may, a cluster that is beyond its limits already stays as it is.
+    failure = "" if best_effort else size_problem(cluster, desired, most=most)
+    return Scaled(cluster if failure else Sizes(cluster.min_size, cluster.max_size, desired), failure)
+
+
+def _room(cluster: Sizes, current: int, direction: Direction, most: int) -> int:
+    """Return how many nodes may come, or go, within the limits of a cluster."""
+    if direction is Direction.IN:
+        return max(current - cluster.min_size, 0)
+    high = most if cluster.max_size < 0 else min(cluster.max_size, most)
+    return max(high - current, 0)
 
 
 def _step(current: int, rule: ScalingRule | None) -> int:

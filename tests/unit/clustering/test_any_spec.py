@@ -167,7 +167,7 @@ def use_policy(checked: Spec) -> None:
         for current in (0, 9):
             # The policy may not fit this size; then it says so.
             with suppress(Rejected):
-                assert sizes.scaled(sizes.Sizes(), current, rule.event, None, rule).desired >= 0
+                assert sizes.scaled(sizes.Sizes(), current, rule.event, None, rule).sizes.desired >= 0
     elif name == "deletion":
         assert len(choices.victims(nodes, 3, choices.deletion_rule(checked).criteria, "s")) == 3
     elif name == "batch":

@@ -1,5 +1,6 @@
 """Sizes of clusters: limits, resizes and scaling."""
 
+import itertools
 import math
 from typing import Any
 
@@ -10,6 +11,7 @@ from homeostat.clustering.sizes import (
     Adjustment,
     Direction,
     Resize,
+    Scaled,
     ScalingRule,
     Sizes,
     adjusted,
@@ -261,49 +263,105 @@ def rule(event: Direction = OUT, *more: Any, **values: Any) -> ScalingRule:
     return ScalingRule(event, *more, **values)
 
 
+TOO_MANY = "The target capacity ({}) is greater than the cluster's max_size (6)."
+TOO_FEW = "The target capacity ({}) is less than the cluster's min_size (2)."
+
+
 @pytest.mark.parametrize(
     ("current", "direction", "count", "policy", "outcome"),
     [
         (4, OUT, None, None, 5),
         (4, OUT, 2, None, 6),
-        (4, OUT, 3, None, "The target capacity (7) is greater than the cluster's max_size (6)."),
+        (4, OUT, 3, None, TOO_MANY.format(7)),
         (4, IN, None, None, 3),
         (4, IN, 2, None, 2),
-        (4, IN, 3, None, "The target capacity (1) is less than the cluster's min_size (2)."),
-        (4, IN, 99, None, "The target capacity (0) is less than the cluster's min_size (2)."),
-        (4, OUT, 0, None, "Count for scale-out request cannot be 0."),
-        (4, IN, 0, None, "Count for scale-in request cannot be 0."),
-        (4, IN, -1, None, "Count for scale-in request cannot be negative."),
+        (4, IN, 3, None, TOO_FEW.format(1)),
+        (4, IN, 99, None, TOO_FEW.format(0)),
         (4, OUT, None, rule(number=2), 6),
         (4, OUT, 1, rule(number=2), 5),
-        (4, OUT, None, rule(number=3), "The target capacity (7) is greater than the cluster's max_size (6)."),
+        (4, OUT, None, rule(number=3), TOO_MANY.format(7)),
         (4, OUT, None, rule(number=3, best_effort=True), 6),
         (4, OUT, 3, rule(number=1, best_effort=True), 6),
+        (4, IN, 5, rule(IN, number=1), TOO_FEW.format(-1)),
+        (4, IN, 5, rule(IN, number=1, best_effort=True), 2),
         (4, IN, None, rule(IN, number=3, best_effort=True), 2),
         (8, OUT, None, rule(number=1, best_effort=True), 8),
         (1, IN, None, rule(IN, number=1, best_effort=True), 1),
         (4, OUT, None, rule(OUT, EXACT, 6), 6),
-        (4, OUT, None, rule(OUT, EXACT, 3), "Count (-1) invalid for action CLUSTER_SCALE_OUT."),
-        (4, OUT, None, rule(OUT, EXACT, 3, best_effort=True), 4),
+        (4, OUT, None, rule(OUT, EXACT, 3), "Invalid count (-1) for action 'CLUSTER_SCALE_OUT'."),
+        (4, OUT, None, rule(OUT, EXACT, 3, best_effort=True), "Invalid count (-1) for action 'CLUSTER_SCALE_OUT'."),
         (4, IN, None, rule(IN, EXACT, 3), 3),
-        (4, IN, None, rule(IN, EXACT, 4), "Count (0) invalid for action CLUSTER_SCALE_IN."),
+        (4, IN, None, rule(IN, EXACT, 4), "Invalid count (0) for action 'CLUSTER_SCALE_IN'."),
         (4, OUT, None, rule(OUT, PERCENT, 50), 6),
         (4, OUT, None, rule(OUT, PERCENT, 10), 5),
         (4, OUT, None, rule(OUT, PERCENT, 10, min_step=2), 6),
         (4, IN, None, rule(IN, PERCENT, 50), 2),
-        (4, OUT, None, rule(OUT, PERCENT, 10, min_step=0), "Count (0) invalid for action CLUSTER_SCALE_OUT."),
-        (4, OUT, None, rule(OUT, CHANGE, 0.5), "Count (0) invalid for action CLUSTER_SCALE_OUT."),
+        (4, OUT, None, rule(OUT, PERCENT, 10, min_step=0), "Invalid count (0) for action 'CLUSTER_SCALE_OUT'."),
+        (4, OUT, None, rule(OUT, CHANGE, 0.5), "Invalid count (0) for action 'CLUSTER_SCALE_OUT'."),
     ],
 )
 def test_scaling(
     current: int, direction: Direction, count: int | None, policy: ScalingRule | None, outcome: Any
 ) -> None:
-    if isinstance(outcome, int):
-        assert scaled(CLUSTER, current, direction, count, policy) == Sizes(2, 6, outcome)
-        return
+    found = scaled(CLUSTER, current, direction, count, policy)
+    assert found == (Scaled(Sizes(2, 6, outcome)) if isinstance(outcome, int) else Scaled(CLUSTER, outcome))
+
+
+@pytest.mark.parametrize(
+    ("direction", "count", "message"),
+    [
+        (OUT, 0, "Count for scale-out request cannot be 0."),
+        (IN, 0, "Count for scale-in request cannot be 0."),
+        (IN, -1, "Value must be >= 0 for field 'count'."),
+        (
+            OUT,
+            997,
+            "The target capacity (1001) is greater than the maximum number of nodes allowed per cluster (1000).",
+        ),
+    ],
+)
+def test_a_count_that_no_cluster_could_have_is_refused(direction: Direction, count: int, message: str) -> None:
     with pytest.raises(Rejected) as found:
-        scaled(CLUSTER, current, direction, count, policy)
-    assert (found.value.fault, str(found.value)) == ("BadRequest", outcome)
+        scaled(CLUSTER, 4, direction, count)
+    assert (found.value.fault, str(found.value)) == ("BadRequest", message)
+
+
+RULES = (None, *(rule(OUT, number=2, best_effort=each) for each in (False, True)))
+TABLE = [
+    (Sizes(low, high, current), current, direction, count, policy)
+    for low, high in itertools.product(range(4), (-1, 0, 1, 2, 3, 5))
+    if high < 0 or low <= high
+    for current in range(7)
+    for direction, count, policy in itertools.product((OUT, IN), (None, 1, 2, 4, 9), RULES)
+]
+
+
+def beyond(cluster: Sizes, size: int) -> int:
+    """Return how far a size is from the limits of a cluster; 0 within."""
+    high = cluster.max_size if cluster.max_size >= 0 else size
+    return max(cluster.min_size - size, size - high, 0)
+
+
+def test_no_scaling_goes_beyond_a_limit_or_in_the_other_direction() -> None:
+    for cluster, current, direction, count, policy in TABLE:
+        found = scaled(cluster, current, direction, count, policy)
+        size, case = found.sizes.desired, (cluster, current, direction, count, policy, found)
+        if found.failure:
+            assert found.sizes == cluster, case
+            assert policy is None or not policy.best_effort, case
+            continue
+        assert size >= current if direction is OUT else size <= current, case
+        assert beyond(cluster, size) <= (beyond(cluster, current) if policy is not None and policy.best_effort else 0)
+
+
+def test_without_best_effort_a_policy_takes_a_request_at_its_word() -> None:
+    for cluster, current, direction, count, policy in TABLE:
+        if policy is None or policy.best_effort:
+            continue
+        wanted = current + (count or 2) * (1 if direction is OUT else -1)
+        within = cluster.min_size <= wanted and (cluster.max_size < 0 or wanted <= cluster.max_size)
+        found = scaled(cluster, current, direction, count, policy)
+        assert (not found.failure, found.sizes.desired) == (within, wanted if within else current)
 
 
 def test_a_count_may_be_left_out() -> None:

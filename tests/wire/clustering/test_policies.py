@@ -36,6 +36,19 @@ def test_it_goes_as_far_as_the_limits_let_it(api: Any, profile: Any) -> None:
     assert len(members(api, cluster)) == 3
 
 
+def test_a_request_beyond_the_limits_fails_and_takes_no_node(api: Any, profile: Any) -> None:
+    cluster = made(api, profile, desired_capacity=1, min_size=0)
+    policy = attached(api, cluster, "scaling", **scaling("CLUSTER_SCALE_IN", number=1))
+    failed = api.get_action(api.scale_in_cluster(cluster, 2)["action"])
+    why = "The target capacity (-1) is less than the cluster's min_size (0)."
+    assert (failed.status, failed.status_reason) == (
+        "FAILED",
+        f"Policy check failure: Failed policy '{policy.name}': {why}",
+    )
+    after = api.get_cluster(cluster.id)
+    assert (after.status, after.desired_capacity, len(members(api, cluster))) == ("ACTIVE", 1, 1)
+
+
 def test_a_cooldown_refuses_what_comes_too_soon(api: Any, profile: Any, senlin: httpx.Client) -> None:
     cluster = made(api, profile, desired_capacity=1)
     policy = attached(api, cluster, "scaling", **scaling(number=1, cooldown=3600))

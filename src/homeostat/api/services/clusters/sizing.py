@@ -1,7 +1,7 @@
 """How many nodes a cluster has: another size, by hand or by the rules of its policies, and which nodes leave."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -17,7 +17,7 @@ from homeostat.clustering.placement import Placement
 from homeostat.clustering.policies import stored_policy
 from homeostat.clustering.policy_types import BATCH, SCALING
 from homeostat.clustering.sizes import Adjustment, Direction, Resize, ScalingRule, Sizes
-from homeostat.clustering.states import ClusterAction, NodeStatus, action_name
+from homeostat.clustering.states import ClusterAction, NodeStatus, action_name, refused_by_policy
 from homeostat.model.errors import Rejected
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Status
@@ -26,6 +26,14 @@ from homeostat.store.clusters import actions, bindings, living
 from homeostat.store.database import Database
 
 _node = schema.node
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRule:
+    """A rule for scaling, and the name of the policy that has it."""
+
+    policy: str
+    rule: ScalingRule
 
 
 class Sizing:
@@ -59,17 +67,22 @@ class Sizing:
     def scale(self, tx: Connection, cluster: Row[Any], direction: Direction, count: int | None) -> Plan:
         """Return the plan for more or fewer nodes: as many as the request, or a scaling policy, says.
 
+        Where limits do not allow that, it is the plan of an action that has failed, as in Senlin.
+
         Raises:
             Rejected: BadRequest; ActionCooldown.
         """
         sizes.check_count(direction, count)
         rule, ids = self._rule(tx, cluster, direction)
         nodes = facts_of(tx, cluster)
-        # Fewer than there are: that is how many go.
-        asked = min(count, len(nodes)) if count is not None and direction is Direction.IN and nodes else count
-        after = sizes.scaled(sizes_of(cluster), len(nodes), direction, asked, rule)
+        after = sizes.scaled(sizes_of(cluster), len(nodes), direction, count, rule.rule if rule is not None else None)
+        action = ClusterAction(direction)
         inputs = {} if count is None else {"count": count}
-        plan = self._sized(tx, cluster, ClusterAction(direction), nodes, after.desired, inputs, {})
+        if after.failure:
+            failure = after.failure if rule is None else refused_by_policy(rule.policy, after.failure)
+            plan = Plan(action, action_name(action, cluster.id), inputs, {}, at_once=True, failure=failure)
+        else:
+            plan = self._sized(tx, cluster, action, nodes, after.sizes.desired, inputs, {})
         return replace(plan, cooled=tuple(ids))
 
     def del_nodes(
@@ -135,7 +148,7 @@ class Sizing:
             return _waiting(plan, rule.hooks, gone)
         return replace(plan, leaving=tuple(sorted(each.index - 1 for each in gone)))
 
-    def _rule(self, tx: Connection, cluster: Row[Any], direction: Direction) -> tuple[ScalingRule | None, list[str]]:
+    def _rule(self, tx: Connection, cluster: Row[Any], direction: Direction) -> tuple[NamedRule | None, list[str]]:
         """Return the rule for a direction, and the bindings whose cooldown begins with it.
 
         Of several rules the one that was attached last counts, as in Senlin; the cooldown of each does.
@@ -155,7 +168,7 @@ class Sizing:
             if sizes.cooldown_left_s(rule, sizes.last_operation(row.last_op, ended), now) > 0:
                 message = f"cannot be processed due to Policy {row.policy_id} cooldown still in progress"
                 raise Rejected("ActionCooldown", f"The {direction} action for cluster {cluster.id} {message}")
-            found = rule
+            found = NamedRule(row.policy_name, rule)
         return found, ids
 
 
