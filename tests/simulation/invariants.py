@@ -27,7 +27,7 @@ from homeostat.store.shards import shard_state
 from homeostat.store.stacks import stacks
 
 READY = ("active", "available", "attached")
-COMPARED = ("flavor", "metadata", "description", "name", "size")
+COMPARED = ("flavor", "metadata", "description", "name", "size", "secret")
 FATES = ("Timed out", "cancelled", "never created", "is restricted for resource", "SUCCESS signal(s)", CONSENT)
 """Ways of a stack to fail without a resource that did."""
 

@@ -32,14 +32,20 @@ TYPE = "Sim::Disk"
 KIND = "volume"
 
 
+SETTLES_S = 4.0
+"""Seconds for which an update goes on that has acted at once."""
+
+
 class Disk(resource.Resource):
-    """A volume, made by hand. What it sends may be lost on its way, and what it makes is listed late."""
+    """A volume, made by hand. What it sends may be lost on its way, and what it makes is listed late. Its secret is not
+    reported by anybody; what an update has changed at once is complete a while later."""
 
     outside: ClassVar[dict[str, SimulatedCloud]] = {}
     created: ClassVar[int] = 0
     properties_schema = {
         "size": properties.Schema(properties.Schema.INTEGER, required=True),
         "description": properties.Schema(properties.Schema.STRING, update_allowed=True),
+        "secret": properties.Schema(properties.Schema.STRING, update_allowed=True),
     }
 
     @property
@@ -88,9 +94,12 @@ class Disk(resource.Resource):
             raise exception.ResourceInError(resource_status=status, status_reason=look.properties.get("fault"))
         return status
 
-    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: Any) -> None:
-        spec = {**dict(self.properties), **prop_diff}
-        self._answer(self._cloud.update(KIND, [Change(str(self.resource_id), spec, tuple(prop_diff))]))
+    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: Any) -> float:
+        self._answer(self._cloud.update(KIND, [Change(str(self.resource_id), dict(prop_diff), tuple(prop_diff))]))
+        return self._now + SETTLES_S
+
+    def check_update_complete(self, settled_at: float) -> bool:
+        return self._now >= settled_at
 
     def handle_delete(self) -> None:
         if self.resource_id is None:
@@ -124,7 +133,8 @@ class DiskGardener(Gardener):
     def _properties(self, kind: str, earlier: Resources) -> dict[str, Any]:
         if kind != TYPE:
             return super()._properties(kind, earlier)
-        return {"size": self._rng.choice((1, 1, 2)), "description": str(self._rng.randint(0, 3))}
+        number, secret = (str(self._rng.randint(0, 3)) for _ in range(2))
+        return {"size": self._rng.choice((1, 1, 2)), "description": number, "secret": secret}
 
 
 class DiskWorld(TroubledWorld):

@@ -249,7 +249,7 @@ class PluginCloud:
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         def wanted(change: Change) -> Callable[[Made], None]:
             def begin(made: Made) -> None:
-                made.inner.wanted = dict(change.spec["properties"])
+                handlers.want(made, dict(change.spec["properties"]))
                 handlers.begin(made, "UPDATE", WORKING)
 
             return begin

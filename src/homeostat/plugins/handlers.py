@@ -4,7 +4,7 @@ What a handler returns or raises becomes a status of the thing; the planner deci
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -66,7 +66,10 @@ class Handlers:
         self._act(turn, call)
 
     def update(self, turn: Turn) -> None:
-        """Update the thing to `wanted`; the handler is given the old properties and the changed ones."""
+        """Update the thing to `wanted`; the handler is given the old properties and the changed ones.
+
+        Changed is also what an update wanted that did not come to its end: it may have been applied, or not.
+        """
         inner = turn.made.inner
         schema = self._class.properties_schema
 
@@ -74,7 +77,10 @@ class Handlers:
             self._cancelled(each, turn)
             new = self._translated(each, inner.wanted or {})
             snippet = Definition(inner.name, self._type_name, new, each.metadata_get())
-            diff = _difference(each.properties, snippet.properties(schema), turn.made.seen.get("live") or {})
+            seen = turn.made.seen
+            diff = _difference(
+                each.properties, snippet.properties(schema), seen.get("live") or {}, seen.get("unsure") or ()
+            )
             if not diff:
                 return NOTHING
             return each.handle_update(snippet, TemplateDiff(Properties=bool(diff)), diff)
@@ -198,8 +204,10 @@ class Handlers:
         """End an action, and store the attributes and the reference, which other resources may read."""
 
         def renewed(made: Made) -> None:
-            if made.inner.wanted is not None:
+            # After a failed update another action may come to its end, which says nothing about what that has applied.
+            if made.inner.wanted is not None and made.inner.action == "UPDATE":
                 made.inner.properties, made.inner.wanted = made.inner.wanted, None
+                made.seen.pop("unsure", None)
 
         turn.must(renewed)
         before = turn.made.seen.get("attribute_faults") or {}
@@ -373,12 +381,23 @@ def _value(read: Callable[[], Any]) -> Any:
         return None
 
 
-def _difference(before: Properties, after: Properties, live: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the new values of properties that differ from the old ones, or from the live state of the thing."""
+def _difference(
+    before: Properties, after: Properties, live: Mapping[str, Any], unsure: Collection[str]
+) -> dict[str, Any]:
+    """Return the new values of properties that differ from the old ones, or from the live state of the thing.
+
+    Args:
+        before: The properties after the last update that came to its end.
+        after: The wanted properties.
+        live: What the class reports.
+        unsure: Names of properties of which it is not known whether they have the old value.
+    """
     return {
         name: value
         for name, value in after.items()
-        if value != before[name] or (name in live and value is not None and not comparison.equal(value, live[name]))
+        if name in unsure
+        or value != before[name]
+        or (name in live and value is not None and not comparison.equal(value, live[name]))
     }
 
 
@@ -387,6 +406,16 @@ def interrupted(made: Made) -> None:
     fault = INTERRUPTED.format(action=made.inner.action.lower())
     made.inner.interrupted = made.inner.action == "CREATE" and not made.seen.get("id")
     _ended(made, {"CREATE": SPOILT, "UPDATE": AGAIN}.get(made.inner.action, FAILED), fault)
+
+
+def want(made: Made, properties: dict[str, Any]) -> None:
+    """Note what an update wants, and of which properties an earlier one that did not come to its end leaves doubt."""
+    inner = made.inner
+    if inner.wanted is not None:
+        known, tried = inner.properties, inner.wanted
+        differing = {name for name in known.keys() | tried.keys() if known.get(name) != tried.get(name)}
+        made.seen["unsure"] = sorted(differing | set(made.seen.get("unsure") or ()))
+    inner.wanted = properties
 
 
 def begin(made: Made, action: str, status: str) -> None:

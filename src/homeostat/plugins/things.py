@@ -50,7 +50,7 @@ class Inner:
         name: The name of the resource.
         physical_name: The physical name of the resource.
         properties: The properties that the thing has.
-        wanted: The properties after the update in progress; None if there is none.
+        wanted: The properties that the newest update wants, until it comes to its end; None if there is none.
         action: The action in progress, or the last one.
         phase: The phase of the action.
         progress: What the handler of the action returned, for its polls.
@@ -92,7 +92,8 @@ class Made:
     """One thing, as its record.
 
     Attributes:
-        seen: What `observe` returns: status, action, id, fault, reference, attributes, live, snapshots.
+        seen: What `observe` returns: status, action, id, fault, reference, attributes, live, snapshots, and in `unsure`
+            the names of properties that updates may have changed which did not come to their end.
         inner: What only the service and the handlers see.
     """
 

@@ -85,7 +85,7 @@ class Lamp(resource.Resource):
         lamp["polls"] -= 1
         return bool(lamp["polls"] < 0)
 
-    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: Mapping[str, Any]) -> None:
+    def handle_update(self, json_snippet: Any, tmpl_diff: Any, prop_diff: Mapping[str, Any]) -> Any:
         SHOP.called(f"handle_update {prop_diff}")
         assert tmpl_diff.properties_changed()
         if prop_diff.get(self.COLOUR) == "blue":

@@ -1,0 +1,66 @@
+"""The ring in clouds that do not report all that they have: descriptions of volumes and metadata of servers are as
+secret as passwords. What a look cannot compare has to be right by what was sent alone, however updates overtake each
+other, are cancelled, rolled back, lost and sent late. `HOMEOSTAT_SEEDS=1000` plays more."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from homeostat.clouds.port import Answer, Change, Creation
+from homeostat.model.observed import Observation
+from tests.simulation.playing import with_story
+from tests.simulation.trouble import TroubledWorld
+from tests.simulation.watched import WatchedCloud
+
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "10"))
+FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
+UNSEEN = {"volume": "description", "server": "metadata"}
+"""Kind -> the field that it has and does not report."""
+
+
+class QuietCloud(WatchedCloud):
+    """A cloud whose things have a field that it takes and never tells; nobody else changes it."""
+
+    def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
+        return [_without_unseen(kind, each) for each in super().observe(kind, handles)]
+
+    def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
+        return [_without_unseen(kind, each) for each in super().find(kind, tokens)]
+
+    def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
+        return [_without_unseen(kind, each) for each in super().create(kind, intents)]
+
+    def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
+        """As clouds do, it takes on what the request names, and nothing else of what is desired."""
+        named = [replace(each, spec={name: each.spec.get(name) for name in each.changed}) for each in changes]
+        return [_without_unseen(kind, each) for each in super().update(kind, named)]
+
+    def change(self, handle: str, **fields: Any) -> None:
+        kind = handle.rpartition("-")[0]
+        super().change(handle, **{name: value for name, value in fields.items() if name != UNSEEN.get(kind)})
+
+
+def _without_unseen(kind: str, answer: Any) -> Any:
+    if not isinstance(answer, Observation) or kind not in UNSEEN:
+        return answer
+    told = {name: value for name, value in answer.properties.items() if name != UNSEEN[kind]}
+    return replace(answer, properties=told)
+
+
+class QuietWorld(TroubledWorld):
+    """Users change their minds more often than elsewhere."""
+
+    cloud_type = QuietCloud
+
+    def _always(self) -> list[tuple[float, Callable[[], None]]]:
+        return [*super()._always(), (6.0, self._update), (2.0, self._cancel)]
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_what_no_look_shows_is_as_it_was_wanted_last(seed: int) -> None:
+    replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_unseen.py"
+    with with_story(QuietWorld(seed), seed, replay) as world:
+        world.run()
