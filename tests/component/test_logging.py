@@ -114,3 +114,14 @@ def test_fields_hold_inside_and_end_with_it() -> None:
 )
 def test_many_names_in_one_field(names: list[str], expected: str) -> None:
     assert named(names) == expected
+
+
+def test_texts_of_users_neither_end_a_line_nor_control_a_terminal() -> None:
+    hostile = logging.LogRecord("homeostat.x", logging.INFO, __file__, 1, "said %s", ("\x1b[2J\nERROR forged",), None)
+    line = Lines().format(hostile)
+    assert line.endswith(r"said \x1b[2J\nERROR forged")
+    try:
+        raise ValueError("\x1b]52;c;eA==\x07")
+    except ValueError as error:
+        hostile.exc_info = (type(error), error, error.__traceback__)
+    assert r"ValueError: \x1b]52;c;eA==\x07" in Lines().format(hostile)

@@ -218,7 +218,7 @@ def import_clusters(arguments: Namespace) -> int:
     for step, error in _carried_out(importer, steps):
         failed += bool(error)
         if not arguments.json:
-            console().print(f"{step}{f' FAILED: {error}' if error else ''}", markup=False, soft_wrap=True)
+            console().print(f"{step}{f' FAILED: {error}' if error else ''}", soft_wrap=True)
     left = planned(source, target.inventory(), arguments.names)
     if arguments.json:
         write_json({"done": [str(each) for each in steps if each not in left], "left": [str(each) for each in left]})
@@ -244,7 +244,7 @@ def _show(steps: Sequence[Step], arguments: Namespace) -> None:
         write_json({"steps": [str(each) for each in steps]})
         return
     for step in steps:
-        console().print(str(step), markup=False, soft_wrap=True)
+        console().print(str(step), soft_wrap=True)
     doing = sum(step.do is not Do.LEAVE for step in steps)
     console().print(
         f"{doing} steps; nothing was changed. Add --yes to carry them out." if doing else "Nothing is left."

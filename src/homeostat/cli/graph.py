@@ -12,6 +12,7 @@ from homeostat.cli.errors import OK, Problem
 from homeostat.cli.flags import Commands, add_client_command, add_stack_name
 from homeostat.cli.output import write_json
 from homeostat.cli.views import Snapshot
+from homeostat.printable import printable
 
 MERMAID, DOT, SVG = "mermaid", "dot", "svg"
 ENDINGS = {".mmd": MERMAID, ".dot": DOT, ".gv": DOT, ".svg": SVG}
@@ -24,7 +25,7 @@ def graph(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
         found = graph_pictures.graph_of(Snapshot.of(stack, client.resources(stack)))
-    text = graph_pictures.mermaid(found) if form == MERMAID else graph_pictures.dot(found)
+    text = printable(graph_pictures.mermaid(found) if form == MERMAID else graph_pictures.dot(found))
     if form == SVG:
         text = _drawn(text)
     if arguments.output is not None:

@@ -1,10 +1,15 @@
-"""Log formats of the service's processes, on standard error: text lines or JSON objects."""
+"""Log formats of the service's processes, on standard error: text lines or JSON objects.
+
+What users and clouds have named can neither end a line nor control a terminal.
+"""
 
 import json
 import logging
 import time
+from typing import Any
 
 from homeostat.observability import log_context
+from homeostat.printable import printable, printable_line
 
 
 class JsonLines(logging.Formatter):
@@ -35,7 +40,10 @@ class Lines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         about = "".join(f" {name}={value}" for name, value in log_context.fields().items())
-        return super().formatMessage(record) + (f" ({about.strip()})" if about else "")
+        return printable_line(super().formatMessage(record) + (f" ({about.strip()})" if about else ""))
+
+    def formatException(self, ei: Any) -> str:
+        return printable(super().formatException(ei))
 
 
 def start_logging(level: str, as_json: bool) -> None:

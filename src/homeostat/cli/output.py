@@ -3,21 +3,36 @@
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from homeostat.cli.errors import Problem
+from homeostat.printable import printable
 
 WIDE = 240
 """Width of output that is not a terminal."""
 
 
+class SafeConsole(Console):
+    """A console that prints no control character of users or clouds, and takes no text of theirs for markup."""
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render as Rich does. Segments with `control` are its own: colours and the cursor."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
 def console() -> Console:
     """Return a console: as wide as the terminal, or with long lines for a file or a pipe."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=WIDE)
+    out = SafeConsole()
+    return out if out.is_terminal else SafeConsole(width=WIDE)
 
 
 def write_json(value: Any) -> None:
@@ -31,12 +46,12 @@ def report(problem: Problem, *, as_json: bool) -> None:
     if as_json:
         write_json({"error": {"type": problem.kind, "message": str(problem)}})
     else:
-        Console(stderr=True).print(Text.assemble(("homeostat: ", "red"), str(problem)), soft_wrap=True)
+        SafeConsole(stderr=True).print(Text.assemble(("homeostat: ", "red"), str(problem)), soft_wrap=True)
 
 
 def report_interrupt(arguments: Namespace) -> None:
     """Print, after Ctrl-C, that only the watching ends and the accepted operation continues."""
     if arguments.command in ("up", "back", "down") and not arguments.json:
-        Console(stderr=True).print(
+        SafeConsole(stderr=True).print(
             "interrupted; if the service has accepted it, it goes on: homeostat list", style="dim"
         )

@@ -9,6 +9,8 @@ from keystoneauth1.adapter import Adapter
 from osc_lib.command.command import Command
 from osc_lib.exceptions import CommandError
 
+from homeostat.printable import printable, printable_values
+
 Wire = dict[str, Any]
 POLL_S = 0.5
 """Interval between two requests while a command waits."""
@@ -71,7 +73,8 @@ class Service:
     def _answer(answer: Any) -> Wire:
         if answer.status_code >= 300:
             raise CommandError(_fault(answer))
-        return dict(answer.json() or {}) if answer.content else {}
+        # Terminals obey control characters, and not every format of the `openstack` command escapes them.
+        return dict(printable_values(answer.json() or {})) if answer.content else {}
 
 
 def service_of(command: Command) -> Service:
@@ -109,6 +112,6 @@ def _fault(answer: Any) -> str:
     """Return the service's error message, or the status where the response has no readable one."""
     try:
         body = answer.json()
-        return str(body["error"]["message"]).replace(": : ", ": ")
+        return printable(str(body["error"]["message"])).replace(": : ", ": ")
     except (ValueError, KeyError, TypeError):
         return f"the service answers {answer.status_code} {answer.reason}"
