@@ -49,6 +49,17 @@ def grouped(**more: Any) -> dict[str, Any]:
     return {"g": group(3, server(name="m%index%")), "p": policy(**more)}
 
 
+def test_a_policy_that_asks_what_the_service_may_not_ask_is_refused_when_it_is_made_and_when_it_is_changed() -> None:
+    options = {"poll_url": "http://10.1.2.3/{nodename}"}
+    asking = grouped(modes=[{"type": "NODE_STATUS_POLL_URL", "options": options}])
+    service = Healed(grouped())
+    for request in (lambda: service.update(service.id, asking), lambda: service.begin(asking, name="other")):
+        with pytest.raises(Rejected) as refused:
+            request()
+        assert "the operator can allow it with --fetch-from" in str(refused.value)
+        assert "detection.detection_modes" in str(refused.value)
+
+
 @pytest.mark.parametrize("kind", ["OS::Heat::ResourceGroup", "OS::Heat::AutoScalingGroup"])
 def test_a_member_that_is_unhealthy_is_made_again_and_no_other(kind: str) -> None:
     member = server(name="m")

@@ -12,6 +12,7 @@ from homeostat.clouds.simulated.objects import HOSTS
 from homeostat.convergence.engine import Urls
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.convergence.recovery_calls import Request
+from homeostat.model.answers import Kind
 from tests.simulation.actors import Worker, pause
 from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.health_evidence import CheckedCloud
@@ -19,7 +20,11 @@ from tests.simulation.health_laws import HealthLaws
 from tests.simulation.health_policies import CANARY
 from tests.simulation.health_rows import Member
 
-LIES = (Answer(500, "ill"), Answer(0, "refused"), Answer(200, "hello"), Answer(0, "timed out"))
+LIES = (
+    *(Answer(500, "ill"), Answer(0, "refused", Kind.REFUSED), Answer(200, "hello"), Answer(0, "timed out")),
+    *(Answer(0, "no such name", Kind.UNRESOLVED), Answer(0, "not public", Kind.FORBIDDEN_BY_RULE), Answer(403, "no")),
+    *(Answer(0, "no way", Kind.NO_ROUTE), Answer(0, "too busy", Kind.OWN_TIME), Answer(404, "ok"), Answer(401, "ok")),
+)
 CALLED = ((200, "done"), (200, "done"), (204, ""), (503, "later"), (0, "timed out"), (404, "no such server"))
 """What a webhook answers."""
 WELL, SILENT = Answer(200, "ok"), Answer(0, "no route to host")

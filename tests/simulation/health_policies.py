@@ -4,8 +4,9 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.convergence.health_checks.probes import Answer
+from homeostat.convergence.health_checks.probes import NOT_PERMITTED, Answer
 from homeostat.convergence.health_facts import policy_of
+from homeostat.model.answers import OWN_INABILITIES
 from homeostat.model.health_policy import Built, Detection, DetectionType, HealthPolicy, Mode
 
 Spec = dict[str, Any]
@@ -125,7 +126,9 @@ def counts_silence(detection: Detection) -> bool:
 
 
 def is_bad(answer: Answer, detection: Detection) -> bool:
-    """Is this the answer of an unhealthy server?"""
+    """Is this the answer of an unhealthy server? Not where the service could not ask, or may not."""
+    if answer.kind in OWN_INABILITIES or answer.status in NOT_PERMITTED:
+        return False
     if answer.status == 0:
         return detection.no_answer_is_unhealthy
     return answer.status >= 400 or answer.text != "ok"

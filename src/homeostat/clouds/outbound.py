@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import httpcore
 import httpx
 
+from homeostat.clouds.timed_streams import RequestTime, TimedStream
+from homeostat.clouds.unanswered import FAILURES, Answered, Refused, kind_of, reason_of, why_unsaid
+from homeostat.model.answers import Kind
 from homeostat.model.errors import Rejected, Transient
 
 REDIRECTS_MAX = 5
@@ -100,67 +102,21 @@ def _resolve(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-class Refused(Exception):
-    """The rules do not allow the request; the message is for the user."""
-
-
-FAILURES = (
-    *(Refused, UnicodeDecodeError, httpx.InvalidURL, httpcore.TimeoutException, TimeoutError),
-    *(httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError),
-)
-"""Errors that a request may raise."""
-
-
-def _reason(error: Exception, timeout_s: float) -> str:
-    if isinstance(error, httpcore.TimeoutException | TimeoutError):
-        return f"it took more than {timeout_s:g} s"
-    return str(error) or type(error).__name__
-
-
 def _not_public(host: str, addresses: str = "") -> str:
     known = f" ({addresses})" if addresses else ""
     return f"{host} is not on the public internet{known}; the operator can allow it with --fetch-from"
 
 
-class _Timed(httpcore.NetworkStream):
-    """A stream with one deadline for all reads and writes, so that a server cannot hold it open byte by byte."""
-
-    def __init__(self, stream: httpcore.NetworkStream, left_s: Callable[[], float]) -> None:
-        self._stream = stream
-        self._left_s = left_s
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._left_s())
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._left_s())
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        return _Timed(self._stream.start_tls(ssl_context, server_hostname, self._left_s()), self._left_s)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+def _allowed(rules: Rules, host: str, addresses: Sequence[str]) -> list[str]:
+    """Return the addresses of a host to which connections are allowed."""
+    return [each for each in addresses if rules.allow(host, ipaddress.ip_address(each.partition("%")[0]))]
 
 
 class _Guarded(httpcore.NetworkBackend):
     """A network backend that connects only to addresses that the rules allow."""
 
-    def __init__(self, rules: Rules, resolve: Resolve, left_s: Callable[[], float]) -> None:
-        """Take the rules.
-
-        Args:
-            rules: Rules of allowed addresses.
-            resolve: Resolves names.
-            left_s: Returns the seconds to the deadline; raises TimeoutError after it.
-        """
-        self._rules = rules
-        self._resolve = resolve
-        self._left_s = left_s
+    def __init__(self, rules: Rules, resolve: Resolve, time: RequestTime) -> None:
+        self._rules, self._resolve, self._time = rules, resolve, time
         self._backend = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -174,15 +130,17 @@ class _Guarded(httpcore.NetworkBackend):
         try:
             addresses = self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise Refused(f"the name {host} cannot be resolved: {error}") from error
-        allowed = [each for each in addresses if self._rules.allow(host, ipaddress.ip_address(each.partition("%")[0]))]
+            raise Refused(f"the name {host} cannot be resolved: {error}", Kind.UNRESOLVED) from error
+        allowed = _allowed(self._rules, host, addresses)
         if not allowed:
             raise Refused(_not_public(host, ", ".join(addresses) or "no address"))
         failure: Exception | None = None
         for address in allowed:
             try:
-                stream = self._backend.connect_tcp(address, port, self._left_s(), local_address, socket_options)
-                return _Timed(stream, self._left_s)
+                left_s = self._time.left_s()
+                with self._time.waiting():
+                    stream = self._backend.connect_tcp(address, port, left_s, local_address, socket_options)
+                return TimedStream(stream, self._time)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure or Refused(f"{host} has no address")
@@ -240,7 +198,7 @@ class Outbound:
         self.rules = rules
         self._resolve = resolve
         self._monotonic = monotonic
-        self._deadline = threading.local()
+        self._time = RequestTime(monotonic)
         self._kept = _Kept(monotonic)
 
     def fetch(self, url: str) -> str:
@@ -260,7 +218,7 @@ class Outbound:
                 at = str(httpx.URL(at).join(found))
             raise Refused(f"it redirects more than {REDIRECTS_MAX} times")
         except FAILURES as error:
-            raise self._failed(url, at, _reason(error, self.rules.timeout_s)) from error
+            raise self._failed(url, at, reason_of(error, self.rules.timeout_s)) from error
 
     def check(self, url: str) -> None:
         """Check a URL as far as possible without a request; names are checked when they are connected to.
@@ -277,6 +235,21 @@ class Outbound:
             return
         if not self.rules.allow(host, address):
             raise ValueError(_not_public(host))
+
+    def check_now(self, url: str) -> None:
+        """Check a URL by where its name leads now; one that cannot be resolved here may be elsewhere, or later.
+
+        Raises:
+            ValueError: The URL is not allowed; the message says why.
+        """
+        self.check(url)
+        host = httpx.URL(url).host
+        try:
+            addresses = self._resolve(host, httpx.URL(url).port or SCHEMES[httpx.URL(url).scheme])
+        except (OSError, UnicodeError):
+            return
+        if addresses and not _allowed(self.rules, host, addresses):
+            raise ValueError(_not_public(host, ", ".join(addresses)))
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> None:
         """Post to an http or https URL; redirects are not followed, and the body of the response is not read.
@@ -307,7 +280,7 @@ class Outbound:
             with self._request(method, _parsed(url), deadline, more, body) as answer:
                 return answer.status, _beginning(answer)
         except FAILURES as error:
-            return 0, _reason(error, timeout_s)
+            return 0, reason_of(error, timeout_s)
 
     def status(self, url: str, timeout_s: float) -> str:
         """Return the status code of the answer to GET, or why there is none; redirects are not followed."""
@@ -316,10 +289,10 @@ class Outbound:
             with self._request("GET", _parsed(url), deadline) as answer:
                 return str(answer.status)
         except FAILURES as error:
-            return _reason(error, timeout_s)
+            return reason_of(error, timeout_s)
 
-    def answer(self, url: str, timeout_s: float, *, verify_tls: bool = True) -> tuple[int, str]:
-        """Return the status code and the text of the answer to GET, after redirects; 0 and the reason without one.
+    def answer(self, url: str, timeout_s: float, *, verify_tls: bool = True) -> Answered:
+        """Return the answer to GET, after redirects, or why there is none.
 
         The connection is kept for the next time; where that finds it closed, another one is made.
 
@@ -328,7 +301,8 @@ class Outbound:
             timeout_s: Seconds for all of it.
             verify_tls: Whether certificates have to be valid.
         """
-        deadline = self._monotonic() + timeout_s
+        began = self._monotonic()
+        deadline, self._time.waited_s = began + timeout_s, 0.0
         at = url
         try:
             for _ in range(REDIRECTS_MAX + 1):
@@ -337,11 +311,14 @@ class Outbound:
                 except GONE:
                     found = self._answered(at, deadline, verify_tls=verify_tls)
                 if not isinstance(found, str):
-                    return found
+                    return Answered(*found)
                 at = str(httpx.URL(at).join(found))
-            return 0, f"it redirects more than {REDIRECTS_MAX} times"
+            return Answered(0, f"it redirects more than {REDIRECTS_MAX} times", Kind.ILL)
         except (*FAILURES, Rejected) as error:
-            return 0, _reason(error, timeout_s)
+            took_s, waited_s = self._monotonic() - began, self._time.waited_s
+            kind = kind_of(error, timeout_s, took_s, waited_s)
+            reason = reason_of(error, timeout_s)
+            return Answered(0, why_unsaid(kind, reason, took_s=took_s, waited_s=waited_s), kind)
 
     def _answered(self, url: str, deadline: float, *, verify_tls: bool, keep: bool = False) -> tuple[int, str] | str:
         """Return the status code and the text of the answer to GET, or where it redirects to."""
@@ -394,7 +371,7 @@ class Outbound:
             *more,
         ]
         where = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        self._deadline.at = deadline
+        self._time.ends_at = deadline
         server = (where.origin.scheme, where.origin.host, where.origin.port, verify_tls)
         pool = (self._kept.take(server) if keep else None) or self._pool(verify_tls=verify_tls, kept=int(keep))
         try:
@@ -410,7 +387,7 @@ class Outbound:
 
     def _pool(self, *, verify_tls: bool, kept: int) -> httpcore.ConnectionPool:
         """Return a pool whose streams heed the deadline of the thread that uses them."""
-        backend = _Guarded(self.rules, self._resolve, lambda: self._left_s(self._deadline.at))
+        backend = _Guarded(self.rules, self._resolve, self._time)
         return httpcore.ConnectionPool(
             ssl_context=_tls(verify=verify_tls),
             max_connections=None,
@@ -428,17 +405,6 @@ class Outbound:
                 raise Rejected("DownloadLimitExceeded", message)
             parts.append(part)
         return b"".join(parts)
-
-    def _left_s(self, deadline: float) -> float:
-        """Return the seconds to the deadline.
-
-        Raises:
-            TimeoutError: The deadline has passed.
-        """
-        left_s = deadline - self._monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        return left_s
 
 
 @cache
@@ -475,7 +441,7 @@ def _target(answer: httpcore.Response) -> str | None:
         return None
     target = _headers(answer).get(b"location")
     if not target:
-        raise Refused("it redirects to nowhere")
+        raise Refused("it redirects to nowhere", Kind.ILL)
     return target
 
 

@@ -54,6 +54,11 @@ def needed_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(long + short))
 
 
+def missing_in(text: str, names: NodeNames) -> str:
+    """Return the first placeholder of a text whose value is not known; "" if there is none."""
+    return next((f"{{{each}}}" for each in needed_in(text) if not _value(names, each)), "")
+
+
 def expanded_url(url: str, names: NodeNames) -> str:
     """Return a URL with its placeholders replaced; values are encoded, and an IPv6 address gets its brackets."""
     return _expanded(url, lambda placeholder: _in_url(placeholder, _value(names, placeholder)))

@@ -43,6 +43,14 @@ def test_specs_are_validated_without_being_stored(clustering: Connection) -> Non
     assert list(api.profiles()) == list(api.policies()) == []
 
 
+def asking(url: str, **more: Any) -> dict[str, Any]:
+    """A health policy that asks a URL."""
+    modes = [{"type": "NODE_STATUS_POLL_URL", "options": {"poll_url": url}}]
+    properties = {"detection": {"detection_modes": modes, **more}, "recovery": {"actions": [{"name": "RECREATE"}]}}
+    return {"type": "senlin.policy.health", "version": "1.2", "properties": properties}
+
+
+NOT_ALLOWED = "the operator can allow it with --fetch-from"
 REFUSED: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("profiles", {"type": "os.nova.server", "version": "9.0", "properties": {}}, 404, "ResourceNotFound", "9.0"),
     ("profiles", {**SERVER, "properties": {}}, 400, "InvalidSpec", "flavor"),
@@ -51,6 +59,10 @@ REFUSED: list[tuple[str, dict[str, Any], int, str, str]] = [
     ("policies", {**SCALING, "version": "1.3"}, 404, "ResourceNotFound", "senlin.policy.scaling-1.3"),
     ("policies", {**SCALING, "properties": {"event": "SOME"}}, 400, "ESchema", "allowed values"),
     ("policies", {**SCALING, "properties": {}}, 400, "ESchema", "'event' not provided"),
+    ("policies", asking("http://10.1.2.3/health"), 400, "InvalidSpec", NOT_ALLOWED),
+    ("policies", asking("http://10.1.2.3/{nodename}/health"), 400, "InvalidSpec", NOT_ALLOWED),
+    ("policies", asking("http://localhost:8080/health"), 400, "InvalidSpec", NOT_ALLOWED),
+    ("policies", asking("http://{nodeip}/", canary_url="http://[fd00::1]/"), 400, "InvalidSpec", NOT_ALLOWED),
 ]
 
 
@@ -64,6 +76,13 @@ def test_a_wrong_spec_is_refused(
     assert says in fault["error"]["message"]
     assert set(fault) == {"code", "title", "explanation", "error"}
     assert "traceback" not in fault["error"]
+
+
+def test_what_may_be_asked_or_is_not_known_yet_is_accepted(senlin: httpx.Client) -> None:
+    elsewhere = asking("http://10.1.2.3/", vantage_points=[{"name": "office"}])
+    for spec in (asking("http://{nodeip}/health"), asking("http://192.0.43.10/{nodename}"), elsewhere):
+        answer = senlin.post("/policies", json={"policy": {"name": "p", "spec": spec}})
+        assert answer.status_code == 201, answer.text
 
 
 def test_types_are_shown_as_each_microversion_shows_them(senlin: httpx.Client) -> None:

@@ -86,7 +86,7 @@ class StackService:
         self.prerequisites = Prerequisites(None) if prerequisites is None else prerequisites
         self.outbound = outbound
         known_sinks = Sinks(outbound=outbound) if sinks is None else sinks
-        self._pipeline = Pipeline(Merger(shared, outbound.fetch), self.prerequisites, known_sinks)
+        self._pipeline = Pipeline(Merger(shared, outbound.fetch), self.prerequisites, known_sinks, outbound.check_now)
         self._revisions = RevisionStore(db, entropy)
         self._db = db
         self.entropy = entropy

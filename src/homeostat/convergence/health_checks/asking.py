@@ -8,19 +8,22 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from homeostat.clustering.placeholders import expanded_url
+from homeostat.clustering.placeholders import expanded_url, missing_in
 from homeostat.convergence.health_checks import probes
-from homeostat.convergence.health_checks.probes import Get, Probe
+from homeostat.convergence.health_checks.probes import UNASKED, Get, Probe, lacks_page, says_nothing
 from homeostat.convergence.health_facts import node_names
+from homeostat.model.answers import Kind
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
 from homeostat.model.node_health import Finding, Look, NodeNames, policy_for
 from homeostat.model.status import Status
+from homeostat.planner.policies import verdicts
 from homeostat.store.shards.health import Check, Shard, Taken
 
 FEW = 3
 """Members that may be out of reach at once before the observer doubts itself."""
 OUT_OF_REACH = "none of its members answers any more, which is more likely a fault of the network of the observer"
 CANARY = "the canary_url of its policy does not answer, so the observer may be cut off"
+NO_PAGE = "no member has had this page yet, so the poll_url may be wrong"
 DOUBTED_S = 600.0
 """Time after which it is believed that no member answers."""
 Place = tuple[str, int]
@@ -77,15 +80,25 @@ def urls_of(current: Round, row: Row[Any]) -> list[tuple[int, Detection]]:
 
 def ask(current: Round, places: Collection[Place], get: Get, pool: Executor | None) -> dict[Place, Look]:
     """Ask URLs of members, and those by which observers see whether they can see anything."""
-    wanted = [
-        Probe((row.key, number), current.project(row), expanded_url(each.url, names), each)
-        for row in current.members.values()
-        for number, each in urls_of(current, row)
-        if (row.key, number) in places
-        for names in [current.names(row)]
-    ]
-    if not wanted:
-        return {}
+    wanted: list[Probe] = []
+    found: dict[Place, Look] = {}
+    for row in current.members.values():
+        for number, each in urls_of(current, row):
+            place = (row.key, number)
+            if place not in places:
+                continue
+            names = current.names(row)
+            unknown = missing_in(each.url, names)
+            if unknown:
+                found[place] = verdicts.look(
+                    DetectionType.URL, Kind.NO_DETECTOR, f"{UNASKED}: its {unknown} is not known"
+                )
+            else:
+                wanted.append(Probe(place, current.project(row), expanded_url(each.url, names), each))
+    return found | _answers(current, wanted, get, pool) if wanted else found
+
+
+def _answers(current: Round, wanted: Sequence[Probe], get: Get, pool: Executor | None) -> dict[Place, Look]:
     blind, answers = _canaries(current, get), probes.ask(wanted, get, pool)
     by_stack: dict[str, list[tuple[Probe, Look]]] = defaultdict(list)
     for probe in wanted:
@@ -96,7 +109,39 @@ def ask(current: Round, places: Collection[Place], get: Get, pool: Executor | No
         for probe, look in looks:
             doubted = doubt and look.finding is Finding.UNHEALTHY
             found[probe.place] = Look(Finding.UNKNOWN, doubt) if doubted else look
+        found |= _wrong_pages(current, looks)
     return found
+
+
+def _wrong_pages(current: Round, found: Sequence[tuple[Probe, Look]]) -> dict[Place, Look]:
+    """Return the looks that found no such page, where no member has ever shown that there is one.
+
+    One that has lost it had answered before, or others have it. Without that the URL of the policy may be wrong, and
+    another node would have no such page either.
+    """
+    doubted: dict[Place, Look] = {}
+    for probe, look in found:
+        key, number = probe.place
+        stack_id = current.members[key].stack_id
+        mates = [row for row in current.members.values() if row.stack_id == stack_id]
+        others = (_finding(row, number) is Finding.HEALTHY for row in mates)
+        now = (
+            each.finding is Finding.HEALTHY and not says_nothing(each.evidence)
+            for other, each in found
+            if other.place[1] == number
+        )
+        known = _finding(current.members[key], number) not in (None, Finding.UNKNOWN)
+        if lacks_page(look) and not (known or any(others) or any(now)):
+            doubted[probe.place] = verdicts.look(DetectionType.URL, Kind.NO_SUCH_PAGE, f"{look.evidence}; {NO_PAGE}")
+    return doubted
+
+
+def _finding(row: Row[Any], number: int) -> Finding | None:
+    """Return what a detection has found of a member so far; None for nothing yet."""
+    if row.health is None or number >= len(row.health.detected):
+        return None
+    finding: Finding = row.health.detected[number].finding
+    return finding
 
 
 def _canaries(current: Round, get: Get) -> dict[str, str]:
@@ -120,7 +165,7 @@ def _doubt(current: Round, found: Sequence[tuple[Probe, Look]]) -> str:
 
     One that is being changed is not asked, and says nothing about it.
     """
-    silent = [probe for probe, look in found if look.finding is Finding.UNHEALTHY and _is_silence(look.evidence)]
+    silent = [probe for probe, look in found if look.finding is not Finding.HEALTHY and says_nothing(look.evidence)]
     asked = {probe.place[0] for probe, _ in found}
     stack_id = current.members[found[0][0].place[0]].stack_id
     others = [row for key, row in current.members.items() if row.stack_id == stack_id and key not in asked]
@@ -132,16 +177,12 @@ def _doubt(current: Round, found: Sequence[tuple[Probe, Look]]) -> str:
     return "" if has_canary or current.now - min(since) > DOUBTED_S else OUT_OF_REACH
 
 
-def _is_silence(evidence: str) -> bool:
-    return evidence.startswith("no answer")
-
-
 def _has_answered(row: Row[Any]) -> bool:
     """Return whether the URL of a member that could be asked now had answered when it was asked last."""
     if row.health is None or not is_askable(row):
         return False
     asked = [each for each in row.health.detected if each.type == DetectionType.URL]
-    return any(each.finding is not Finding.UNKNOWN and not _is_silence(each.evidence) for each in asked)
+    return any(each.finding is not Finding.UNKNOWN and not says_nothing(each.evidence) for each in asked)
 
 
 def _silent_since(row: Row[Any], number: int, now: float) -> float:

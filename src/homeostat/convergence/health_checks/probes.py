@@ -1,19 +1,31 @@
 """URLs of members are asked side by side, within limits of time and size."""
 
+import logging
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import dataclass
 
-from homeostat.model.health_policy import Detection
-from homeostat.model.node_health import Finding, Look
+from homeostat.model.answers import OWN_INABILITIES, Kind
+from homeostat.model.health_policy import Detection, DetectionType
+from homeostat.model.node_health import Look
+from homeostat.planner.policies import verdicts
 from homeostat.templates import patterns
 
+LOG = logging.getLogger(__name__)
 PATIENCE_PART, PATIENCE_S_MIN = 0.1, 1.0
 """Time for an answer, as a part of the pause between attempts, and at least."""
 SIDE_BY_SIDE = 16
 """URLs of one project that are asked at a time."""
+
+
+NOT_PERMITTED = frozenset({401, 403, 407, 429, 511})
+"""Status codes by which a node, or what is before it, says that this service may not ask, or not so often."""
+NO_SUCH_PAGE = frozenset({404, 410})
+"""Status codes of a page that is not there: the node may have lost it, or the URL of the policy may be wrong."""
+NO_ANSWER, UNASKED, ANSWERED = "no answer", "it could not be asked", "it answered"
+"""How the evidence begins: nobody has answered, this service could not ask, there was an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +35,16 @@ class Answer:
     Attributes:
         status: Status code; 0 without an answer.
         text: The body; why there is no answer.
+        kind: Why there is no answer; None for silence.
     """
 
     status: int
     text: str
+    kind: Kind | None = None
 
 
 Get = Callable[[str, bool, float], Answer]
-"""Ask a URL: whether certificates are checked, and seconds for the answer. Raises nothing."""
+"""Ask a URL: whether certificates are checked, and seconds for the answer. It need not raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +59,38 @@ class Probe:
 
 def judged(detection: Detection, answer: Answer) -> Look:
     """Return what an answer says: an error status is a failure as no answer is, whatever the body says."""
-    if answer.status == 0 or answer.status >= 400:
-        said = f"it answered {answer.status}" if answer.status else f"no answer: {answer.text}"
-        if answer.status == 0 and not detection.no_answer_is_unhealthy:
-            return Look(Finding.HEALTHY, f"{said}, which is no fault by its policy")
-        return Look(Finding.UNHEALTHY, said)
+    kind, evidence = _heard(detection, answer)
+    excused = kind in verdicts.UNCONNECTED and not detection.no_answer_is_unhealthy
+    if excused:
+        return verdicts.look(DetectionType.URL, Kind.WELL, f"{evidence}, which is no fault by its policy")
+    return verdicts.look(DetectionType.URL, kind, evidence)
+
+
+def _heard(detection: Detection, answer: Answer) -> tuple[Kind, str]:
+    """Return the kind of an answer, and the evidence of it."""
+    if answer.status == 0:
+        kind = answer.kind or Kind.SILENT
+        return kind, f"{UNASKED if kind in OWN_INABILITIES else NO_ANSWER}: {answer.text}"
+    evidence = f"{ANSWERED} {answer.status}"
+    if answer.status in NOT_PERMITTED:
+        return Kind.NOT_PERMITTED, f"{evidence}: this service may not ask it, which says nothing about its health"
+    if answer.status >= 400:
+        return Kind.ILL, evidence
     try:
         fits = patterns.compiled(detection.response).search(answer.text, timeout=patterns.MATCH_S)
     except TimeoutError:
-        return Look(Finding.UNKNOWN, "poll_url_healthy_response takes too long to be searched for in its answer")
-    if fits:
-        return Look(Finding.HEALTHY, f"it answered {answer.status}")
-    return Look(Finding.UNHEALTHY, f"it answered {answer.status} without what a healthy one says")
+        return Kind.OWN_TIME, "poll_url_healthy_response takes too long to be searched for in its answer"
+    return (Kind.WELL, evidence) if fits else (Kind.ILL, f"{evidence} without what a healthy one says")
+
+
+def says_nothing(evidence: str) -> bool:
+    """Return whether there was no answer at all: nobody has said anything, or nobody could be asked."""
+    return evidence.startswith((NO_ANSWER, UNASKED))
+
+
+def lacks_page(look: Look) -> bool:
+    """Return whether a node has answered that there is no such page."""
+    return look.evidence in {f"{ANSWERED} {code}" for code in NO_SUCH_PAGE}
 
 
 def ask(probes: Sequence[Probe], get: Get, pool: Executor | None) -> dict[tuple[str, int], Look]:
@@ -74,7 +108,7 @@ def ask(probes: Sequence[Probe], get: Get, pool: Executor | None) -> dict[tuple[
                     return
                 probe = queue.popleft()
             patience_s = max(PATIENCE_PART * probe.detection.pause_s, PATIENCE_S_MIN)
-            look = judged(probe.detection, get(probe.url, probe.detection.verify_tls, patience_s))
+            look = _asked(probe, get, patience_s)
             with lock:
                 found[probe.place] = look
 
@@ -85,3 +119,11 @@ def ask(probes: Sequence[Probe], get: Get, pool: Executor | None) -> dict[tuple[
         return found
     wait([pool.submit(work, queue) for queue in runs])
     return found
+
+
+def _asked(probe: Probe, get: Get, patience_s: float) -> Look:
+    try:
+        return judged(probe.detection, get(probe.url, probe.detection.verify_tls, patience_s))
+    except Exception as error:
+        LOG.exception("cannot ask %s", probe.url)
+        return verdicts.look(DetectionType.URL, Kind.UNCLEAR, f"{UNASKED}: {error!r}")

@@ -20,6 +20,7 @@ from homeostat.convergence.health_checks.asking import Place, Round, ask, urls_o
 from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.health_facts import policies
 from homeostat.convergence.observer import Observer
+from homeostat.model.answers import Detector, Kind
 from homeostat.model.errors import HomeostatError
 from homeostat.model.health_policy import DetectionType
 from homeostat.model.member_names import member_of_name, stands_beside
@@ -28,7 +29,7 @@ from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
 from homeostat.observability import metrics
-from homeostat.planner.policies import detection, vantage
+from homeostat.planner.policies import detection, vantage, verdicts
 from homeostat.planner.policies.detection import Member
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import all_types, type_of
@@ -46,6 +47,7 @@ JITTER = 0.1
 """Part of the interval by which a look may come sooner: what was made at the same time is not all asked at once."""
 CHANGES = frozenset({Action.CREATE, Action.UPDATE, Action.CHECK, Action.RESUME})
 """Actions from whose end the grace of a member counts. The check of one that was recovered is complete then."""
+UNASKABLE = "it could not be asked: this worker asks no URLs"
 PLACE_KIND = "pool_member"
 """Kind of the place of a member in a load balancer."""
 
@@ -140,7 +142,7 @@ class HealthRounds:
                 elif each.type is DetectionType.BALANCER:
                     current.looks[key][number] = _made(row) or _balanced(current, row)
                 elif not row.handle and row.status == Status.FAILED:  # else its URL is asked, see `_ask`
-                    current.looks[key][number] = Look(Finding.UNHEALTHY, row.reason, certain=True)
+                    current.looks[key][number] = verdicts.look(Detector.CREATION, Kind.ILL, row.reason, certain=True)
 
     def _hosts(self, current: Round) -> dict[tuple[str, str], Observation]:
         """Look at the hosts of servers, with one call for each project."""
@@ -158,6 +160,10 @@ class HealthRounds:
             except HomeostatError as error:
                 LOG.warning("cannot look at the hosts of project %s: %s", project, error)
                 looks = [Observation(Presence.UNKNOWN, each, reason=str(error)) for each in handles]
+            except Exception as error:  # such as a cloud that has no hosts to show
+                LOG.exception("cannot look at the hosts of project %s: the adapter failed", project)
+                reason = f"the adapter of hypervisor failed: {error!r}"
+                looks = [Observation(Presence.UNKNOWN, each, reason=reason) for each in handles]
             found |= {(project, host): look for host, look in zip(handles, looks, strict=True)}
         return found
 
@@ -171,7 +177,11 @@ class HealthRounds:
             self._take_from_elsewhere(current, named, due)
         elsewhere = {key for key, row in current.members.items() if _has_vantage_points(current, row)}
         mine = {place for place in due if place[0] not in elsewhere}
-        for (key, number), look in (ask(current, mine, self._get, self._pool) if self._get is not None else {}).items():
+        if self._get is None:
+            found = dict.fromkeys(mine, verdicts.look(DetectionType.URL, Kind.NO_DETECTOR, UNASKABLE))
+        else:
+            found = ask(current, mine, self._get, self._pool)
+        for (key, number), look in found.items():
             current.looks[key][number] = look
 
     def _take_from_elsewhere(self, current: Round, stacks: Collection[str], due: Collection[Place]) -> None:
@@ -303,7 +313,7 @@ def _balanced(current: Round, row: Row[Any]) -> Look:
         return detection.by_balancer(None)
     # The place of a predecessor says nothing of this one, which gets its own once it is well.
     if place.created_at < row.created_at:
-        return Look(Finding.HEALTHY, "it is on its way into the pool of its load balancer")
+        return verdicts.look(DetectionType.BALANCER, Kind.WELL, "it is on its way into the pool of its load balancer")
     return detection.by_balancer(_seen(place, current.unseen.get(place.key, "")))
 
 
@@ -334,5 +344,5 @@ def _made(row: Row[Any]) -> Look | None:
     if row.handle:
         return None
     if row.status == Status.FAILED:
-        return Look(Finding.UNHEALTHY, row.reason)
-    return Look(Finding.UNKNOWN, "it is being made")
+        return verdicts.look(Detector.CREATION, Kind.ILL, row.reason)
+    return verdicts.look(Detector.CREATION, Kind.BUSY, "it is being made")

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from homeostat.kinds.compute import SERVER
+from homeostat.model.answers import Kind
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
 from homeostat.model.node_health import EVIDENCE_MAX, Detected, Finding, Look, NodeHealth
 from homeostat.model.observed import Observation, Presence
+from homeostat.planner.policies import verdicts
 
 FLAPPING_S = 3600.0
 """Time for which it counts that a member became unhealthy."""
@@ -26,12 +28,12 @@ _HEARD = {**_POLLED, "paused": "unpause"}
 operation that brings the server back, "" where none does."""
 
 _BALANCED = {
-    "error": (Finding.UNHEALTHY, "in ERROR: it does not pass the health monitor"),
-    "online": (Finding.HEALTHY, "online"),
-    "degraded": (Finding.HEALTHY, "degraded"),
-    "no_monitor": (Finding.UNKNOWN, "not checked: the pool has no health monitor"),
-    "offline": (Finding.UNKNOWN, "offline: it, or the load balancer, is switched off"),
-    "draining": (Finding.UNKNOWN, "draining"),
+    "error": (Kind.ILL, "in ERROR: it does not pass the health monitor"),
+    "online": (Kind.WELL, "online"),
+    "degraded": (Kind.WELL, "degraded"),
+    "no_monitor": (Kind.NOT_COVERED, "not checked: the pool has no health monitor"),
+    "offline": (Kind.NOT_COVERED, "offline: it, or the load balancer, is switched off"),
+    "draining": (Kind.BUSY, "draining"),
 }
 """Operating status of a place in a pool -> what it says. Only a health monitor that fails says that a member is ill."""
 
@@ -56,24 +58,32 @@ class Member:
 
 def by_status(member: Member, detection: DetectionType) -> Look:
     """Return what the status of a member says, as its cloud tells it."""
+    kind, evidence, hint = _status_of(member, detection)
+    return verdicts.look(detection, kind, evidence, hint)
+
+
+def _status_of(member: Member, detection: DetectionType) -> tuple[Kind, str, str]:
+    """Return the kind of what the cloud tells, the evidence, and the operation that would help."""
     seen = member.observation
-    if seen is None or seen.presence is Presence.UNKNOWN:
-        return Look(Finding.UNKNOWN, seen.reason if seen is not None else "it was not looked at yet")
+    if seen is None:
+        return Kind.NOT_LOOKED, "it was not looked at yet", ""
+    if seen.presence is Presence.UNKNOWN:
+        return Kind.OUT_OF_SIGHT, seen.reason, ""
     if not seen.present:
-        return Look(Finding.UNHEALTHY, LOST)
+        return Kind.GONE, LOST, ""
     status = str(seen.properties.get("status", ""))
     evidence = f"its status is {status}" if status else ""
     if member.kind != "server":
         if member.condition is None:
-            return Look(Finding.UNKNOWN, evidence)
-        return Look(Finding.HEALTHY if member.condition else Finding.UNHEALTHY, evidence)
+            return Kind.UNCLEAR, evidence, ""
+        return Kind.WELL if member.condition else Kind.ILL, evidence, ""
     if status in SERVER.statuses.busy:  # unreachable among them: the cloud cannot ask its host
-        return Look(Finding.UNKNOWN, evidence)
+        return Kind.BUSY, evidence, ""
     words = _HEARD if detection is DetectionType.EVENTS else _POLLED
     if status in words:
         fault = str(seen.properties.get("fault") or "")
-        return Look(Finding.UNHEALTHY, f"{evidence}: {fault}" if fault else evidence, words[status])
-    return Look(Finding.HEALTHY, evidence)
+        return Kind.ILL, f"{evidence}: {fault}" if fault else evidence, words[status]
+    return Kind.WELL if status in SERVER.statuses.words else Kind.UNCLEAR, evidence, ""
 
 
 def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Detection) -> Look:
@@ -84,21 +94,26 @@ def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Det
         hypervisor: What was seen of its host; None where it has none.
         detection: The detection.
     """
+    return verdicts.look(DetectionType.HYPERVISOR, *_host_of(member, hypervisor, detection))
+
+
+def _host_of(member: Member, hypervisor: Observation | None, detection: Detection) -> tuple[Kind, str]:
+    """Return the kind of what is seen of the host of a server, and the evidence."""
     seen = member.observation
     if seen is not None and not seen.present and seen.presence is not Presence.UNKNOWN:
-        return Look(Finding.UNHEALTHY, LOST)
+        return Kind.GONE, LOST
     if hypervisor is None:
-        return Look(Finding.UNKNOWN, "the cloud does not tell its host")
+        return Kind.NOT_COVERED, "the cloud does not tell its host"
     if hypervisor.presence is Presence.UNKNOWN:
-        return Look(Finding.UNKNOWN, hypervisor.reason or "its host could not be looked at")
+        return Kind.OUT_OF_SIGHT, hypervisor.reason or "its host could not be looked at"
     if not hypervisor.present:
-        return Look(Finding.UNHEALTHY, f"its host {hypervisor.handle} does not exist any more")
+        return Kind.GONE, f"its host {hypervisor.handle} does not exist any more"
     state, status = (str(hypervisor.properties.get(name, "")) for name in ("state", "status"))
     if state == "down":
-        return Look(Finding.UNHEALTHY, f"its host {hypervisor.handle} is down")
+        return Kind.ILL, f"its host {hypervisor.handle} is down"
     if status == "disabled" and detection.disabled_is_down:
-        return Look(Finding.UNHEALTHY, f"its host {hypervisor.handle} is disabled")
-    return Look(Finding.HEALTHY if state == "up" else Finding.UNKNOWN, f"its host is {state or 'in no known state'}")
+        return Kind.ILL, f"its host {hypervisor.handle} is disabled"
+    return Kind.WELL if state == "up" else Kind.UNCLEAR, f"its host is {state or 'in no known state'}"
 
 
 def by_balancer(place: Observation | None) -> Look:
@@ -108,12 +123,13 @@ def by_balancer(place: Observation | None) -> Look:
         place: What was seen of its place in the pool; None where it has none.
     """
     if place is None or place.presence is Presence.ABSENT:
-        return Look(Finding.UNKNOWN, "it has no place in the pool of a load balancer")
+        return verdicts.look(DetectionType.BALANCER, Kind.GONE, "it has no place in the pool of a load balancer")
     if place.presence is Presence.UNKNOWN:
-        return Look(Finding.UNKNOWN, place.reason or "its place in the pool could not be looked at")
+        reason = place.reason or "its place in the pool could not be looked at"
+        return verdicts.look(DetectionType.BALANCER, Kind.OUT_OF_SIGHT, reason)
     word = str(place.properties.get("operating_status") or "")
-    finding, said = _BALANCED.get(word, (Finding.UNKNOWN, "in no known state"))
-    return Look(finding, f"in the pool of its load balancer it is {said}")
+    kind, said = _BALANCED.get(word, (Kind.UNCLEAR, "in no known state"))
+    return verdicts.look(DetectionType.BALANCER, kind, f"in the pool of its load balancer it is {said}")
 
 
 def found(

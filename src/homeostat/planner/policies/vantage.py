@@ -6,9 +6,11 @@ does not answer, it does not; where those that are left could still make it so o
 
 from collections.abc import Mapping
 
+from homeostat.model.answers import Detector, Kind
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.node_health import Finding, Look
 from homeostat.model.vantage import Seen, VantageLook
+from homeostat.planner.policies import verdicts
 
 
 def together(
@@ -32,11 +34,11 @@ def together(
     whole, needed = sum(weights.values()), policy.vantage_quorum
     if weights[Finding.UNHEALTHY] >= needed:
         text = f"{weights[Finding.UNHEALTHY]} of {whole}: {_listed(said[Finding.UNHEALTHY])}"
-        return Look(Finding.UNHEALTHY, text, certain=True)
+        return verdicts.look(Detector.PLACE, Kind.ILL, text, certain=True)
     if weights[Finding.UNHEALTHY] + weights[Finding.UNKNOWN] < needed:
         failed = said[Finding.UNHEALTHY]
-        return Look(Finding.HEALTHY, f"fails only from {_listed(failed)}" if failed else "")
-    return Look(Finding.UNKNOWN, f"not known from {_listed(said[Finding.UNKNOWN])}")
+        return verdicts.look(Detector.PLACE, Kind.WELL, f"fails only from {_listed(failed)}" if failed else "")
+    return verdicts.look(Detector.PLACE, Kind.DISAGREED, f"not known from {_listed(said[Finding.UNKNOWN])}")
 
 
 def _seen(policy: HealthPolicy, look: VantageLook | None, place: tuple[str, int], made_at: float, now: float) -> Seen:

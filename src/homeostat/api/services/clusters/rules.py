@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import attached_policies, outside
+from homeostat.api.services.clusters.asked_urls import unaskable_url
 from homeostat.api.services.clusters.clusters import Begun, ClusterService
 from homeostat.api.services.clusters.outside import Found
 from homeostat.api.services.clusters.plans import Outdated, Plan, PolicyChange
@@ -15,6 +16,7 @@ from homeostat.api.services.clusters.requester import Asking, referring
 from homeostat.api.services.clusters.specs import SpecService
 from homeostat.api.services.pipeline.prerequisites import Prerequisites
 from homeostat.api.services.pipeline.request import CheckTypes
+from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Cloud
 from homeostat.clustering import health_policy, states
 from homeostat.clustering.attached import Attached
@@ -41,9 +43,14 @@ class Bindings:
     """Attaches policies to clusters, switches them on and off, and detaches them."""
 
     def __init__(
-        self, db: Database, clusters: ClusterService, policies: SpecService, prerequisites: Prerequisites
+        self,
+        db: Database,
+        clusters: ClusterService,
+        policies: SpecService,
+        prerequisites: Prerequisites,
+        outbound: Outbound,
     ) -> None:
-        self._db = db
+        self._db, self._outbound = db, outbound
         self._clusters = clusters
         self._policies = policies
         self._prerequisites = prerequisites
@@ -60,8 +67,8 @@ class Bindings:
         """Attach a policy; one that does not fit makes an action that has failed, as in Senlin.
 
         Raises:
-            Rejected: ResourceNotFound; BadRequest: there is no such policy; ActionConflict; what it puts into the stack
-                of the cluster is not as it should be.
+            Rejected: ResourceNotFound; BadRequest: there is no such policy, or it asks what the service may not ask;
+                ActionConflict; what it puts into the stack of the cluster is not as it should be.
             Transient: A cloud does not answer.
         """
         with self._db.read() as tx:
@@ -69,6 +76,7 @@ class Bindings:
             wanted = self._policy(tx, asking, policy)
             profile = _profile(tx, cluster)
         spec = stored_policy(wanted.spec)
+        self._check_urls(wanted.name, spec)
         # A policy never changes, and what it names is looked up again when its things are made.
         found = outside.look_up(self._cloud(cluster.project), spec, profile)
 
@@ -99,12 +107,19 @@ class Bindings:
         found: list[Attached] = []
         for row, enabled in rows:
             spec = stored_policy(row.spec)
+            self._check_urls(row.name, spec)
             looked = outside.look_up(self._cloud(asking.project), spec, profile)
             problem = _problem(spec, profile, [each.spec.full_name for each in found], looked)
             if problem:
                 raise Rejected("BadRequest", f"The policy '{row.name}' cannot be attached: {problem}")
             found.append(_new(row.id, spec, looked, name, count, enabled=enabled))
         return found
+
+    def _check_urls(self, name: str, spec: Spec) -> None:
+        """Check that the service may ask what a policy has it ask. Raise Rejected."""
+        unaskable = unaskable_url(spec, self._outbound)
+        if unaskable is not None:
+            raise Rejected("BadRequest", f"The policy '{name}' cannot be attached: {unaskable[0]}")
 
     def attach_first(self, tx: Connection, asking: Asking, cluster_id: str, policies: Sequence[Attached]) -> None:
         """Attach policies in the transaction that makes a cluster.

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.adopting import Adopter
+from homeostat.api.services.clusters.asked_urls import unaskable_url
 from homeostat.api.services.clusters.cancelling import ActionService
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
 from homeostat.api.services.clusters.hook_waits import HookWaits
@@ -20,6 +21,7 @@ from homeostat.api.services.clusters.sizing import Sizing
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService
+from homeostat.clustering.definitions import invalid_spec
 from homeostat.clustering.policies import Intervals, check_policy
 from homeostat.clustering.profiles import check_named_profile
 from homeostat.clustering.specs import Spec
@@ -57,7 +59,7 @@ class Clustering:
         self.hook_waits = HookWaits(db, self.clusters)
         self.actions = ActionService(db)
         self.receivers = ReceiverService(db, self.clusters, MessageReceivers(db, stack_service))
-        self.bindings = Bindings(db, self.clusters, self.policies, stack_service.prerequisites)
+        self.bindings = Bindings(db, self.clusters, self.policies, stack_service.prerequisites, stack_service.outbound)
         self.operations = OperationService(db, stack_service, self.clusters, self.nodes)
 
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
@@ -79,12 +81,17 @@ class Clustering:
         return checked
 
     def check_policy(self, name: str, spec: Any, project: str) -> Spec:
-        """Check the spec of a policy.
+        """Check the spec of a policy, also that the service may ask what it is to ask.
 
         Raises:
             Rejected: InvalidSpec, ESchema, ResourceNotFound.
         """
-        return check_policy(spec, Intervals(self._stacks.quotas.health_interval_min))
+        checked = check_policy(spec, Intervals(self._stacks.quotas.health_interval_min))
+        unaskable = unaskable_url(checked, self._stacks.outbound)
+        if unaskable is not None:
+            problem, path = unaskable
+            raise invalid_spec(problem, "properties", *path)
+        return checked
 
     def profile(self, asking: Asking, identity: str) -> Row[Any]:
         """Return the row of a profile that a request refers to.

@@ -284,7 +284,8 @@ class Checker:
         values = kind.check(properties, (*path, "properties"))
         check_storable(values, *path, "properties")
         self.needs.of_resource(kind, values, path)
-        check_clustering(kind, values, path, Intervals(self.expansion.limits.health_interval_min))
+        intervals = Intervals(self.expansion.limits.health_interval_min)
+        self.needs.urls |= dict(check_clustering(kind, values, path, intervals))
         if isinstance(kind, RemoteStack):
             self.needs.of_remote(remote_of(values, self.desired.files, path))
         if isinstance(kind, FromTemplate):

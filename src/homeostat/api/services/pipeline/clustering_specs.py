@@ -1,9 +1,11 @@
 """Checks of what a template asks of the Clustering API, as far as it is known before anything is made."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from homeostat.clustering import health_policy
 from homeostat.clustering.health_policy import Intervals
+from homeostat.clustering.health_urls import fixed_hosts
 from homeostat.clustering.policies import POLICY_TYPES, check_policy, stored_policy
 from homeostat.clustering.profiles import PROFILE_TYPES, check_profile
 from homeostat.clustering.sizes import new_sizes
@@ -24,7 +26,9 @@ SPECS: Mapping[str, tuple[str, Catalogue, Callable[[Any], Spec]]] = {
 SIZES = ("desired_capacity", "min_size", "max_size")
 
 
-def check_clustering(kind: ResourceType, values: Mapping[str, Any], path: Path, intervals: Intervals) -> None:
+def check_clustering(
+    kind: ResourceType, values: Mapping[str, Any], path: Path, intervals: Intervals
+) -> Iterable[tuple[str, Path]]:
     """Check the spec of a profile or policy, a health policy, or the sizes of a cluster; nothing that is not known yet.
 
     Args:
@@ -33,34 +37,44 @@ def check_clustering(kind: ResourceType, values: Mapping[str, Any], path: Path, 
         path: Of the resource.
         intervals: Limits of the operator for the interval of health checks.
 
+    Returns:
+        URLs that the service is to ask, and their places.
+
     Raises:
         Rejected: Names the place.
     """
     if kind.kind in SPECS:
-        _check_spec(*SPECS[kind.kind], values, (*path, "properties"))
+        spec = _check_spec(*SPECS[kind.kind], values, (*path, "properties"))
+        if spec is not None and spec.type is health_policy.HEALTH:
+            return _urls(spec, (*path, "properties", "properties"))
     elif kind.kind == HEALTH and not any(holds(values.get(name), UNKNOWN) for name in ("detection", "recovery")):
-        _check_health(policy_spec(values), intervals, (*path, "properties"))
+        return _urls(_check_health(policy_spec(values), intervals, (*path, "properties")), (*path, "properties"))
     elif kind.kind == CLUSTER and not any(values.get(name) is UNKNOWN for name in SIZES):
         desired, least, most = (values.get(name) for name in SIZES)
         try:
             new_sizes(desired, least, most)
         except Rejected as error:
             raise invalid(error.detail, *path, "properties", error="Property error") from error
+    return ()
 
 
-def _check_health(spec: Mapping[str, Any], intervals: Intervals, path: Path) -> None:
+def _urls(spec: Spec, path: Path) -> Iterable[tuple[str, Path]]:
+    return [(url, (*path, *place)) for url, place in fixed_hosts(spec.properties)]
+
+
+def _check_health(spec: Mapping[str, Any], intervals: Intervals, path: Path) -> Spec:
     try:
-        check_policy(spec, intervals)
+        return check_policy(spec, intervals)
     except Rejected as error:
         raise invalid(error.detail, *path, error="Property error") from error
 
 
 def _check_spec(
     word: str, catalogue: Catalogue, check: Callable[[Any], Spec], values: Mapping[str, Any], path: Path
-) -> None:
+) -> Spec | None:
     name, properties = values.get("type"), values.get("properties") or {}
     if name is UNKNOWN:
-        return
+        return None
     spec = spec_of_template(str(name), {} if properties is UNKNOWN else properties)
     try:
         catalogue.of_spec(spec)
@@ -70,8 +84,8 @@ def _check_spec(
         message = known if error.fault == "ResourceNotFound" else error.detail
         raise invalid(message, *path, "type", error="Property error") from error
     if properties is UNKNOWN or holds(properties, UNKNOWN):
-        return
+        return None
     try:
-        check(spec)
+        return check(spec)
     except Rejected as error:
         raise invalid(error.detail, *path, "properties", error="Property error") from error

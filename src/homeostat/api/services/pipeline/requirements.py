@@ -77,6 +77,7 @@ class Requirements:
         nested: Nested stacks by the names of their resources, as far as known.
         logins: Transports with which a server logs in -> place.
         remotes: Stacks that it creates independently, here or in other regions.
+        urls: URLs that this service is to ask -> place.
         resources: Resources of the whole tree, as far as known.
         stacks: Nested stacks of the whole tree.
         secret: A template of the tree holds a secret.
@@ -88,6 +89,7 @@ class Requirements:
     nested: "dict[str, Nested]" = field(default_factory=dict)
     logins: dict[str, Path] = field(default_factory=dict)
     remotes: dict[Hashable, Remote] = field(default_factory=dict)
+    urls: dict[str, Path] = field(default_factory=dict)
     resources: int = 0
     stacks: int = 0
     secret: bool = False
@@ -117,6 +119,8 @@ class Requirements:
         self.made |= nested.made
         for transport, place in nested.logins.items():
             self.logins.setdefault(transport, (*path, *place))
+        for url, place in nested.urls.items():
+            self.urls.setdefault(url, (*path, *place))
         for key, remote in nested.remotes.items():
             if key not in self.remotes:
                 self.remotes[key] = replace(remote, path=(*path, *remote.path))

@@ -1,6 +1,6 @@
 """The stages from a request to a checked desired state, in order."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from homeostat.api.http.heavy_requests import ClientCheck, always_connected
 from homeostat.api.services.pipeline.checking import Checked, check, check_storable, missing
@@ -11,7 +11,7 @@ from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.pipeline.requirements import Remote, Requirements
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, invalid
 from homeostat.notifications.sinks import Sinks
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store.stacks.revisions import Desired
@@ -28,9 +28,13 @@ class Pipeline:
     Args:
         prerequisites: Lookups in the users' clouds.
         sinks: Checks event sinks.
+        check_url: Raises ValueError for a URL that this service may not ask.
     """
 
-    def __init__(self, merger: Merger, prerequisites: Prerequisites, sinks: Sinks) -> None:
+    def __init__(
+        self, merger: Merger, prerequisites: Prerequisites, sinks: Sinks, check_url: Callable[[str], None]
+    ) -> None:
+        self._check_url = check_url
         self._merger = merger
         self._prerequisites = prerequisites
         self._sinks = sinks
@@ -96,9 +100,18 @@ class Pipeline:
                 services = UNAVAILABLE not in ignored
                 self._prerequisites.check(identity.project, needs, strict=strict, check_services=services)
                 self._check_remotes(identity.project, needs, Expansion(limits, check_client), strict=strict)
+                self._check_urls(needs)
         except Rejected as error:
             raise compiled.version.dialect.worded(error) from error
         return Checked(merged, compiled, needs)
+
+    def _check_urls(self, needs: Requirements) -> None:
+        """Check URLs that the service is to ask. Raise Rejected."""
+        for url, path in needs.urls.items():
+            try:
+                self._check_url(url)
+            except ValueError as error:
+                raise invalid(f"{url}: {error}", *path, error="Property error") from error
 
     def _check_remotes(self, project: str, needs: Requirements, expansion: Expansion, *, strict: bool) -> None:
         """Check stacks that the template creates independently, here or in other regions. Raise Rejected."""
