@@ -1,5 +1,6 @@
 """Gates of a rollout: the wait conditions of the revision that begins it, also those that come with it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -62,6 +63,40 @@ def test_what_members_have_reported_counts_for_the_condition_that_is_made_after_
     service.live(1)
     assert service.state(service.id) == "UPDATE_COMPLETE"
     assert set(service.members) <= set(service.attribute(service.id, "wait", "data").replace('"', " ").split())
+
+
+def grown(value: str, count: int) -> dict[str, Any]:
+    """A group of so many members, all of which the condition waits for."""
+    found = resources(value, count)
+    found["wait"]["properties"]["count"] = count
+    return found
+
+
+def test_what_members_have_reported_counts_for_a_condition_that_waits_for_more_than_before() -> None:
+    """Those that come boot slower than the rollout moves: they report to it, and to nothing else."""
+    service = Group(3)
+    service.update(service.id, grown("1", 3))
+    for number in (0, 1, 2):
+        service.signal(service.id, "handle", {"id": service.members[number]})
+    service.live(1)
+    service.update(service.id, grown("2", 6))
+    service.live(1)
+    for number in range(6):
+        service.report(number)
+    service.live(1)
+    assert service.values() == "222222"
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+
+
+def test_no_more_is_handed_on_to_a_condition_than_it_waits_for() -> None:
+    service = Group(3)
+    service.update(service.id, grown("2", 3))
+    service.live(1)
+    for number in range(3):
+        service.report(number)
+    service.live(1)
+    assert service.state(service.id) == "UPDATE_COMPLETE"
+    assert len(json.loads(service.attribute(service.id, "wait", "data"))) == 3
 
 
 def test_it_waits_for_the_others_that_have_not_reported() -> None:

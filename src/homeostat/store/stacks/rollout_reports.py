@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Row, Select, Update, case, func, literal, select, update
 
 from homeostat.model.rollout import GOING_ON, Rollout, RolloutState, StepReport
-from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records
@@ -378,7 +377,10 @@ def report_of(tx: Connection, rollout: Rollout) -> StepReport:
 
 
 def hand_on_reports(tx: Connection, rollout: Rollout, now: float) -> None:
-    """Keep what members have reported as signals of handles whose conditions are made only now, after the rollout.
+    """Keep what members have reported as signals of the handles, as many as their conditions still wait for.
+
+    A condition may be made only after the rollout, or wait for more signals than before. What was reported to the
+    rollout would never come again.
 
     Args:
         tx: The transaction; the row of the rollout is locked.
@@ -388,11 +390,17 @@ def hand_on_reports(tx: Connection, rollout: Rollout, now: float) -> None:
     wanted: dict[str, int] = {}
     for gate in rollout.settings.gates:
         wanted[gate.handle] = max(gate.count, wanted.get(gate.handle, 0))
-    new = wanted.keys() - {each.link for each in records.linked(tx, wanted, CONDITION)}
-    there = set(tx.execute(select(_record.c.id).where(_record.c.id.in_(sorted(new)))).scalars()) if new else set()
+    there = set(tx.execute(select(_record.c.id).where(_record.c.id.in_(sorted(wanted)))).scalars()) if wanted else set()
+    known = records.signals_of(tx, there)
     mine = (_active.c.resource_id == rollout.key, _active.c.status == SUCCESS)
     reported = select(_active.c.instance_id).where(*mine).order_by(_active.c.reported_at, _active.c.instance_id)
     for handle in sorted(there):
-        members = tx.execute(reported.limit(min(wanted[handle], HANDED_ON_MAX))).scalars().all()
+        signalled = {str(each.object.get("id")) for each in known.get(handle, ())}
+        missing = min(wanted[handle], HANDED_ON_MAX) - len(signalled)
+        if missing <= 0:
+            continue
+        # A member may have signalled under its own id before: its report is no further one.
+        members = tx.execute(reported.limit(missing + len(signalled))).scalars().all()
+        new = [each for each in members if each not in signalled][:missing]
         signal = {"status": SUCCESS, "reason": "It was reported to a rollout", "data": None}
-        records.add_signals(tx, handle, [records.Signal({"id": each, **signal}, now) for each in members])
+        records.add_signals(tx, handle, [records.Signal({"id": each, **signal}, now) for each in new])
