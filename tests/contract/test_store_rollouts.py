@@ -1,11 +1,13 @@
 """How rollouts of a tree of stacks are found, on SQLite and on PostgreSQL."""
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from sqlalchemy import insert, select, update
 from tests.contract.store_cases import NOW, add_stack, resource, stack_row
 
-from homeostat.model.rollout import Rollout, RolloutBegin, RolloutHandles, RolloutSettings, RolloutState, WaitGate
+from homeostat.model.rollout import Rollout, RolloutBegin, RolloutRevised, RolloutSettings, RolloutState, WaitGate
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
@@ -95,7 +97,8 @@ def test_a_rollout_follows_its_handles_and_keeps_the_rest(database: Database) ->
             rollouts.apply(tx, [stack_id], [RolloutBegin(begun)], NOW, 60.0)
     with database.write() as tx:
         tx.execute(insert(schema.active_metadata_updates).values(resource_id="k1", instance_id="m", step=2, reported=1))
-        changes = [RolloutHandles(key, (WaitGate("wait", "new", 60.0),), ("alarm",)) for key in states]
+        settings = RolloutSettings(gates=(WaitGate("wait", "new", 60.0),), alarms=("alarm",))
+        changes = [RolloutRevised(key, settings) for key in states]
         rollouts.apply(tx, [stack_id], changes, NOW + 5, 60.0)
     with database.read() as tx:
         running, held = (rollouts.of_group(tx, key) for key in states)
@@ -115,9 +118,68 @@ def test_a_rollout_that_has_ended_follows_no_handle(database: Database) -> None:
     add_handles(database, "new")
     add_group(database, stack_id, "k1", RolloutState.SUCCEEDED)
     with database.write() as tx:
-        rollouts.apply(tx, [stack_id], [RolloutHandles("k1", (WaitGate("wait", "new", 60.0),), ())], NOW, 60.0)
+        revised = RolloutRevised("k1", RolloutSettings(gates=(WaitGate("wait", "new", 60.0),)))
+        rollouts.apply(tx, [stack_id], [revised], NOW, 60.0)
     with database.read() as tx:
         found = rollouts.of_group(tx, "k1")
         assert found is not None
         assert found.settings.gates == ()
         assert tx.execute(select(schema.rollout_gate)).all() == []
+
+
+ONE, TWO, THREE = (WaitGate(name, f"h-{name}", 60.0) for name in ("one", "two", "three"))
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ((ONE, TWO, THREE), {"a": (0b111, "SUCCESS"), "b": (0b101, ""), "c": (0, ""), "d": (0b1, "FAILURE")}),
+        ((ONE, THREE), {"a": (0b111, "SUCCESS"), "b": (0b11, "SUCCESS"), "c": (0, ""), "d": (0b1, "FAILURE")}),
+        ((TWO, THREE), {"a": (0b111, "SUCCESS"), "b": (0b10, ""), "c": (0, ""), "d": (0b1, "FAILURE")}),
+        ((THREE, WaitGate("zero", "h-one", 9.0)), {"a": (0b111, "SUCCESS"), "b": (0b11, "SUCCESS"), "c": (0, "")}),
+        ((), {"a": (0b111, "SUCCESS"), "b": (0b101, ""), "c": (0, ""), "d": (0b1, "FAILURE")}),
+    ],
+    ids=["the same", "one less", "the first less", "another name", "none"],
+)
+def test_what_members_have_reported_stays_when_the_gates_change(
+    database: Database, after: tuple[WaitGate, ...], expected: dict[str, tuple[int, str]]
+) -> None:
+    stack_id = add_stack(database)
+    add_group(database, stack_id, "k1")
+    settings = RolloutSettings(gates=(ONE, TWO, THREE))
+    begun = Rollout("k1", stack_id, 0, "k1", "m", RolloutState.RUNNING, settings, step=1, started_at=NOW)
+    members = {"a": (0b111, "SUCCESS"), "b": (0b101, ""), "c": (0, ""), "d": (0b1, "FAILURE")}
+    with database.write() as tx:
+        rollouts.apply(tx, [stack_id], [RolloutBegin(begun)], NOW, 60.0)
+        for name, (reported, status) in members.items():
+            row = {"resource_id": "k1", "instance_id": name, "step": 1, "reported": reported, "status": status}
+            tx.execute(insert(schema.active_metadata_updates).values(**row))
+        rollouts.apply(tx, [stack_id], [RolloutRevised("k1", replace(settings, gates=after))], NOW, 60.0)
+    with database.read() as tx:
+        found = {row.instance_id: row for row in tx.execute(select(schema.active_metadata_updates))}
+        assert {name: (found[name].reported, found[name].status) for name in expected} == expected
+        times = rollouts.of_group(tx, "k1")
+        assert times is not None
+        assert times.settings.gates == after
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [({"steps": ("50%",)}, False), ({"bake_s": 5.0}, False), ({"progress_s": 7.0}, True), ({"gates": (TWO,)}, True)],
+    ids=["steps", "bake time", "time", "handle"],
+)
+def test_a_step_has_its_time_again_where_that_or_a_handle_is_another_one(
+    database: Database, changed: dict[str, Any], again: bool
+) -> None:
+    stack_id = add_stack(database)
+    add_group(database, stack_id, "k1")
+    settings = RolloutSettings(gates=(ONE,))
+    begun = Rollout("k1", stack_id, 0, "k1", "m", RolloutState.RUNNING, settings, step=1, step_at=NOW)
+    with database.write() as tx:
+        rollouts.apply(tx, [stack_id], [RolloutBegin(begun)], NOW, 60.0)
+        rollouts.apply(tx, [stack_id], [RolloutRevised("k1", replace(settings, **changed))], NOW + 9, 60.0)
+    with database.read() as tx:
+        found = rollouts.of_group(tx, "k1")
+    assert found is not None
+    assert (found.settings, found.step_at) == (replace(settings, **changed), NOW + 9 if again else NOW)
+    assert found.due_at == NOW + 9

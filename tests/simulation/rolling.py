@@ -198,6 +198,7 @@ class RollingWorld(TroubledWorld):
             "loses connections in the middle": (1, self._make_flaky),
             "a revision in the middle": (2, lambda: self._revise(rolling.stack_id)),
             "corrected": (3, lambda: self._correct(rolling.stack_id)),
+            "revised in the middle": (4, lambda: self._proceed_otherwise(rolling.stack_id)),
             "a signal to scale in the middle": (4, self._scale),
             "a member dies in the middle": (3, lambda: self._lose_member(rolling)),
             "all members die in the middle": (1, lambda: self._lose_all(rolling)),
@@ -225,6 +226,11 @@ class RollingWorld(TroubledWorld):
     def _correct(self, stack_id: str) -> None:
         if stack_id in self._fleets:
             self._want(stack_id, self._roller.turned)
+
+    def _proceed_otherwise(self, stack_id: str) -> None:
+        """The same metadata, or definition, with other gates, times or steps."""
+        if stack_id in self._fleets:
+            self._want(stack_id, self._roller.revised)
 
     def _scale(self) -> None:
         policies = sorted((each.project, each.id) for each in self.records() if each.kind == POLICY_KIND)

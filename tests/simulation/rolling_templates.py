@@ -121,9 +121,32 @@ class Roller(Gardener):
         return changed
 
     def resize(self, desired: DesiredStack) -> None:
-        fleet = desired.resources[FLEET]
+        """Give a fleet another size; half of the time its conditions wait for all of its members from then on."""
+        fleet, size = desired.resources[FLEET], self._rng.randint(2, 6)
         name = "count" if fleet["type"] == GROUP else "desired_capacity"
-        fleet["properties"][name] = self._rng.randint(2, 6)
+        fleet["properties"][name] = size
+        if self._rng.random() < 0.5:
+            for each in self._conditions(desired.resources):
+                each["properties"]["count"] = size
+
+    def _conditions(self, resources: Resources) -> list[dict[str, Any]]:
+        return [each for each in resources.values() if each["type"] == CONDITION]
+
+    def revised(self, desired: DesiredStack) -> DesiredStack:
+        """The same fleet with other gates, times or steps."""
+        changed, rng = copy.deepcopy(desired), self._rng
+        conditions = self._conditions(changed.resources)
+        way = rng.choice(("no gate", "no gate", "time", "gate", "settings", "settings"))
+        if way == "no gate" and conditions:
+            gone = rng.choice(conditions)
+            changed.resources = {name: each for name, each in changed.resources.items() if each is not gone}
+        elif way == "time" and conditions:
+            rng.choice(conditions)["properties"]["timeout"] = rng.choice((20, 60, 600))
+        elif way == "gate":
+            self._gate(changed.resources)
+        else:
+            self._set(changed.resources, [ALARM] if ALARM in changed.resources else [])
+        return changed
 
     def _sized(self, kind: str) -> dict[str, Any]:
         rng = self._rng

@@ -34,6 +34,8 @@ _GROUPS = f"""SELECT key, handle, action, status, metadata, new_metadata, proper
 _MEMBERS = """SELECT handle FROM resource
     WHERE stack_id = ? AND handle <> '' AND replaced_by IS NULL AND action <> 'DELETE'"""
 _STACK = "SELECT lock IS NOT NULL OR (suspended AND action <> 'DELETE') FROM stack WHERE id = ?"
+_HANDLE = "SELECT count(*) FROM record WHERE id = ?"
+_SIGNALS = "SELECT count(DISTINCT json_extract(object, '$.id')) FROM signal WHERE record_id = ?"
 _SIZE = "SELECT size FROM stack WHERE id = ?"
 _WANTED = """SELECT r.template FROM resource g JOIN revision r ON r.stack_id = g.stack_id AND r.number = g.revision
     WHERE g.key = ?"""
@@ -203,6 +205,8 @@ class RolloutLaws:
         self._sizes[after.key] = self._size(after.child)
         self._there[after.key] = self._members_of(after.child)
         self._old[after.key] = group
+        if group is not None:
+            self._demand(after.how["steps"] == self._steps(group), f"it begins with other steps: {after} {group}")
         if before is not None and before.goes_on:
             self.happened["corrected in the middle"] += bool(before.members)
         self.happened["begun"] += 1
@@ -214,10 +218,7 @@ class RolloutLaws:
         if before.step:
             self._passed(before, after)
             self.happened["several steps"] += 1
-        begun = self._old[after.key]
-        if begun is None:
-            return
-        allowed = self._allowed(begun, before.active, self._size(after.child))
+        allowed = reachable(before.how["steps"], before.active, self._size(after.child))
         self._demand(after.target <= allowed, f"the step may reach {allowed} members: {before} {after}")
 
     def _passed(self, before: Rolling, after: Rolling) -> None:
@@ -251,12 +252,11 @@ class RolloutLaws:
             self._demand(before.approved >= before.step, f"nobody has approved the step: {what}")
             self.happened["gate: approval"] += 1
 
-    def _allowed(self, group: Group, active: int, size: int) -> int:
-        """How many members may have the new metadata after the step that follows on so many."""
+    def _steps(self, group: Group) -> list[str]:
+        """The steps that a group says."""
         properties = json.loads(group.properties)
         section = (properties.get(POLICY) or {}).get("rollout") or {}
-        steps = section.get("steps") or (CANARY_STEPS if properties.get(PATTERN) == CANARY else ())
-        return reachable(steps, active, size)
+        return list(section.get("steps") or (CANARY_STEPS if properties.get(PATTERN) == CANARY else ()))
 
     def _held(self, before: Rolling, after: Rolling) -> None:
         """No member gets new metadata while the stack is locked or suspended, or its rollout does not run."""
@@ -300,9 +300,21 @@ class RolloutLaws:
             self._passed(before, after)
         missed = (self._members_of(after.child) & self._there[after.key]) - after.members.keys()
         self._demand(not missed, f"{missed} were left out: {before} {after}")
+        self._counted(before, after)
         self.happened["succeeded"] += 1
         if after.key in self._failed_last and before.step:
             self.happened["repaired by a corrected template"] += 1
+
+    def _counted(self, before: Rolling, after: Rolling) -> None:
+        """What members have reported counts for each condition that waits for so many."""
+        succeeded = sum(each.status == "SUCCESS" for each in after.members.values())
+        for gate in before.how["gates"]:
+            (there,) = self._db.raw.execute(_HANDLE, (gate["handle"],)).fetchone()
+            (signals,) = self._db.raw.execute(_SIGNALS, (gate["handle"],)).fetchone()
+            wanted = min(gate["count"], succeeded)
+            what = f"{signals} of {wanted} reports count for {gate['condition']}: {before} {after}"
+            self._demand(not there or signals >= wanted, what)
+            self.happened["counted for a condition"] += bool(there and gate["count"] > 1)
 
     def _refused(self, before: Rolling, after: Rolling) -> None:
         """A gate said no, and what follows is what the template says."""

@@ -31,6 +31,7 @@ STORIES = (
         "a signal to scale in the middle",
         "a member dies in the middle",
         "a revision in the middle",
+        "revised in the middle",
         "killed in the middle",
         "corrected",
     ),

@@ -26,7 +26,13 @@ STORIES = (
     *("paused", "resumed when paused", "resumed when held", "approved", "succeeded", "succeeded by a user"),
     *("aborted by a user", "cancelled", "corrected in the middle", "scaled in the middle"),
     *("a member is mute", "a member is twice", "a report of another step", "a member dies in the middle"),
-    *("a revision in the middle", "locked in the middle", "suspended in the middle", "killed while a rollout goes on"),
+    *(
+        "a revision in the middle",
+        "revised in the middle",
+        "locked in the middle",
+        "suspended in the middle",
+        "killed while a rollout goes on",
+    ),
 )
 """What has to happen in these, each in one of them at least; for the words see `rollout_laws` and `rolling`."""
 

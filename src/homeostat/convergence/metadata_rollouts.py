@@ -134,7 +134,8 @@ class MetadataRollouts(RolloutMoves):
                 refused.append(f"{url} answers {answer}")
             elif not answer.startswith("2"):
                 waits.append(f"{url} answers {answer}")
-        self._advance(key, Checked(rollout.step, "; ".join(refused), "; ".join(waits)))
+        urls = rollout.settings.checks
+        self._advance(key, Checked(rollout.step, "; ".join(refused), "; ".join(waits), urls=urls))
 
     def _advance(self, key: str, checks: Checked) -> None:
         try:

@@ -155,8 +155,8 @@ class RolloutMoves:
     ) -> tuple[Rollout, Move]:
         """Return what comes next, and the rollout with the members counted that have what is new."""
         report = rollout_reports.report_of(tx, rollout)
-        # What was asked for another step says nothing of this one.
-        current = checks if checks.step == rollout.step else UNASKED
+        # What was asked for another step, or of other URLs, says nothing of this one.
+        current = checks if checks.is_about(rollout) else UNASKED
         move = metadata_rollout.next_move(rollout, report, current, total, now)
         if isinstance(move, Finish | Repeat):
             # Members that were reached and have gone are still counted, and as many others were never reached.

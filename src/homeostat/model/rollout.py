@@ -348,18 +348,16 @@ class RolloutEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutHandles:
-    """Handles of a rollout that goes on were replaced: it listens to their successors.
+class RolloutRevised:
+    """A rollout goes on in another way: as a newer revision has it, or with the successors of its handles.
 
     Attributes:
         key: Key of the row of the group.
-        gates: The same wait conditions in the same order, with the handles that they have now.
-        alarms: Ids of the records of the handles to which alarms are sent now.
+        settings: How it proceeds from now on.
     """
 
     key: str
-    gates: Sequence[WaitGate]
-    alarms: Sequence[str]
+    settings: RolloutSettings
 
 
-RolloutChange = RolloutBegin | RolloutEnd | RolloutHandles
+RolloutChange = RolloutBegin | RolloutEnd | RolloutRevised

@@ -6,7 +6,8 @@ A group whose metadata changes is updated as long as the rollout goes on: the ne
 become the metadata when all members have reported. What makes the rollout go on is `convergence.metadata_rollouts`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from homeostat.model.desired import Definition
@@ -17,7 +18,7 @@ from homeostat.model.rollout import (
     Rollout,
     RolloutBegin,
     RolloutEnd,
-    RolloutHandles,
+    RolloutRevised,
     RolloutSettings,
     RolloutState,
 )
@@ -115,33 +116,48 @@ def decide(context: Context, row: Resource, now: float) -> Decision | None:
 def wait(context: Context, row: Resource, rollout: Rollout, now: float) -> Decision | None:
     """Wait for the end of a rollout; one that waits for handles begins once they are there.
 
-    One that goes on follows handles that are replaced meanwhile, as one that is marked unhealthy: its members, and
-    alarms, signal to the successors, and nothing hears what is sent to a handle that is gone.
+    One that goes on follows what the newest revision says of its gates, times and steps. It follows handles that are
+    replaced meanwhile, too, as one that is marked unhealthy: its members, and alarms, signal to the successors, and
+    nothing hears what is sent to a handle that is gone.
     """
     if rollout.unbegun:
         return begin_gated(context, row, now)
     awaited = _awaited(context, row)
-    followed = None if awaited else _followed(context, row, rollout)
+    followed = _followed(context, row, rollout, awaited)
     if followed is not None:
         return followed
     return Waiting(row.name, Why.ROLLOUT, (), rollout.reason, rollout.step_at, key=row.key, after=awaited)
 
 
-def _followed(context: Context, row: Resource, rollout: Rollout) -> Step | None:
-    """Have a rollout listen to the handles that its wait conditions, and alarms, have now; None where it does."""
-    settings = rollout.settings
-    try:
-        newest = {each.condition: each.handle for each in rollout_gates.gates(context, row.name)}
-    except (Rejected, Terminal):
-        return None  # the condition fails for it once its turn has come
-    gates = tuple(replace(each, handle=newest.get(each.condition, each.handle)) for each in settings.gates)
-    alarms = rollout_gates.alarm_handles(context, _alarms(row))
-    if len(alarms) < len(settings.alarms):  # one is gone, and no other has come in its place
-        alarms = tuple(settings.alarms)
-    if (gates, alarms) == (tuple(settings.gates), tuple(settings.alarms)):
+def _followed(context: Context, row: Resource, rollout: Rollout, awaited: Collection[str]) -> Step | None:
+    """Have a rollout proceed as the newest revision has it; None where it does."""
+    settings = _newest(context, row, rollout.settings, awaited)
+    if settings == rollout.settings:
         return None
-    context.world.rollouts[row.key] = replace(rollout, settings=replace(settings, gates=gates, alarms=alarms))
-    return Step(Verb.RECORD, row, rollout=RolloutHandles(row.key, gates, alarms))
+    context.world.rollouts[row.key] = replace(rollout, settings=settings)
+    return Step(Verb.RECORD, row, rollout=RolloutRevised(row.key, settings))
+
+
+def _newest(context: Context, row: Resource, before: RolloutSettings, awaited: Collection[str]) -> RolloutSettings:
+    """Return how a rollout proceeds by the newest revision; members come in the order in which it began.
+
+    Args:
+        context: The shard.
+        row: Row of the group.
+        before: How it proceeds so far.
+        awaited: Handles that are being made; what listens to them keeps the handles that it has until then.
+    """
+    there = rollout_gates.conditions(context, row.name)
+    gates = tuple(each for each in before.gates if each.condition in there)
+    if not awaited:
+        # A condition that cannot be made like this fails once its turn has come.
+        with suppress(Rejected, Terminal):
+            gates = rollout_gates.gates(context, row.name, before.gates)
+    names = set(_alarms(row))
+    alarms = rollout_gates.alarm_handles(context, _alarms(row))
+    if len(alarms) < len(names):  # one is gone, and no other has come in its place
+        alarms = tuple(before.alarms)
+    return replace(_settings(row), gates=gates, alarms=alarms, order=before.order, seed=before.seed)
 
 
 def finish(context: Context, row: Resource, now: float) -> Decision | None:

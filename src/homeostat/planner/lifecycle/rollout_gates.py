@@ -5,7 +5,8 @@ condition is to have, which is there before.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from homeostat.model.desired import Definition
@@ -52,18 +53,29 @@ def _stays(context: Context, definition: Definition) -> bool:
     return not renewed and want.kind.complete(want.values) == want.kind.complete(row.properties)
 
 
-def gates(context: Context, group: str) -> tuple[WaitGate, ...]:
+def conditions(context: Context, group: str) -> set[str]:
+    """Return the names of the wait conditions that depend on a group in the newest revision."""
+    return {definition.name for definition, _ in _conditions(context.world.definitions, group)}
+
+
+def gates(context: Context, group: str, before: Sequence[WaitGate] = ()) -> tuple[WaitGate, ...]:
     """Return the wait conditions that depend on a group, as the newest revision has them.
+
+    Args:
+        context: The shard.
+        group: Name of the group.
+        before: The gates so far: a condition whose handle is not there keeps the one that it had.
 
     Raises:
         Rejected: A condition cannot be made like this, as its properties turn out.
         Terminal: As above.
     """
-    found = []
+    found, had = [], {each.condition: each.handle for each in before}
     for definition, kind in _conditions(context.world.definitions, group):
         gate = _gate(context, definition, kind)
-        if gate.handle:  # else its handle is made after the group
-            found.append(gate)
+        handle = gate.handle or had.get(gate.condition, "")
+        if handle:  # else its handle is made after the group
+            found.append(replace(gate, handle=handle))
     return tuple(found[:WAITED_FOR_MAX])  # more are refused when the template is checked
 
 

@@ -3,6 +3,7 @@
 It is the same for new metadata and for a new definition.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from homeostat.model.rollout import Rollout, StepReport
@@ -61,12 +62,18 @@ class Checked:
         refused: Which of them said no; "" for none.
         waits: Which of them neither said yes nor no; "" for none.
         asked: Whether they were asked at all.
+        urls: The URLs.
     """
 
     step: int = 0
     refused: str = ""
     waits: str = ""
     asked: bool = True
+    urls: Sequence[str] = ()
+
+    def is_about(self, rollout: Rollout) -> bool:
+        """Return whether it was asked for this step, and of the URLs that are to be asked."""
+        return self.step == rollout.step and tuple(self.urls) == tuple(rollout.settings.checks)
 
 
 Move = Advance | Repeat | Rest | Refuse | Finish

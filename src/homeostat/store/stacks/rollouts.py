@@ -9,14 +9,17 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Integer,
     Row,
     Select,
     Text,
+    case,
     cast,
     delete,
     insert,
+    literal,
     literal_column,
     select,
     update,
@@ -27,11 +30,13 @@ from homeostat.model.rollout import (
     Rollout,
     RolloutBegin,
     RolloutChange,
-    RolloutHandles,
+    RolloutRevised,
     RolloutState,
+    WaitGate,
     having,
 )
 from homeostat.model.status import Status
+from homeostat.resources.signals import SUCCESS
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
 from homeostat.store.schema.rollouts import ALARM
@@ -112,7 +117,7 @@ def apply(
         if isinstance(change, RolloutBegin):
             _begin(tx, change.rollout)
             continue
-        if isinstance(change, RolloutHandles):
+        if isinstance(change, RolloutRevised):
             _follow(tx, change, now)
             continue
         tx.execute(delete(_rollout).where(_rollout.c.key == change.key))
@@ -147,21 +152,55 @@ def _begin(tx: Connection, rollout: Rollout) -> None:
     _listen(tx, rollout)
 
 
-def _follow(tx: Connection, change: RolloutHandles, now: float) -> None:
-    """Have a rollout listen to the successors of its handles; what members have reported so far stays.
+def _follow(tx: Connection, change: RolloutRevised, now: float) -> None:
+    """Have a rollout proceed in another way from now on; what members have reported so far stays.
 
-    The members of the step get their time once more, since signals to the old handles did not reach it.
+    Where they are to signal to other handles, or in another time, the members of the step get their time once more:
+    signals to the old handles did not reach it.
     """
     row = tx.execute(row_lock(select(_rollout).where(_rollout.c.key == change.key))).first()
     if row is None or RolloutState(row.state).ended:
         return
-    rollout = _of(row)
-    rollout = replace(rollout, settings=replace(rollout.settings, gates=change.gates, alarms=change.alarms))
+    before = _of(row)
+    rollout = replace(before, settings=change.settings)
     if rollout.state == RolloutState.RUNNING:
-        rollout = replace(rollout, step_at=now, due_at=now)
+        rollout = replace(rollout, step_at=before.step_at if _asks_alike(before, rollout) else now, due_at=now)
     tx.execute(update(_rollout).where(_rollout.c.key == rollout.key).values(**_values(rollout)))
+    _keep_reports(tx, rollout.key, before.settings.gates, rollout.settings.gates)
     tx.execute(delete(_gate).where(_gate.c.key == rollout.key))
     _listen(tx, rollout)
+
+
+def _asks_alike(one: Rollout, other: Rollout) -> bool:
+    """Return whether members, and alarms, signal to the same handles, and have the same time."""
+    heard = [
+        ({each.handle for each in rollout.settings.gates}, set(rollout.settings.alarms), rollout.settings.time_s)
+        for rollout in (one, other)
+    ]
+    return heard[0] == heard[1]
+
+
+def _keep_reports(tx: Connection, key: str, before: Sequence[WaitGate], after: Sequence[WaitGate]) -> None:
+    """Keep what waiting members have reported to gates, which may have other bits by now.
+
+    Members that have reported to all that are left are done. Those that were done before stay so.
+    """
+    if [each.condition for each in before] == [each.condition for each in after] or not after:
+        return
+    bits = [
+        (old, new)
+        for new, gate in enumerate(after)
+        for old, known in enumerate(before)
+        if gate.condition == known.condition or gate.handle == known.handle
+    ]
+    reported = _active.c.reported
+    kept: ColumnElement[int] = literal(0)
+    for old, new in bits:
+        kept = kept.bitwise_or(reported.bitwise_rshift(old).bitwise_and(1).bitwise_lshift(new))
+    full = (1 << len(after)) - 1
+    status = case((kept == full, SUCCESS), else_="")
+    waiting = (_active.c.resource_id == key, _active.c.status == "")
+    tx.execute(update(_active).where(*waiting).values(reported=kept, status=status))
 
 
 def _listen(tx: Connection, rollout: Rollout) -> None:
