@@ -31,6 +31,7 @@ from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import DEPTH_MAX, Limits
+from homeostat.convergence.nested_stacks.attributes import READ, WeightBudget
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status, joined, resource_may
@@ -163,6 +164,9 @@ class Service:
         """Of a resource, as the API shows it."""
         row, seen = self.row(stack_id, name), self.seen(stack_id, name)
         kind = resource_type(row.type)
+        if kind.kind in READ:
+            with self.db.read() as tx:
+                seen = {**seen, **READ[kind.kind](tx, row.handle, WeightBudget())}
         look = Observation(Presence.PRESENT, row.handle, seen)
         thing = Thing(row.key, name, name, kind.complete(row.properties), look, row.handle)
         return kind.attribute(thing, attribute)

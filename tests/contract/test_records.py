@@ -1,10 +1,13 @@
 """Things that the service keeps itself, on both databases: records, the port on them, signals at once."""
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import update
+import pytest
+from sqlalchemy import event, update
 from tests.contract.store_cases import NOW, add_stack, resource
 
 from homeostat.builtin.cloud import Records
@@ -12,7 +15,7 @@ from homeostat.builtin.reports import Body
 from homeostat.builtin.signals import SignalOutcome, Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Change, Creation, Operation
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.store import schema
 from homeostat.store.builtin import records
@@ -136,7 +139,9 @@ def test_signals_that_come_at_once_are_all_counted(database: Database) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(send, range(8)))
     (look,) = here.observe("wait_condition", [waits.handle])
-    assert [each["id"] for each in look.properties["signals"]] == [str(number) for number in range(1, 9)]
+    assert look.properties["heard"]["senders"] == 8
+    with database.read() as tx:
+        assert len({each.object["id"] for each in records.signals_of(tx, [handle.handle])[handle.handle]}) == 8
 
 
 def test_a_signal_wakes_the_shard_that_waits_with_what_is_seen(database: Database) -> None:
@@ -156,7 +161,69 @@ def test_a_signal_wakes_the_shard_that_waits_with_what_is_seen(database: Databas
     assert shard.wake_at is not None
     assert shard.wakes == 1
     assert look.number == 3
-    assert look.object["signals"][0]["data"] == 1
+    assert look.object["heard"]["signals"] == 1
+    assert look.object["heard"]["reached_at"] is not None
+
+
+LARGE = 1_000_000
+
+
+def test_one_more_signal_reads_none_of_those_before_however_large_they_are(database: Database) -> None:
+    here, handle, waits = handles(database)
+    reported = Signals(database, no_scaling, no_rollout)
+    for number in range(4):
+        reported.native("p", "signal_handle", handle.handle, {"id": f"large-{number}", "data": "x" * LARGE})
+    with contents_read(database) as read:
+        answer = reported.native("p", "signal_handle", handle.handle, {"id": "small", "data": 1})
+        (look,) = here.observe("wait_condition", [waits.handle])
+    assert read, "the signal itself is read"
+    assert all("signal.seq > " in each or "DESC" in each for each in read), "newer ones, or the newest"
+    assert answer.metadata.keys() == {"small"}, "the answer has no more than the signal where there is much"
+    assert look.properties["heard"] | {"reached_at": 0} == {
+        **{"signals": 5, "senders": 5, "wanted": 1, "reached_at": 0},
+        "reasons": [f"Signal {number} received" for number in range(1, 6)],
+    }
+
+
+@contextmanager
+def contents_read(database: Database) -> Iterator[list[str]]:
+    """The statements that read contents of signals."""
+    found: list[str] = []
+
+    def note(_: Any, __: Any, statement: str, *more: Any) -> None:
+        if statement.startswith("SELECT") and "signal.object" in statement:
+            found.append(statement)
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    yield found
+    event.remove(database.engine, "before_cursor_execute", note)
+
+
+def test_the_signals_of_a_handle_have_a_limit_for_their_sum(database: Database) -> None:
+    _, handle, _ = handles(database)
+    reported = Signals(database, no_scaling, no_rollout)
+    large = {"data": "x" * LARGE}
+    for _ in range(4):
+        reported.native("p", "signal_handle", handle.handle, large)
+    with pytest.raises(Rejected, match=r"signals of a handle may have 4,194,304 bytes in all, not 5,\d{3},\d{3}: send"):
+        reported.native("p", "signal_handle", handle.handle, large)
+    reported.native("p", "signal_handle", handle.handle, {"data": "small"})
+    with database.read() as tx:
+        assert len(records.signals_of(tx, [handle.handle])[handle.handle]) == 5
+
+
+def test_what_an_older_process_stored_is_counted(database: Database) -> None:
+    here, handle, waits = handles(database)
+    before = [{"id": each, "status": "SUCCESS", "reason": f"from {each}", "data": None} for each in "aab"]
+    with database.write() as tx:
+        records.add_signals(tx, handle.handle, [records.Signal(each, NOW + at) for at, each in enumerate(before)])
+    (look,) = here.observe("wait_condition", [waits.handle])
+    assert look.properties["heard"]["senders"] == 2
+    assert look.properties["heard"]["reached_at"] == NOW
+    Signals(database, no_scaling, no_rollout).native("p", "signal_handle", handle.handle, {"id": "a"})
+    assert present(here.observe("wait_condition", [waits.handle])[0]).properties["heard"] == {
+        **{"signals": 4, "senders": 2, "wanted": 1, "reached_at": NOW, "reasons": ["from a", "from b"]},
+    }
 
 
 def test_the_deployment_of_an_update_that_is_asked_for_twice_is_one(database: Database) -> None:

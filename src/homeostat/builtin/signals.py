@@ -17,6 +17,7 @@ from homeostat.builtin.kinds.registry import observed
 from homeostat.builtin.reports import SIGNAL, Advance, Body, Check, Reports
 from homeostat.builtin.server_agents import SERVER, agents_of
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import HANDLER_SIGNALS, SIGNALS
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
@@ -31,14 +32,14 @@ from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
 from homeostat.resources.registry import kind_of, of_kind, type_of
 from homeostat.store import events
-from homeostat.store.builtin import plugin_records, records
+from homeostat.store.builtin import plugin_records, records, signal_tallies
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
 from homeostat.store.shards import look_schedule, observations, shards
 from homeostat.store.stacks import locks, scaling
 
-SIGNALS_MAX = 10_000
-"""Signals that one handle keeps."""
+ANSWERED_MAX = 64 * 1024
+"""Bytes of the signals of a handle up to which the answer to a signal has all of them."""
 Scale = Callable[[str, Body], "SignalOutcome"]
 """Scales a group by a signal to the policy whose record has this id; raises Rejected where it cannot."""
 
@@ -136,7 +137,9 @@ class Signals:
             (mine,) = owner.values()
             if self._ignored(tx, mine, now):
                 return SignalOutcome(mine.name, {})
-            records.add_signal(tx, record.id, records.Signal(dict(body or {}), now))
+            signal = dict(body or {})
+            HANDLER_SIGNALS.check(*plugin_records.waiting(tx, record.id), signal_tallies.size_of(signal))
+            records.add_signal(tx, record.id, records.Signal(signal, now))
             look_schedule.request_look(tx, [mine.stack_id], now, [mine.shard])
         return SignalOutcome(mine.name, {})
 
@@ -194,19 +197,18 @@ class Signals:
             events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], now)
         if reason:
             self._spread(tx, record, now)
-        return SignalOutcome(owner.name if owner is not None else "", handle_metadata(tx, record))
+        return SignalOutcome(owner.name if owner is not None else "", _answered_metadata(tx, record))
 
     def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
         """Store a signal for a handle; return what happened in words, "" when nothing did."""
-        before = records.signals_of(tx, [record.id]).get(record.id, [])
-        if len(before) >= SIGNALS_MAX:
-            message = f"Request limit exceeded: a handle takes at most {SIGNALS_MAX} signals"
-            raise Rejected("RequestLimitExceeded", message)
-        signal = signals.normal(record.object["form"], body, len({each.object["id"] for each in before}))
+        before = signal_tallies.count(tx, record.id)
+        signal = signals.normal(record.object["form"], body, before.senders)
         if signal is None:
             return ""
+        SIGNALS.check(before.signals, before.size, signal_tallies.size_of(signal))
         records.add_signal(tx, record.id, records.Signal(signal, now))
-        return f"status:{signal['status']} reason:{signal['reason']}"
+        signal_tallies.count(tx, record.id)
+        return f"status:{signal['status']} reason:{signals.shortened(signal['reason'])}"
 
     def _outputs(self, tx: Connection, record: Record, body: Body, part: str, now: float) -> str:
         """Store the outputs of a deployment that waits for them; return what happened in words, "" when nothing did."""
@@ -275,6 +277,15 @@ def wire_config(record: Record) -> dict[str, Any]:
     names = ("name", "group", "config", "inputs", "outputs", "options")
     made_at = datetime.datetime.fromtimestamp(record.created_at, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"id": record.id, "creation_time": made_at, **{name: record.object[name] for name in names}}
+
+
+def _answered_metadata(tx: Connection, record: Record) -> dict[str, Any]:
+    """Return the signals of a handle, for the answer to one of them; the newest one alone where they are large."""
+    if record.kind != HANDLE:
+        return {}
+    small = signal_tallies.count(tx, record.id).size <= ANSWERED_MAX
+    received = records.signals_of(tx, [record.id])[record.id] if small else records.newest_signal(tx, record.id)
+    return signals.as_metadata(record.object["form"], [each.object for each in received])
 
 
 def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:

@@ -10,4 +10,5 @@
 - `rollout`: rollouts of metadata
 - `retry`: retry policies
 - `waiting`: reasons not to act yet
+- `limits`: what requests may add up to
 """

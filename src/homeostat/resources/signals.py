@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from homeostat.model.errors import Rejected
 
 SUCCESS, FAILURE = "SUCCESS", "FAILURE"
+REASON_MAX, REASONS_SHOWN = 1000, 10
+"""Characters of a reason that a wait condition shows, and how many reasons."""
 NATIVE = {"status": "status", "reason": "reason", "data": "data", "id": "id"}
 AWS = {"Status": "status", "Reason": "reason", "Data": "data", "UniqueId": "id"}
 """Key of a body -> key of a stored signal, which is `{id, status, reason, data}`."""
@@ -110,35 +112,98 @@ class SignalCount:
 
     Attributes:
         count: Number of ids that signalled success.
-        reasons: Reasons of all ids.
-        failures: Reasons of the ids that did not signal success.
+        reasons: Reasons of the first of them.
+        failures: Reason of the first signal of a failure.
     """
 
     count: int = 0
     reasons: Sequence[str] = ()
-    failures: Sequence[str] = field(default_factory=tuple)
+    failures: Sequence[str] = ()
 
 
-def standing(signals: Sequence[Mapping[str, Any]], wanted: int, until: float) -> SignalCount:
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What is counted of the signals of a handle. Times are seconds since the epoch.
+
+    Attributes:
+        signals: How many came.
+        senders: How many different ids they have.
+        size: Their bytes as JSON.
+        failed_at: When the first of a failure came; None where none did.
+        failed_after: How many ids had signalled before that one.
+        failure: Its reason, shortened.
+    """
+
+    signals: int = 0
+    senders: int = 0
+    size: int = 0
+    failed_at: float | None = None
+    failed_after: int = 0
+    failure: str = ""
+
+    def with_signal(self, signal: Mapping[str, Any], at: float, size: int, *, is_new: bool) -> "Tally":
+        """Count one more signal, in the stored form; is_new: whether it is the first one with its id."""
+        failed = self.failed_at is None and signal["status"] != SUCCESS
+        return Tally(
+            self.signals + 1,
+            self.senders + is_new,
+            self.size + size,
+            at if failed else self.failed_at,
+            self.senders if failed else self.failed_after,
+            shortened(signal.get("reason")) if failed else self.failure,
+        )
+
+
+def shortened(reason: Any) -> str:
+    """Return what a signal says as it is shown where others are shown, too."""
+    text = str(reason)
+    return text if len(text) <= REASON_MAX else f"{text[:REASON_MAX]}…"
+
+
+def heard(tally: Tally, wanted: int, reached_at: float | None, reasons: Sequence[str]) -> dict[str, Any]:
+    """Return what a wait condition shows of the signals that came, however many and large they are.
+
+    Args:
+        tally: What is counted of them.
+        wanted: Number of ids that the condition waits for.
+        reached_at: When the last of these came; None before.
+        reasons: Reasons of the first ids.
+    """
+    failure = {"failed_at": tally.failed_at, "failed_after": tally.failed_after, "failure": tally.failure}
+    return {
+        **{"signals": tally.signals, "senders": tally.senders, "wanted": wanted, "reached_at": reached_at},
+        **({} if tally.failed_at is None else failure),
+        "reasons": list(reasons)[:REASONS_SHOWN],
+    }
+
+
+def count_heard(shown: Mapping[str, Any], wanted: int, until: float) -> SignalCount:
     """Count the signals up to a time, or up to the one that settled the condition: a failure, or enough successes.
 
     Later signals change nothing: a condition that was met stays met.
 
     Args:
-        signals: Stored signals in order of time, each with `at` (seconds since the epoch).
+        shown: See `heard`.
         wanted: Number of successes needed.
         until: Time up to which signals count.
     """
-    latest: dict[str, Mapping[str, Any]] = {}
+    senders, reasons = int(shown["senders"]), shown["reasons"]
+    # Where the condition has just begun to wait for another number, what it shows follows in a moment.
+    reached_at = shown["reached_at"] if shown["wanted"] == wanted else None
+    failed_at = shown.get("failed_at")
+    is_met = reached_at is not None and reached_at <= until
+    if failed_at is not None and failed_at <= until and not (is_met and wanted <= shown["failed_after"]):
+        return SignalCount(int(shown["failed_after"]), reasons, [shown["failure"]])
+    # Those that came too late are not told apart: there are fewer than enough that did not.
+    return SignalCount(wanted if is_met else min(senders, max(wanted - 1, 0)), reasons)
+
+
+def tallied(signals: Sequence[Mapping[str, Any]], wanted: int) -> dict[str, Any]:
+    """Return what a condition shows (`heard`) of signals in the stored form, each with `at`, in order of arrival."""
+    tally, senders = Tally(), dict[str, Mapping[str, Any]]()
     for each in signals:
-        if each["at"] > until:
-            break
-        latest[each["id"]] = each
-        failed = [str(one.get("reason")) for one in latest.values() if one["status"] != SUCCESS]
-        if failed or len(latest) >= wanted:
-            return SignalCount(len(latest) - len(failed), _reasons(latest), failed)
-    return SignalCount(len(latest), _reasons(latest))
-
-
-def _reasons(latest: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [str(each.get("reason")) for each in latest.values()]
+        tally = tally.with_signal(each, each["at"], 0, is_new=each["id"] not in senders)
+        senders.setdefault(each["id"], each)
+    first = list(senders.values())
+    reached_at = first[wanted - 1]["at"] if 0 < wanted <= len(first) else None
+    return heard(tally, wanted, reached_at, [shortened(each.get("reason")) for each in first[:REASONS_SHOWN]])

@@ -1,12 +1,13 @@
 """Events: appended in the transaction that makes the change of state they report, and read in pages."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, tuple_
 
+from homeostat.model.limits import EVENT_REASON_MAX
 from homeostat.model.plan import Event
 from homeostat.store import schema
 from homeostat.store.sql import bulk
@@ -19,7 +20,7 @@ COLUMNS = ("stack_id", *FIELDS, "at")
 
 def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
     values_of = attrgetter(*FIELDS)
-    rows = [(stack_id, *values_of(each), now) for each in happened]
+    rows = [(stack_id, *values_of(_kept(each)), now) for each in happened]
     if rows:
         mark(tx)
     bulk.insert(tx, schema.event, COLUMNS, rows)
@@ -27,10 +28,17 @@ def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float)
 
 def append_one(tx: Connection, stack_id: str, event: Event, now: float) -> int:
     """Append an event and return its `seq`."""
-    values = dict(zip(COLUMNS, (stack_id, *(getattr(event, name) for name in FIELDS), now), strict=True))
+    values = dict(zip(COLUMNS, (stack_id, *attrgetter(*FIELDS)(_kept(event)), now), strict=True))
     mark(tx)
     (seq,) = tx.execute(insert(schema.event).values(values)).inserted_primary_key or (0,)
     return int(seq)
+
+
+def _kept(event: Event) -> Event:
+    """Return the event with as much of its reason as is kept: clouds and servers may say anything."""
+    if len(event.reason) <= EVENT_REASON_MAX:
+        return event
+    return replace(event, reason=f"{event.reason[: EVENT_REASON_MAX - 1]}…")
 
 
 def page(

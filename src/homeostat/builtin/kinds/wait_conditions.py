@@ -13,7 +13,7 @@ from homeostat.resources import signals
 from homeostat.resources.families.deployments import COMPLETE
 from homeostat.resources.families.wait_conditions import CONDITION, HANDLE, handle_id
 from homeostat.resources.signals import Transport
-from homeostat.store.builtin import records
+from homeostat.store.builtin import records, signal_tallies
 from homeostat.store.builtin.records import Owner, Record
 
 
@@ -41,6 +41,7 @@ class Handles(RecordKind):
         for each in stored:
             signal = {name: each.get(name) for name in ("id", "status", "reason", "data")}
             records.add_signal(session.tx, record.id, records.Signal(signal, float(each.get("at") or session.now)))
+        signal_tallies.count(session.tx, record.id)
 
 
 class Conditions(RecordKind):
@@ -65,14 +66,14 @@ class Conditions(RecordKind):
     def end(self, session: RecordSession, record: Record) -> bool:
         """Remove a condition, and the signals of its handle unless another condition waits for them."""
         if len(records.linked(session.tx, [record.link], CONDITION)) == 1:
-            records.delete_signals(session.tx, record.link)
+            signal_tallies.delete_signals(session.tx, record.link)
         return super().end(session, record)
 
     def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
-        document = records.signals_of(tx, {each.link for each in found})
+        wanted = {each.id: (each.link, int(each.object.get("count") or 1)) for each in found}
+        heard = signal_tallies.shown(tx, set(wanted.values()))
         shown = {}
         for each in found:
-            came = [{**signal.object, "at": signal.at} for signal in document.get(each.link, ())]
             met = {"met": True} if each.object.get("met") else {}
-            shown[each.id] = {"id": each.id, "handle": each.link, "signals": came, **met}
+            shown[each.id] = {"id": each.id, "handle": each.link, "heard": heard[wanted[each.id]], **met}
         return shown

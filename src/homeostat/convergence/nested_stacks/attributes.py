@@ -1,4 +1,4 @@
-"""Members and outputs of nested stacks, and nodes of clusters, for resources that read their attributes."""
+"""What resources show of other rows: members and outputs of nested stacks, nodes of clusters, data of signals."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -14,8 +14,10 @@ from homeostat.model.world import Resource, Seen, World
 from homeostat.planner.current import current_row
 from homeostat.planner.scope import UNREADABLE, RowScope, thing_of
 from homeostat.resources.families.senlin import CLUSTER, DETAILS, MEMBERS, NODE
+from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
+from homeostat.store.builtin import records
 from homeostat.store.clusters import node_views
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
@@ -43,7 +45,7 @@ class WeightBudget:
 
 
 def show_members(tx: Connection, world: World, names: Collection[str], budget: WeightBudget | None = None) -> None:
-    """Add members and outputs to the observations of nested stacks and clusters, for what reads their attributes.
+    """Add what is kept in other rows to observations, for what reads attributes: members, outputs, data of signals.
 
     They are not stored with the observation, since a group may have a million members. Where they are too heavy, the
     observation says so instead, and reading an attribute fails with that (see `RowScope`).
@@ -94,9 +96,21 @@ def _of_node(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any
     return {DETAILS: details}
 
 
+def _of_condition(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
+    """Return the signals that a wait condition shows as its data: its observation only counts them."""
+    condition = records.get(tx, handle, CONDITION)
+    if condition is None:
+        return {}
+    received = records.signals_of(tx, [condition.link]).get(condition.link, [])
+    found = [{"id": each.object["id"], "data": each.object.get("data")} for each in received]
+    budget.take(found)
+    return {"signals": found}
+
+
 READ: Mapping[str, Callable[[Connection, str, WeightBudget], dict[str, Any]]] = {
     STACK: _of_stack,
     CLUSTER: _of_cluster,
+    CONDITION: _of_condition,
     NODE: _of_node,
 }
 """Kinds whose attributes are read from other rows -> what reads them, by the handle; raises TooHeavy."""

@@ -184,7 +184,7 @@ class WaitCondition(ResourceType):
             return READY
         _, timeout_s, count = (thing.properties[word] for word in self.words)
         due_at = thing.acted_at + timeout_s
-        reached = signals.standing(thing.seen.properties.get("signals") or [], count, due_at)
+        reached = signals.count_heard(_heard(thing.seen.properties, count), count, due_at)
         if reached.failures:
             return Verdict(Condition.BROKEN, ";".join(reached.failures), Remedy.MANUAL)
         if reached.count >= count:
@@ -202,6 +202,12 @@ class WaitCondition(ResourceType):
         if name != self.data:
             return super().attribute(thing, name)
         return signals.data_of(thing.seen.properties.get("signals") or [])
+
+
+def _heard(seen: Props, count: int) -> Props:
+    """Return what came; a process of an older version may have stored the signals themselves."""
+    found = seen.get("heard")
+    return found if isinstance(found, dict) else signals.tallied(seen.get("signals") or [], count)
 
 
 class SwiftSignal(WaitCondition):

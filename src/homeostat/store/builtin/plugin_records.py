@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, Text, delete, func, insert, or_, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.store import schema
@@ -101,6 +101,13 @@ def signals(tx: Connection, ids: Collection[str]) -> dict[str, list[Any]]:
     for row in tx.execute(chosen.order_by(_signal.c.seq)) if ids else ():
         found[row.record_id].append(row)
     return found
+
+
+def waiting(tx: Connection, id: str) -> tuple[int, int]:
+    """Return how many signals a record has not taken yet, and about how many bytes they are."""
+    chosen = select(func.count(), func.sum(func.length(type_coerce(_signal.c.object, Text))))
+    count, size = tx.execute(chosen.where(_signal.c.record_id == id)).one()
+    return int(count), int(size or 0)
 
 
 def forget_signal(tx: Connection, seq: int, at: float) -> None:

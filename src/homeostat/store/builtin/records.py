@@ -224,9 +224,10 @@ def signals_of(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
     return found
 
 
-def delete_signals(tx: Connection, id: str) -> None:
-    """Delete all signals of a record."""
-    tx.execute(delete(_signal).where(_signal.c.record_id == id))
+def newest_signal(tx: Connection, id: str) -> list[Signal]:
+    """Return the newest signal of a record; nothing where it has none."""
+    chosen = select(_signal.c.object, _signal.c.at).where(_signal.c.record_id == id)
+    return [Signal(row.object, row.at) for row in tx.execute(chosen.order_by(_signal.c.seq.desc()).limit(1))]
 
 
 # -- owners ------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,16 @@ from homeostat.store.schema.cells import (
 from homeostat.store.schema.clusters import action, cluster, cluster_policy, node, policy, profile, receiver
 from homeostat.store.schema.events import event, event_sink, message_bus, resize
 from homeostat.store.schema.health import health_check, node_health, recovery, vantage_look
-from homeostat.store.schema.records import deferred_signal, record, request_turn, signal, trust, worker
+from homeostat.store.schema.records import (
+    deferred_signal,
+    record,
+    request_turn,
+    signal,
+    signal_sender,
+    signal_tally,
+    trust,
+    worker,
+)
 from homeostat.store.schema.resources import (
     orphan,
     resource,
@@ -74,6 +83,8 @@ __all__ = [
     "rollout_gate",
     "shard",
     "signal",
+    "signal_sender",
+    "signal_tally",
     "snapshot",
     "snapshot_part",
     "stack",

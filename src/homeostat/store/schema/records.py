@@ -1,6 +1,6 @@
 """Tables of what the service keeps for itself: records, signals, trusts, workers."""
 
-from sqlalchemy import Column, Double, ForeignKey, Index, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, Table, Text
 
 from homeostat.store.schema.base import Sequence, metadata
 from homeostat.store.schema.cells import EncryptedJson, SafeText
@@ -42,6 +42,47 @@ signal = Table(
     Index("ix_signal_record", "record_id", "seq"),
 )
 """Signals that records have received, in order of arrival."""
+
+signal_tally = Table(
+    "signal_tally",
+    metadata,
+    Column("record_id", Text, ForeignKey("record.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    Column("signals", Integer, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("senders", Integer, nullable=False),
+    Column("failed_at", Double),
+    Column("failed_after", Integer),
+    Column("failure", SafeText, nullable=False),
+)
+"""What is counted of the signals of a handle, so that nobody reads them to count them; see `builtin.signal_tallies`.
+
+Columns:
+    seq: The newest signal that is counted.
+    size: Bytes of their content as JSON.
+    senders: How many different ids have signalled.
+    failed_at, failed_after, failure: Of the first signal of a failure: when it came, how many ids had signalled before
+        it, and its reason, shortened.
+"""
+
+signal_sender = Table(
+    "signal_sender",
+    metadata,
+    Column("record_id", Text, ForeignKey("record.id", ondelete="CASCADE"), primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("reason", SafeText, nullable=False),
+    Index("ix_signal_sender_number", "record_id", "number"),
+)
+"""The ids that have signalled to a handle.
+
+Columns:
+    digest: Hash of the id, which may be long.
+    number: From 1 on, in the order in which they signalled first.
+    at: When that was.
+    reason: What that signal said, shortened.
+"""
 
 deferred_signal = Table(
     "deferred_signal",

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Executable, Row, Select, Update, case, func, 
 from homeostat.model.rollout import GOING_ON, Rollout, RolloutState, StepReport
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
-from homeostat.store.builtin import records
+from homeostat.store.builtin import records, signal_tallies
 from homeostat.store.builtin.records import Record
 from homeostat.store.database import row_lock
 from homeostat.store.schema.rollouts import ALARM
@@ -390,7 +390,9 @@ def hand_on_reports(tx: Connection, rollout: Rollout, now: float) -> None:
     wanted: dict[str, int] = {}
     for gate in rollout.settings.gates:
         wanted[gate.handle] = max(gate.count, wanted.get(gate.handle, 0))
-    there = set(tx.execute(select(_record.c.id).where(_record.c.id.in_(sorted(wanted)))).scalars()) if wanted else set()
+    # Locked as by a signal: both count what came.
+    handles = row_lock(select(_record.c.id).where(_record.c.id.in_(sorted(wanted))).order_by(_record.c.id))
+    there = set(tx.execute(handles).scalars()) if wanted else set()
     known = records.signals_of(tx, there)
     mine = (_active.c.resource_id == rollout.key, _active.c.status == SUCCESS)
     reported = select(_active.c.instance_id).where(*mine).order_by(_active.c.reported_at, _active.c.instance_id)
@@ -404,3 +406,4 @@ def hand_on_reports(tx: Connection, rollout: Rollout, now: float) -> None:
         new = [each for each in members if each not in signalled][:missing]
         signal = {"status": SUCCESS, "reason": "It was reported to a rollout", "data": None}
         records.add_signals(tx, handle, [records.Signal({"id": each, **signal}, now) for each in new])
+        signal_tallies.count(tx, handle)

@@ -1,0 +1,60 @@
+"""Limits of what grows by requests: how many parts each list may have, and how many bytes all of them. Pure.
+
+A limit of one request does not bound what many requests add up to. So each list or map that a request can add to has a
+limit here, and is checked before the addition is stored. `docs/howto/protect-the-api.md` lists them; a test compares.
+"""
+
+from dataclasses import dataclass
+
+from homeostat.model.errors import Rejected
+
+KI, MI = 1024, 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SumLimit:
+    """A limit of a list that grows.
+
+    Attributes:
+        what: What is limited, as the documentation and the error call it.
+        count: How many there may be; None where only their bytes count.
+        size: How many bytes all of them may have; None where each is small.
+        remedy: What to do about it.
+        fault: Type of the error.
+    """
+
+    what: str
+    count: int | None
+    size: int | None
+    remedy: str
+    fault: str = "RequestLimitExceeded"
+
+    def check(self, count: int, size: int, more: int, parts: int = 1) -> None:
+        """Check that there is room.
+
+        Args:
+            count: How many there are.
+            size: How many bytes they are.
+            more: Bytes of what is added.
+            parts: How many are added.
+
+        Raises:
+            Rejected: There is none.
+        """
+        if self.count is not None and parts > 0 and count + parts > self.count:
+            raise Rejected(self.fault, f"{self._begin()} are at most {self.count:,}: {self.remedy}")
+        if self.size is not None and more > 0 and size + more > self.size:
+            message = f"{self._begin()} may have {self.size:,} bytes in all, not {size + more:,}: {self.remedy}"
+            raise Rejected(self.fault, message)
+
+    def _begin(self) -> str:
+        return f"Request limit exceeded: {self.what[0].lower()}{self.what[1:]}"
+
+
+SIGNALS = SumLimit("Signals of a handle", 10_000, 4 * MI, "send less data, or use several handles")
+HANDLER_SIGNALS = SumLimit(
+    "Signals that wait for the handler of a resource", 1_000, 4 * MI, "send them again when it has taken those before"
+)
+EVENT_REASON_MAX = 4_000
+"""Characters of the reason of an event that are kept."""
+ALL = (SIGNALS, HANDLER_SIGNALS)

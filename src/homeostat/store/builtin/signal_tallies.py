@@ -1,0 +1,154 @@
+"""What is counted of the signals of handles, so that one more costs the same however many there are (ADR 0086).
+
+A tally names the newest signal that it counts. Whoever changes or reads it first looks for newer ones, so it is never
+wrong, whichever way signals came: it is a summary of rows, not a fact of its own.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, update
+
+from homeostat.resources import signals
+from homeostat.resources.signals import REASONS_SHOWN, Tally
+from homeostat.store import schema
+from homeostat.store.builtin import records
+from homeostat.store.database import row_lock
+from homeostat.store.sql.prepared import prepared
+
+_signal, _tally, _sender = schema.signal, schema.signal_tally, schema.signal_sender
+READ_AT_ONCE = 20
+"""Signals that are read at once where many are not counted yet; each may have a megabyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A tally and how far it goes; `seq` is 0 where nothing is counted."""
+
+    tally: Tally = field(default_factory=Tally)
+    seq: int = 0
+
+
+def size_of(signal: Mapping[str, Any]) -> int:
+    """Return the bytes of a signal as it is stored."""
+    return len(schema.to_json(signal).encode())
+
+
+def count(tx: Connection, id: str) -> Tally:
+    """Count the signals of a handle that are not counted yet, store and return the tally.
+
+    The caller has locked the handle, or is the only one who knows it.
+    """
+    row = _locked(tx, id).first()
+    known = counted = _counted(row)
+    while True:
+        rows = _newer(tx, id, counted.seq).all()
+        if rows:
+            counted = _add(tx, id, counted, rows)
+        if len(rows) < READ_AT_ONCE:
+            break
+    if counted != known:
+        values = _values(counted)
+        if row is None:
+            tx.execute(_tally.insert().values(record_id=id, **values))
+        else:
+            tx.execute(update(_tally).where(_tally.c.record_id == id).values(**values))
+    return counted.tally
+
+
+def shown(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return what wait conditions show of the signals of their handles (`resources.signals.heard`).
+
+    Args:
+        tx: A consistent read.
+        conditions: For each condition its handle, and how many ids it waits for.
+    """
+    ids = sorted({id for id, _ in conditions})
+    if not ids:
+        return {}
+    counted = {row.record_id: _counted(row) for row in tx.execute(select(_tally).where(_tally.c.record_id.in_(ids)))}
+    newest = {row[0]: int(row[1]) for row in tx.execute(_newest(ids))}
+    # Signals that a process of an older version has stored are counted with the next one of theirs; read till then.
+    stale = [id for id in ids if newest.get(id, 0) != counted.get(id, Counted()).seq]
+    read = {id: _as_stored(each) for id, each in records.signals_of(tx, stale).items()}
+    reached = {(row.record_id, row.number): row.at for row in tx.execute(_nth(sorted(conditions)))}
+    reasons: dict[str, list[str]] = {}
+    for row in tx.execute(_reasons(ids)):
+        reasons.setdefault(row.record_id, []).append(row.reason)
+    return {
+        (id, wanted): signals.tallied(read[id], wanted)
+        if id in read
+        else signals.heard(counted.get(id, Counted()).tally, wanted, reached.get((id, wanted)), reasons.get(id, []))
+        for id, wanted in conditions
+    }
+
+
+def delete_signals(tx: Connection, id: str) -> None:
+    """Delete all signals of a handle, and what is counted of them."""
+    # The tally first: it is locked by whoever counts a signal at this time.
+    for table in (_tally, _sender, _signal):
+        tx.execute(delete(table).where(table.c.record_id == id))
+
+
+def _add(tx: Connection, id: str, counted: Counted, rows: Sequence[Row[Any]]) -> Counted:
+    """Count these signals, and store the ids that are new."""
+    digests = {row.seq: hashlib.sha256(row.object["id"].encode(errors="replace")).hexdigest() for row in rows}
+    mine = _sender.c.record_id == id
+    known = set(tx.execute(select(_sender.c.digest).where(mine, _sender.c.digest.in_(set(digests.values())))).scalars())
+    tally, new = counted.tally, []
+    for row in rows:
+        digest = digests[row.seq]
+        is_new = digest not in known
+        known.add(digest)
+        tally = tally.with_signal(row.object, row.at, size_of(row.object), is_new=is_new)
+        if is_new:
+            reason = signals.shortened(row.object.get("reason")) if tally.senders <= REASONS_SHOWN else ""
+            new.append({"record_id": id, "digest": digest, "number": tally.senders, "at": row.at, "reason": reason})
+    if new:
+        tx.execute(_sender.insert(), new)
+    return Counted(tally, rows[-1].seq)
+
+
+def _counted(row: Row[Any] | None) -> Counted:
+    if row is None:
+        return Counted()
+    failed = (row.failed_at, row.failed_after or 0, row.failure)
+    return Counted(Tally(row.signals, row.senders, row.size, *failed), row.seq)
+
+
+def _values(counted: Counted) -> dict[str, Any]:
+    tally = counted.tally
+    failed = {"failed_at": tally.failed_at, "failed_after": tally.failed_after, "failure": tally.failure}
+    return {"seq": counted.seq, "signals": tally.signals, "size": tally.size, "senders": tally.senders, **failed}
+
+
+def _as_stored(found: Sequence[records.Signal]) -> list[dict[str, Any]]:
+    return [{**each.object, "at": each.at} for each in found]
+
+
+@prepared
+def _locked(id: str) -> Select[Any]:
+    return row_lock(select(_tally).where(_tally.c.record_id == id))
+
+
+@prepared
+def _newer(id: str, seq: int) -> Select[Any]:
+    chosen = select(_signal.c.seq, _signal.c.object, _signal.c.at).where(_signal.c.record_id == id)
+    return chosen.where(_signal.c.seq > seq).order_by(_signal.c.seq).limit(READ_AT_ONCE)
+
+
+def _newest(ids: Sequence[str]) -> Select[Any]:
+    newest = select(_signal.c.record_id, func.max(_signal.c.seq)).where(_signal.c.record_id.in_(ids))
+    return newest.group_by(_signal.c.record_id)
+
+
+def _nth(conditions: Sequence[tuple[str, int]]) -> Select[Any]:
+    which = tuple_(_sender.c.record_id, _sender.c.number).in_(conditions)
+    return select(_sender.c.record_id, _sender.c.number, _sender.c.at).where(which)
+
+
+def _reasons(ids: Sequence[str]) -> Select[Any]:
+    first = (_sender.c.record_id.in_(ids), _sender.c.number <= REASONS_SHOWN)
+    return select(_sender.c.record_id, _sender.c.reason).where(*first).order_by(_sender.c.record_id, _sender.c.number)
