@@ -62,6 +62,19 @@ def _nested(stacks: int) -> StackRequest:
     return replace(_of({"group": outer}), files={"one.yaml": inner})
 
 
+def _tree(stacks: int) -> StackRequest:
+    """Groups in stacks in a group: of any two nested stacks one is a group of two, and the other has that group."""
+    inner = (
+        f"heat_template_version: {VERSION}\nresources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properties:\n"
+        "      count: 2\n      resource_def: {type: OS::Heat::TestResource, properties: {value: v}}\n"
+    )
+    outer = {
+        "type": "OS::Heat::ResourceGroup",
+        "properties": {"count": stacks // 2, "resource_def": {"type": "g.yaml"}},
+    }
+    return replace(_of({"group": outer}), files={"g.yaml": inner})
+
+
 SHAPES = {
     "independent": Shape(lambda n: _of(_independent(n)), _one_changed(_independent), "no-op resources of one template"),
     "chain": Shape(lambda n: _of(_chain(n)), _one_changed(_chain), "each reads an attribute of the one before"),
@@ -73,5 +86,8 @@ SHAPES = {
         lambda n: _nested(n // PER_STACK),
         lambda n: _nested(n // PER_STACK + 1),
         f"a group of nested stacks of {PER_STACK} each; the change is one more of them",
+    ),
+    "tree": Shape(
+        _tree, lambda n: _tree(n + 2), "as many nested stacks, on three levels; the change is one more of them"
     ),
 }
