@@ -228,6 +228,14 @@ class AilingWorld(DisturbedWorld):
         for handle in self.rng.sample(handles, min(len(handles), self.rng.choice((2, 3, 5)))):
             self._set(handle, self.rng.choice(("stopped", "error")))
 
+    def _lose_half(self) -> None:
+        """Half of all servers vanish at once; the others are there."""
+        handles = sorted(self.cloud.things("server"))
+        for handle in self.rng.sample(handles, len(handles) // 2):
+            self.cloud.vanish(handle)
+            self.sight(handle)
+        self.laws.note("half is lost")
+
     def _fail_host(self) -> None:
         up = sorted(set(HOSTS) - self.cloud.hosts.down)
         if len(up) < 2:

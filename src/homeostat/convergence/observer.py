@@ -218,7 +218,26 @@ class Observer:
         with self._db.read() as tx:
             # One query for all kinds; different clouds may use one handle for different things.
             found = observations.by_handle(tx, sorted(set().union(*by_kind.values())), names)
-        self.look([thing for thing in found if thing.handle in by_kind[type_of(thing.type).kind]])
+        noticed = [thing for thing in found if thing.handle in by_kind[type_of(thing.type).kind]]
+        self.look(noticed)
+        self._look_beside(noticed)
+
+    def _look_beside(self, noticed: Sequence[WatchedThing]) -> None:
+        """Look at others of the kind where some turned out to be absent that nobody has deleted here.
+
+        Whether everything is gone, or the look is wrong, shows in these alone.
+        """
+        before = {thing.key for thing in noticed if not thing.busy and thing.presence == Presence.PRESENT}
+        if not before:
+            return
+        with self._db.read() as tx:
+            now = observations.by_handle(
+                tx, sorted({thing.handle for thing in noticed}), sorted({thing.type for thing in noticed})
+            )
+            missed = [thing for thing in now if thing.key in before and thing.presence == Presence.ABSENT]
+            types = sorted({thing.type for thing in missed})
+            beside = observations.in_shards(tx, _shards(missed), types) if missed else []
+        self.look(beside)
 
     def look(self, watched: Sequence[WatchedThing], *, hurries: bool = True) -> list[Unseen]:
         """Look at things, with one call for each project and kind; store what has changed, and wake its shards.
@@ -257,13 +276,14 @@ class Observer:
             unseen += [
                 (thing, look.reason or "it is unknown") for thing, look in looked if look.presence is Presence.UNKNOWN
             ]
-            self._store([(thing, look) for thing, look in looked if _is_change(thing, look, cloud)], hurries=hurries)
+            changes = [(thing, look) for thing, look in looked if _is_change(thing, look, cloud)]
+            metrics.drifted(sum(not thing.busy for thing, _ in changes))
+            self._store(observations.with_witness(looked, changes), hurries=hurries)
         return unseen
 
     def _store(self, changes: Sequence[tuple[WatchedThing, Observation]], *, hurries: bool = True) -> None:
         if not changes:
             return
-        metrics.drifted(sum(not thing.busy for thing, _ in changes))
         by_stack: dict[str, list[tuple[WatchedThing, Observation]]] = defaultdict(list)
         for each in changes:
             by_stack[each[0].stack_id].append(each)

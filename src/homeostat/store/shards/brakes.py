@@ -161,9 +161,10 @@ def _some_absent(project: str, types: Sequence[str], most: int) -> Select[Any]:
 def _any_seen(project: str, types: Sequence[str], canaries: Sequence[str], since: float) -> Select[Any]:
     looked = _looks.join(_shard, (_shard.c.stack_id == _resource.c.stack_id) & (_shard.c.number == _resource.c.shard))
     here = (*_LIVE, _stack.c.project == project, _observed.c.presence == Presence.PRESENT)
-    # `seen_at` changes only when something differs, so a look at a thing that is still as before shows in its shard's
-    # `looked_at`.
-    older = (_resource.c.type.in_(types), _resource.c.created_at < since, _shard.c.looked_at >= since)
+    # `seen_at` changes only when something differs, and where a thing bears witness for a look that has missed others.
+    # Otherwise a look at a thing that is still as before shows in its shard's `looked_at`.
+    seen = or_(_shard.c.looked_at >= since, _observed.c.seen_at >= since)
+    older = (_resource.c.type.in_(types), _resource.c.created_at < since, seen)
     later = (_resource.c.type.in_(canaries), _shard.c.looked_at >= since + PATIENCE_S)
     canary = (*later, _resource.c.status == Status.COMPLETE)
     return select(exists(select(1).select_from(looked).where(*here, or_(and_(*older), and_(*canary)))))

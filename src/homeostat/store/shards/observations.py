@@ -5,7 +5,7 @@ Observers own no shard: they only replace older observations by newer ones, and 
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, CursorResult, Select, Text, and_, func, select, tuple_, type_coerce
@@ -41,6 +41,8 @@ class WatchedThing:
         seen: The properties last seen; None if it was never observed.
         secret: Its row holds secrets, so what is seen of it may, too.
         checked: A health policy holds for things of its shard.
+        seen_at: When what was last seen differed from before, or bore witness, in seconds since the epoch; None if it
+            was never observed.
     """
 
     key: str
@@ -57,6 +59,11 @@ class WatchedThing:
     seen: Mapping[str, Any] | None
     secret: bool = False
     checked: bool = False
+    seen_at: float | None = None
+
+
+Look = tuple[WatchedThing, Observation]
+"""A thing, and what was seen of it."""
 
 
 def _watched() -> Select[Any]:
@@ -76,6 +83,7 @@ def _watched() -> Select[Any]:
             _observed.c.object,
             func.substr(type_coerce(_resource.c.properties, Text), 1, len(MARK)) == MARK,
             schema.shard.c.health_at.is_not(None),
+            _observed.c.seen_at,
         )
         .join(
             schema.shard,
@@ -223,6 +231,29 @@ def _properties(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool,
 def _lock_existing(keys: Sequence[str]) -> Select[Any]:
     """Lock the rows that exist."""
     return row_lock(select(_resource.c.key).where(_resource.c.key.in_(keys)))
+
+
+def with_witness(looks: Sequence[Look], changes: Sequence[Look]) -> list[Look]:
+    """Return what is to be stored of looks, with a thing that is there where others are absent.
+
+    It proves that who looked can see: what is absent is not everything of its kind (`brakes.is_blind`). None is added
+    where that is known already.
+
+    Args:
+        looks: Things of one kind and project, and what one call has shown of each.
+        changes: Those that differ from before.
+    """
+    missed = [look.seen_at for _, look in changes if look.presence is Presence.ABSENT]
+    missed += [
+        thing.seen_at or 0.0 for thing, look in looks if look.presence.value == thing.presence == Presence.ABSENT
+    ]
+    there = [(thing, look) for thing, look in looks if look.present and thing.seen_at is not None]
+    newest = max(missed, default=0.0)
+    if not missed or not there or any((thing.seen_at or 0.0) >= newest for thing, _ in there):
+        return list(changes)
+    thing, look = there[0]
+    stored = {each.key: (each, seen) for each, seen in changes}
+    return list({**stored, thing.key: (thing, replace(look, seen_at=max(newest, look.seen_at)))}.values())
 
 
 def differs(thing: WatchedThing, look: Observation) -> bool:
