@@ -63,6 +63,7 @@ def serving(database: str, apis: int, cloud: str = "simulated", flags: Sequence[
         arguments += ["--stacks-max", str(STACKS_MAX), *flags]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
         environment |= {"HOMEOSTAT_STATE_DIR": folder, "HOMEOSTAT_DATABASE": database}
+        environment["HOMEOSTAT_ENCRYPTION_KEYS"] = "none"
         state = State(Path(folder))
         try:
             with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=environment) as service:

@@ -78,6 +78,19 @@ def test_a_lost_file_of_keys_is_not_replaced(home: Home) -> None:
     assert (lost.code, lost.json()["lost"]) == (1, ["0badcafe"])
 
 
+@pytest.mark.parametrize("process", ["serve", "api", "worker"])
+def test_secrets_are_plain_only_where_someone_says_so(home: Home, tmp_path: Path, process: str) -> None:
+    """Also before a database is migrated, or answers."""
+    flags = ["--cloud", "simulated", "--database", f"postgresql+psycopg://nobody@/x?host={tmp_path}"]
+    refused = home.run(process, *flags)
+    assert refused.code == 2
+    assert "secrets would be stored as plain text" in refused.err
+    assert "--encryption-keys none" in refused.err
+    if process == "serve":
+        allowed = home.run(process, *flags, "--encryption-keys", "none")
+        assert "plain text" not in allowed.err
+
+
 def test_files_of_keys(home: Home, tmp_path: Path) -> None:
     path = tmp_path / "my keys"
     made = home.run("keys", "generate", "--encryption-keys", str(path), "--json")

@@ -12,8 +12,10 @@ import pytest
 from homeostat.cli.logs import JsonLines, Lines
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.model.errors import Outage
 from homeostat.model.observed import Observation
 from homeostat.observability.log_context import about, fields, named
+from homeostat.observability.outage_lines import OutageLines
 from tests.component.running import Service
 
 VOLUME = {"type": "OS::Cinder::Volume", "properties": {"size": 1}}
@@ -125,3 +127,31 @@ def test_texts_of_users_neither_end_a_line_nor_control_a_terminal() -> None:
     except ValueError as error:
         hostile.exc_info = (type(error), error, error.__traceback__)
     assert r"ValueError: \x1b]52;c;eA==\x07" in Lines().format(hostile)
+
+
+def test_an_outage_is_one_line_a_minute() -> None:
+    """Whoever notices it, in whatever way, with a count of what was left out."""
+    lines = OutageLines()
+
+    def kept(at: float, record: logging.LogRecord) -> str:
+        record.created = at
+        return record.getMessage() if lines.filter(record) else ""
+
+    def record(*arguments: object, error: BaseException | None = None) -> logging.LogRecord:
+        raised = None if error is None else (type(error), error, None)
+        return logging.LogRecord(
+            "homeostat.x", logging.ERROR, __file__, 1, "said %s" * len(arguments), arguments, raised
+        )
+
+    away = Outage("the database does not answer", "no route to db.example")
+    wrapped = RuntimeError("the job board failed")
+    wrapped.__cause__ = away
+    first = record(error=wrapped)
+    assert kept(100.0, first) == "the database does not answer: no route to db.example"
+    assert (first.levelname, first.exc_info) == ("WARNING", None)
+    assert [kept(100.0 + second, record(away)) for second in range(50)] == [""] * 50
+    assert kept(150.0, record(Outage("Redis does not answer", "refused"))) == "Redis does not answer: refused"
+    assert kept(160.0, record(away)).endswith("no route to db.example (50 lines about it were left out)")
+    assert kept(161.0, record(ValueError("a bug"))) == "said a bug"
+    assert kept(161.0, record("nothing unusual")) == "said nothing unusual"
+    assert kept(90.0, record(away)), "a clock that was set back silences nothing"

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from homeostat.api.access.auth import NoAccess
+from homeostat.observability.outage_lines import OutageLines
 from homeostat.store.database import Database, sqlite_url
 from tests.waiting import until
 from tests.wire import templates
@@ -41,17 +42,22 @@ def test_a_broken_row_is_one_bad_answer(tmp_path: Path, caplog: pytest.LogCaptur
         assert http.get("stacks").status_code == 200
 
 
-def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
+def test_a_database_that_does_not_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     missing = tmp_path / "missing"
+    caplog.handler.addFilter(OutageLines())
     there = Database(sqlite_url(missing / "x.db"), time.time)
     with contextlib.closing(there) as db, serving(db, NoAccess()) as url:
         answer = httpx.get(f"{url}/v1/p/stacks")
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) > 0
         assert answer.json()["error"]["type"] == "ServiceUnavailable"
-        answer = httpx.get(f"{url}/healthcheck")
-        assert answer.status_code == 503
-        assert answer.text.startswith("the database does not answer: ")
+        assert answer.json()["error"]["message"].endswith(": the database does not answer")
+        for path in ("/healthcheck", "/v1/?Action=ListStacks", "/clustering/v1/clusters"):
+            answer = httpx.get(f"{url}{path}")
+            assert answer.status_code == 503, path
+            assert "the database does not answer" in answer.text
+            assert "unable to open" not in answer.text, "where it is, and why, is for the log"
+        assert "the database does not answer: unable to open" in caplog.text
         missing.mkdir()
         assert httpx.get(f"{url}/healthcheck").status_code == 200
 

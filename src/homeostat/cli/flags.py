@@ -101,7 +101,7 @@ def add_encryption_keys(command: ArgumentParser) -> None:
         "encryption-keys",
         "",
         "key file that encrypts secrets in the database, the newest key first; none: store them as plain text (default "
-        "with SQLite: `keys` in the state directory, created if needed; otherwise none)",
+        "with SQLite: `keys` in the state directory, created if needed; otherwise one has to be named)",
         metavar="FILE|none",
     )
 

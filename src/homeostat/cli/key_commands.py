@@ -11,7 +11,7 @@ from homeostat.cli.errors import FAILED, OK, Problem, Usage
 from homeostat.cli.output import console, write_json
 from homeostat.cli.settings import NO_KEYS
 from homeostat.cli.state_directory import State
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Transient, in_detail
 from homeostat.store.database import Database
 from homeostat.store.encryption import key_rotation, keyfile
 from homeostat.store.encryption.keyfile import KeyFile
@@ -32,9 +32,10 @@ def use_keys(db: Database, chosen: str, state: Path) -> None:
     Creates the first key where none was chosen and the service is alone with an SQLite file.
 
     Raises:
-        Usage: The key file cannot be used.
+        Usage: The key file cannot be used, or none is named where one has to be.
         Problem: The database holds secrets whose key is lost.
     """
+    check_choice(db, chosen)
     path = Path(chosen).expanduser().absolute() if chosen and chosen != NO_KEYS else None
     if path is None and not chosen and db.is_sqlite:
         path = State(state).keys
@@ -43,17 +44,25 @@ def use_keys(db: Database, chosen: str, state: Path) -> None:
             _make(path)
     if path is None:
         _check_plain(db, "there are no --encryption-keys")
-        if not chosen:
-            LOG.warning(
-                "secrets are stored as plain text: give all processes the same --encryption-keys FILE "
-                "(make one with: homeostat keys generate), or confirm that this is intended with --encryption-keys none"
-            )
         return
     keys = _read(path)
     db.use_keys(keys)
     needed = _key_in_use(db)
     if needed and needed not in keys.ids:
         LOG.warning("some secrets are encrypted with key %s, which is not in %s: homeostat keys status", needed, path)
+
+
+def check_choice(db: Database, chosen: str) -> None:
+    """Make sure that nobody stores secrets as plain text without having said so.
+
+    Raises:
+        Usage: No keys are named, and none can be made: processes on other machines would need the same ones.
+    """
+    if not chosen and not db.is_sqlite:
+        raise Usage(
+            "secrets would be stored as plain text: make a key file (homeostat keys generate --encryption-keys FILE), "
+            "and give it to all processes with --encryption-keys FILE; or allow plain text with --encryption-keys none"
+        )
 
 
 def _make(path: Path) -> None:
@@ -173,7 +182,7 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
     try:
         done = key_rotation.reencrypt(db, lambda table, rows: LOG.info("%s: %d rows looked at", table, rows))
     except (Transient, SQLAlchemyError) as error:
-        raise Problem(f"it stopped; go on with: homeostat keys rotate --same-key ({error})") from error
+        raise Problem(f"it stopped; go on with: homeostat keys rotate --same-key ({in_detail(error)})") from error
     cells = _counts(db)
     old = {each: cells[each] for each in keys.ids if each in cells and each != keys.newest}
     if as_json:
@@ -199,4 +208,4 @@ def _counts(db: Database) -> dict[str, int]:
         with db.read() as tx:
             return key_rotation.counts(tx)
     except (Transient, SQLAlchemyError) as error:
-        raise Problem(f"the database cannot be used, look at --database: {error}") from error
+        raise Problem(f"the database cannot be used, look at --database: {in_detail(error)}") from error

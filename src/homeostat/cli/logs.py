@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from homeostat.observability import log_context
+from homeostat.observability.outage_lines import OutageLines
 from homeostat.printable import printable, printable_line
 
 
@@ -49,6 +50,7 @@ class Lines(logging.Formatter):
 def start_logging(level: str, as_json: bool) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if as_json else Lines())
+    handler.addFilter(OutageLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for chatty in ("alembic", "taskflow", "httpx", "httpcore", "uvicorn.access"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.root.level))

@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from homeostat.cli import pictures
 from homeostat.cli.errors import OK, Problem
 from homeostat.cli.output import console, write_json
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Transient, in_detail
 from homeostat.store.database import Database
 from homeostat.store.operation import purge as purging
 from homeostat.store.operation import workers
@@ -29,7 +29,7 @@ def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
             _refuse_beside_others(db)
             done = db.migrate(phase)
     except (Outdated, Transient, SQLAlchemyError) as error:
-        raise Problem(f"the schema was not changed, look at --database: {error}") from error
+        raise Problem(f"the schema was not changed, look at --database: {in_detail(error)}") from error
     if as_json:
         write_json(asdict(done))
     else:
@@ -70,4 +70,4 @@ def _purge(db: Database, rules: Rules, dry_run: bool) -> PurgeCounts:
         with db.read() as tx:
             return purging.would_remove(tx, rules)
     except (Transient, SQLAlchemyError) as error:
-        raise Problem(f"the purge stopped, and can be run again: {error}") from error
+        raise Problem(f"the purge stopped, and can be run again: {in_detail(error)}") from error

@@ -38,7 +38,7 @@ class ServiceSettings:
     database: str = ""
     """SQLAlchemy URL; empty for SQLite in `state`."""
     encryption_keys: str = ""
-    """Key file that encrypts secrets; `none` for no encryption; empty: the one in `state` with SQLite, else none."""
+    """Key file that encrypts secrets; `none` for no encryption; empty: the one in `state`, with SQLite alone."""
     board: str = SQL_BOARD
     """`sql`, or URL of the Redis database where workers find their jobs."""
     cloud: str = "local"

@@ -47,17 +47,19 @@ def migrate(settings: ServiceSettings) -> None:
     """
     from sqlalchemy.exc import SQLAlchemyError
 
-    from homeostat.model.errors import Transient
+    from homeostat.cli import key_commands
+    from homeostat.model.errors import Transient, in_detail
     from homeostat.store.sql.migration import Outdated, Phase
 
     try:
         with contextlib.closing(database(settings)) as db:
+            key_commands.check_choice(db, settings.encryption_keys)
             # Services of the version before may run on a shared database: contracting it would break them (ADR 0015).
             alone = db.is_sqlite or not db.schema_status().heads
             db.migrate(Phase.ALL if alone else Phase.EXPAND)
             use_keys(db, settings.encryption_keys, settings.state)
     except (Outdated, Transient, SQLAlchemyError, ImportError) as error:
-        raise Problem(f"the database cannot be used, look at --database: {error}") from error
+        raise Problem(f"the database cannot be used, look at --database: {in_detail(error)}") from error
 
 
 def check_schema(db: "Database") -> None:

@@ -75,12 +75,12 @@ def check_board(settings: ServiceSettings) -> None:
     if not settings.redis_url:
         return
     from homeostat.convergence.jobs import redis_board
-    from homeostat.model.errors import Transient
+    from homeostat.model.errors import Transient, in_detail
 
     try:
         redis_board.check(settings.redis_url)
     except Transient as error:
-        raise Problem(f"workers would find no jobs, look at --board: {error}") from error
+        raise Problem(f"workers would find no jobs, look at --board: {in_detail(error)}") from error
 
 
 def run_process(argv: Sequence[str]) -> int:

@@ -32,7 +32,7 @@ def worker(arguments: Namespace) -> int:
     from homeostat.clouds.outbound import Outbound
     from homeostat.convergence.limits import Limits
     from homeostat.convergence.worker import Worker
-    from homeostat.model.errors import Transient
+    from homeostat.model.errors import Transient, in_detail
     from homeostat.notifications.sinks import Sinks, installed_sinks
     from homeostat.observability.memory import Memory
 
@@ -77,7 +77,7 @@ def worker(arguments: Namespace) -> int:
         try:
             each.start()
         except Transient as error:
-            raise Problem(f"the worker cannot start, look at --board: {error}") from error
+            raise Problem(f"the worker cannot start, look at --board: {in_detail(error)}") from error
         stop.wait()
         each.stop()
     return OK

@@ -25,7 +25,7 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.lost_shards import LostShards
 from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices
 from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Outage, Transient, in_detail
 from homeostat.notifications.delivery import IDLE_S as DELIVERY_IDLE_S
 from homeostat.notifications.delivery import SINKS_MAX, Deliverer
 from homeostat.notifications.sinks import Sinks
@@ -139,12 +139,12 @@ class Worker:
         """Start all threads.
 
         Raises:
-            Transient: The job board does not answer.
+            Outage: The job board does not answer.
         """
         try:
             self._conductor.connect()
         except JobFailure as error:
-            raise Transient(f"the job board does not answer: {error.__cause__ or error}") from error
+            raise Outage("the job board does not answer", in_detail(error.__cause__ or error)) from error
         self._notices.enter_context(self._db.notices.listening(self._something_is_due))
         for thread in self._threads:
             thread.start()

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from homeostat.clouds.installed import installed_clouds
 from homeostat.convergence.healing_brake import doubts
 from homeostat.doctor.checks import CLOCKS_S, SHOWN_MAX, Check, Level, named
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Transient, in_detail
 from homeostat.model.status import Status
 from homeostat.notifications.sinks import installed_sinks
 from homeostat.resources.discovery import BUILT_IN
@@ -46,7 +46,9 @@ def examine_database(db: Database, more: Iterable[Check] = ()) -> Iterator[Check
                 yield _readable(look, db, tx)
         yield from more
     except (Transient, SQLAlchemyError) as error:
-        yield Check("database", Level.FAIL, f"a query failed: {error}", "look at --database and at its server")
+        yield Check(
+            "database", Level.FAIL, f"a query failed: {in_detail(error)}", "look at --database and at its server"
+        )
 
 
 def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
@@ -101,7 +103,7 @@ def _writing(db: Database, _tx: Connection) -> Check:
         health.check_writable(db)
     except (Transient, SQLAlchemyError) as error:
         remedy = "check whether the disk is full, the file is read-only, or the server is a standby"
-        return Check("writing", Level.FAIL, f"nothing can be written: {error}", remedy)
+        return Check("writing", Level.FAIL, f"nothing can be written: {in_detail(error)}", remedy)
     return Check("writing", Level.OK, "it accepts changes")
 
 

@@ -174,6 +174,24 @@ class Transient(HomeostatError):
         super().__init__(message)
 
 
+class Outage(Transient):
+    """A server that the service needs, such as its database, does not answer.
+
+    Args:
+        message: What does not answer; for everybody.
+        details: Its address and its error; for operators and the log alone.
+    """
+
+    def __init__(self, message: str, details: str, retry_after_s: float | None = None) -> None:
+        self.details = details
+        super().__init__(message, retry_after_s)
+
+
+def in_detail(error: BaseException) -> str:
+    """Return the text of an error for operators: that of an outage with its details."""
+    return f"{error}: {error.details}" if isinstance(error, Outage) else str(error)
+
+
 class Terminal(HomeostatError):
     """Only a change of the desired state can fix it; the resource is FAILED with this reason."""
 

@@ -10,13 +10,14 @@ from typing import Any
 from sqlalchemy import Connection, Select, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Outage
 from homeostat.store.encryption.encrypted_cells import NO_KEYS, Keyring, keys_of, use_keys
 from homeostat.store.sql import migration, notices
 from homeostat.store.sql.backends import backend_of
 from homeostat.store.sql.migration import Phase, SchemaStatus
 from homeostat.store.sql.notices import Notices
 
+DOES_NOT_ANSWER = "the database does not answer"
 RECENT_S = 10.0
 """How long a time that a server's clock has shown is counted on by this machine's own."""
 
@@ -78,7 +79,7 @@ class Database:
         """Return how far the schema has been migrated.
 
         Raises:
-            Transient: The database does not answer.
+            Outage: The database does not answer.
         """
         with self.read() as tx:
             return migration.schema_status(tx)
@@ -94,7 +95,7 @@ class Database:
         """Open a read transaction in which all statements see one snapshot of the database.
 
         Raises:
-            Transient: The database does not answer.
+            Outage: The database does not answer.
         """
         with _as_transient(), self.engine.connect() as connection:
             yield self._backend.reading(connection)
@@ -106,7 +107,7 @@ class Database:
         On a server this saves the messages that begin and end a transaction.
 
         Raises:
-            Transient: The database does not answer.
+            Outage: The database does not answer.
         """
         with _as_transient(), self.engine.connect() as connection:
             yield self._backend.single(connection) or self._backend.reading(connection)
@@ -118,7 +119,7 @@ class Database:
         On a server this saves the messages that begin and end transactions, and those that fetch connections.
 
         Raises:
-            Transient: The database does not answer.
+            Outage: The database does not answer.
         """
         if self.is_sqlite or not self.engine.dialect.update_returning:
             yield Statements(self.single_read, self.write)
@@ -135,7 +136,7 @@ class Database:
         """Open a write transaction, and commit it at the end of the block.
 
         Raises:
-            Transient: The database does not answer.
+            Outage: The database does not answer.
         """
         with _as_transient(), self._backend.turn(), self.engine.connect() as connection:
             try:
@@ -221,8 +222,8 @@ def _as_transient() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        raise Transient(f"the database does not answer: {error.orig}") from error
+        raise Outage(DOES_NOT_ANSWER, str(error.orig)) from error
     except DBAPIError as error:
         if error.connection_invalidated:
-            raise Transient(f"the database connection was lost: {error.orig}") from error
+            raise Outage(DOES_NOT_ANSWER, f"the connection was lost: {error.orig}") from error
         raise

@@ -1,6 +1,7 @@
 """The health of one API process, for load balancers: 200 while it serves, 503 with a reason when it does not."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 from anyio import CapacityLimiter, to_thread
@@ -11,6 +12,7 @@ from homeostat.model.errors import Transient
 from homeostat.model.health import DRAINED
 from homeostat.store.database import Database
 
+LOG = logging.getLogger(__name__)
 PATIENCE_S = 3.0
 """Seconds within which the database has to answer: less than load balancers wait."""
 THREADS = 2
@@ -44,7 +46,8 @@ class Health:
         except TimeoutError:
             return _answer(503, f"the database did not answer within {self._patience_s:g} s")
         except Transient as error:
-            return _answer(503, f"the database does not answer: {error}")
+            LOG.warning("not well: %s", error)
+            return _answer(503, str(error))
         return _answer(200, "OK")
 
     def _ask(self) -> None:

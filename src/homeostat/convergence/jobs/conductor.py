@@ -14,7 +14,7 @@ from taskflow.conductors.backends import impl_nonblocking
 from taskflow.patterns import linear_flow
 from taskflow.types.timing import Timeout
 
-from homeostat.convergence.jobs.board import ShardBoard, ShardJob, give_back
+from homeostat.convergence.jobs.board import RETRY_S, ShardBoard, ShardJob, give_back
 from homeostat.convergence.reconciler import Reconciler
 from homeostat.model.errors import Superseded, Transient
 from homeostat.model.retry import RetryPolicy
@@ -183,7 +183,7 @@ class Alarm(Timeout):  # type: ignore[misc]
             return self._board.due_in(longest_s)
         except Transient as error:
             LOG.warning("waiting for work: %s", error)
-            return longest_s
+            return max(longest_s, RETRY_S)
 
 
 class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[misc]

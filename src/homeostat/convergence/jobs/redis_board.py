@@ -23,7 +23,7 @@ from taskflow.jobs.backends import impl_redis
 
 from homeostat.convergence.jobs.board import PRIORITIES, claim_shard, give_back, unreachable, wake_shard
 from homeostat.convergence.lost_shards import LostShards
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Outage, Transient
 from homeostat.observability import metrics
 from homeostat.store.database import Database
 from homeostat.store.shards import fair_queue, leases
@@ -56,13 +56,13 @@ def check(url: str) -> None:
     """Make sure that Redis can be reached.
 
     Raises:
-        Transient: Redis does not answer, or the URL is wrong.
+        Outage: Redis does not answer, or the URL is wrong.
     """
     try:
         with contextlib.closing(connect(url)) as client:
             client.ping()
     except (redis.RedisError, ValueError) as error:
-        raise Transient(f"Redis does not answer: {error}") from error
+        raise Outage("Redis does not answer", str(error)) from error
 
 
 def name_of(stack_id: str, number: int) -> str:

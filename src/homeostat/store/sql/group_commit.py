@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
 
-from homeostat.model.errors import Bug, Transient
+from homeostat.model.errors import Bug, Outage, Transient
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -154,6 +154,9 @@ class GroupCommit(Generic[A, R]):
 
 def _again(error: Transient) -> Transient:
     """Return an error for one of several threads, since raising it writes into it."""
-    mine = Transient(str(error), error.retry_after_s)
+    if isinstance(error, Outage):
+        mine: Transient = Outage(str(error), error.details, error.retry_after_s)
+    else:
+        mine = Transient(str(error), error.retry_after_s)
     mine.__cause__ = error
     return mine

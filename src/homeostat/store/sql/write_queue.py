@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterator
 
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Outage
 
 PATIENCE_S = 30.0
 """Time after which a writer gives up: the one that holds the lock is frozen in its transaction."""
@@ -32,7 +32,7 @@ class WriteQueue:
         """Wait for the turn to write, and keep it during the block.
 
         Raises:
-            Transient: The turn did not come within `PATIENCE_S`.
+            Outage: The turn did not come within `PATIENCE_S`.
         """
         # A new descriptor each time: flock belongs to the open file, so threads exclude each other, too.
         place = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -51,7 +51,7 @@ class WriteQueue:
         waiter = _Waiter(place)
         waiter.start()
         if not waiter.there.wait(PATIENCE_S) and waiter.give_up():
-            raise Transient(f"the database does not answer: it has been locked for {PATIENCE_S:.0f} s ({self._path})")
+            raise Outage("the database does not answer", f"it has been locked for {PATIENCE_S:.0f} s ({self._path})")
 
 
 def _try(place: int) -> bool:
