@@ -14,8 +14,8 @@ from homeostat.resources.instance_signals import duration_s
 from homeostat.resources.registry import resource_type
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import stacks
+from tests.component.previewed import changes, preview
 from tests.component.running import URL, Service, server
-from tests.component.test_preview import changes, preview
 
 
 def scaling(low: int, high: int, member: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
+from tests.component.previewed import changes, preview
 from tests.component.running import PROJECT, Service
-from tests.component.test_preview import changes, preview
 from tests.component.test_scaling import AWS, LAUNCH, MEMBER, instances, shown
 
 ELB = "AWS::ElasticLoadBalancing::LoadBalancer"

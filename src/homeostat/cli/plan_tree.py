@@ -30,6 +30,10 @@ WORDS = {
     "not_adopted": "not adopted",
     "unseen": "not known",
 }
+WAITS = "it would wait: "
+"""Begins the reason of a resource that is not at rest, and of which nothing would be done for now."""
+WAITING = ("…", "yellow")
+"""Symbol and colour of such a resource."""
 ALIKE_MAX = 8
 """Members of one group with the same change that are drawn one by one."""
 VALUE_MAX = 72
@@ -66,13 +70,19 @@ def to_do(counts: Mapping[str, int]) -> bool:
 
 def drawn(name: str, preview: Wire, *, exists: bool) -> Iterator[Text]:
     """Yield the plan as lines."""
-    counts = counted(preview)
-    if not to_do(counts):
+    counts, waits = counted(preview), len(_waiting(preview))
+    if not to_do(counts) and not waits:
         yield Text(f"{name} is as it should be: nothing to do, {counts['unchanged']} unchanged")
         return
-    yield Text.assemble((name, "bold"), " would be updated:" if exists else " would be created:")
+    doing = " would be updated:" if to_do(counts) else " is not as it should be, and nothing would be done for now:"
+    yield Text.assemble((name, "bold"), doing if exists else " would be created:")
     yield from tree(preview)
     yield total(counts, "unchanged")
+
+
+def _waiting(preview: Wire) -> list[Wire]:
+    """Return the resources that are not at rest, and of which nothing would be done for now."""
+    return [each for each in preview["resource_changes"]["unchanged"] if each["change_reason"].startswith(WAITS)]
 
 
 def tree(preview: Wire) -> Iterator[Text]:
@@ -95,6 +105,7 @@ def _tree(preview: Wire) -> tuple[dict[Place, Node], dict[Place | None, list[Pla
         for change in SYMBOLS
         for entry in preview["resource_changes"].get(change, ())
     }
+    nodes |= {(*each["path"], each["resource_name"]): _node("", each) for each in _waiting(preview)}
     kinds = {(*e["path"], e["resource_name"]): e["resource_type"] for e in preview["resource_changes"]["unchanged"]}
     for place in list(nodes):
         for length in range(1, len(place)):
@@ -170,7 +181,8 @@ def _order(place: Place) -> list[list[tuple[int, int, str]]]:
 
 
 def _lines(prefix: str, node: Node) -> Iterator[Text]:
-    symbol, style = SYMBOLS.get(node.change, (" ", "dim"))
+    waits = node.reason.startswith(WAITS)
+    symbol, style = SYMBOLS.get(node.change, WAITING if waits else (" ", "dim"))
     line = Text.assemble((prefix, "dim"), (f"{symbol} {node.name}", style))
     if node.type:
         line.append(f"  {node.type.removeprefix('OS::')}", "dim")

@@ -8,7 +8,7 @@
 - `rolling_update`: updates groups in batches; `metadata_rollouts`: gives new metadata to the members of groups
 - `scaling`: resizes groups by signals; `model_servers`: looks up the server that members are to be like
 - `healing_brake`: the facts that hold healing back
-- `explainer`: explains why a stack does not move
+- `explainer`: explains why a stack does not move; `supposed_worlds`: loads shards as they would be, for previews
 - `engine`: puts these parts together; `limits`: time limits and sizes
 - `jobs`: which worker works on which shard; `lost_shards`: shards whose owner lost sight of the database
 - `periodic`: work beside the passes; `snapshot_end` and `snapshot_gc` complete and delete snapshots

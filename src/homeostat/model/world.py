@@ -390,6 +390,8 @@ class World:
         patience_s: Seconds for an act begun in a stack that is not in progress (ADR 0058).
         rollouts: Key of the row of a group -> the rollout of its metadata.
         health: What health policies say about its things; None where none holds for any.
+        neglected: Keys of the rows of nested stacks in which something is wrong and left alone, while an action is in
+            progress that brings it back.
     """
 
     stack: StackFacts
@@ -411,6 +413,7 @@ class World:
     patience_s: float = math.inf
     rollouts: dict[str, Rollout] = field(default_factory=dict)
     health: ShardHealth | None = None
+    neglected: frozenset[str] = frozenset()
 
     def next_stamp(self) -> int:
         """Advance the logical clock of the shard and return it."""

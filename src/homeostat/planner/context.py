@@ -132,7 +132,6 @@ class Context:
         acts: Makes what carries out the acts.
         gates: Makes what puts them off.
         scope: Resolves references and attributes; None to resolve them from the rows.
-        judges: Whether what was seen to be wrong counts, although it is not known to be left alone.
         settled: Nodes of the frontier that are at rest, which keeps them up to date; None where all count as such.
 
     Attributes:
@@ -157,7 +156,6 @@ class Context:
         gates: "Callable[[Context], Gates]",
         scope: RowScope | None = None,
         *,
-        judges: bool = True,
         settled: Collection[str] | None = None,
     ) -> None:
         self.world = world
@@ -165,7 +163,6 @@ class Context:
         self.keys = keys
         self.acts, self.gates = acts(self), gates(self)
         self.scope = scope or RowScope(world, current)
-        self.judges = judges
         self.settled = settled
         self.parts: dict[str, dict[str, list[str]]] = {}
         self.places: dict[str, list[Resource]] | None = None

@@ -51,7 +51,7 @@ class AdoptedPreviewer(Previewer):
     """Previews what follows the adoption of things that were looked at."""
 
     def __init__(self, tx: Connection, now: float, limits: PreviewLimits) -> None:
-        super().__init__(tx, now, limits, looks=True)
+        super().__init__(tx, now, limits)
 
     def of_adoption(self, root: LookedStack) -> AdoptionPreview:
         """Preview the adoption of a root stack."""

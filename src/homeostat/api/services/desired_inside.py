@@ -1,12 +1,13 @@
 """The desired state of a nested stack, as the previewed properties of its resource describe it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, wanted_group
+from homeostat.convergence.nested_stacks.group_revisions import away_members, check_policy, failed_of, wanted_group
 from homeostat.convergence.nested_stacks.revisions import environment_inside
 from homeostat.desired.compiling import template_of
 from homeostat.desired.implied import member_property
@@ -32,6 +33,7 @@ def desired_inside(
     nested: Row[Any] | None,
     before: Desired,
     launched: Launched = lambda _: None,
+    time_left_s: float = math.inf,
 ) -> Desired | None:
     """Return the desired state of a nested stack; None where it depends on unknown values.
 
@@ -42,6 +44,10 @@ def desired_inside(
         nested: Row of the nested stack; None while it is yet to be made.
         before: Its newest revision.
         launched: Returns the properties of a launch configuration by its reference.
+        time_left_s: Seconds that an action of the nested stack may take.
+
+    Raises:
+        Rejected, Terminal: The nested stack cannot be as its resource describes it.
     """
     definition = note.definition
     if definition is None:
@@ -58,7 +64,7 @@ def desired_inside(
         return Desired("template", kind.template(values), environment=environment, files=files)
     if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
         return None
-    made = _members(tx, kind, values, nested, before, launched)
+    made = _members(tx, kind, values, nested, before, launched, time_left_s)
     return None if made is None else replace(made, environment=environment, files=parent.files)
 
 
@@ -69,18 +75,25 @@ def _members(
     nested: Row[Any] | None,
     before: Desired,
     launched: Launched,
+    time_left_s: float,
 ) -> Desired | None:
-    """Return the members of a group or chain; None where they depend on unknown values."""
+    """Return the members of a group or chain; None where they depend on unknown values. Raises as `desired_inside`."""
     if isinstance(kind, SoftwareDeploymentGroup):
         return None if holds(values, UNKNOWN) else named_desired(kind, values, new=nested is None)
     if isinstance(kind, NestedStack) and kind.contents == "chain":
         return chain_desired(values)
+    nested_id = nested.id if nested else ""
     try:
-        failed = failed_of(away_members(tx, nested, before.template))
-        nested_id = nested.id if nested else ""
-        return group_desired(wanted_group(tx, kind, values, nested, before, launched, nested_id, failed))
-    except (TypeError, Rejected, Terminal):  # members to remove, or their sources, are not known yet
+        away = away_members(tx, nested, before.template)
+        wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed_of(away))
+        check_policy(kind, values, nested, before, wanted, away, time_left_s)
+    except TypeError:  # members to remove, or their number, are not known yet
         return None
+    except (Rejected, Terminal):
+        if holds(values, UNKNOWN):  # so is what they are made from
+            return None
+        raise
+    return group_desired(wanted)
 
 
 def _from_template(

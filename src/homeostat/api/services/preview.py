@@ -3,7 +3,8 @@
 The planner itself decides the effects (ADR 0025).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,8 +14,8 @@ from sqlalchemy import Connection, Row
 from homeostat.api.http.heavy_requests import ClientCheck, always_connected
 from homeostat.api.services.desired_inside import desired_inside
 from homeostat.convergence.limits import DEPTH_MAX
-from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
+from homeostat.convergence.supposed_worlds import supposed_world
 from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import compile_graph
@@ -22,21 +23,24 @@ from homeostat.desired.implied import graph_of
 from homeostat.desired.members import touched_shards
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import StackFacts, World
-from homeostat.planner.report.preview import Fate, ResourcePreview, ShardPreviewer
+from homeostat.planner.report.preview import FAILS, Fate, ResourcePreview, ShardPreviewer
+from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
-from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import revisions, stacks
 from homeostat.store.stacks.revisions import Desired
-from homeostat.templates import Compiled, requires
+from homeostat.templates import Compiled
 
 SHARDS_MAX = 2
 """Shards of one group that are planned; the other members are alike and only counted."""
 NOT_STORED = "None"
 """Id of a stack that does not exist."""
+
+INSIDE_UNKNOWN = "what is in it is not known before"
+"""Told of a nested stack whose size, or contents, follow from values that only the update will know."""
 
 
 @dataclass(slots=True)
@@ -86,28 +90,31 @@ class PreviewLimits:
         depth_max: Levels of nested stacks.
         resources_max: Resources that it reports.
         check_client: Called before each stack.
+        timeout_s: Seconds that the previewed action may take.
     """
 
     depth_max: int = DEPTH_MAX
     resources_max: int = 10_000
     check_client: ClientCheck = always_connected
+    timeout_s: float = math.inf
 
 
 class Previewer:
     """Previews changes of stored stacks.
 
     Args:
-        looks: Include the healing of what differed from its desired state at the last look.
+        converges: Whether the update is to converge, too: it passes into all nested stacks, and needs no more consent.
+            It looks at everything first; a preview has the newest observations to go by.
     """
 
     def __init__(
-        self, tx: Connection, now: float, limits: PreviewLimits = PreviewLimits(), *, looks: bool = False
+        self, tx: Connection, now: float, limits: PreviewLimits = PreviewLimits(), *, converges: bool = False
     ) -> None:
         self._tx = tx
         self._now = now
         self._limits = limits
         self._reported = 0
-        self._looks = looks
+        self._converges = converges
         self._policies: dict[str, Mapping[str, str]] = {}
         self._files: Mapping[str, str] = {}
 
@@ -150,15 +157,23 @@ class Previewer:
             stack: None for a stack that does not exist.
         """
         self._limits.check_client()
-        facts = _facts(preview, stack)
-        numbers = _numbers(before, after, stack)
-        for number in numbers[:SHARDS_MAX]:
-            graph = self._graph(preview, after, number)
+        facts = _facts(preview, stack, self._now if self._converges else None)
+        count = max(int(stack.shards) if stack is not None else 1, after.shards)
+        touched = touched_shards(before, after)
+        chosen = range(count) if touched is None else sorted(range(count), key=lambda number: number not in touched)
+        self._plan(preview, facts, stack, after, chosen[:SHARDS_MAX])
+        self._count_others(preview, before, after, count if touched is None else len(touched))
+        return preview
+
+    def _plan(
+        self, preview: Preview, facts: StackFacts, stack: Row[Any] | None, desired: Desired, numbers: Sequence[int]
+    ) -> None:
+        """Plan these shards of a stack under these facts, and add what is found to its preview."""
+        for number in numbers:
+            graph = self._graph(preview, desired, number)
             self._count(len(graph))
             world = self._world(facts, stack, number, graph)
-            inside_of = partial(self._inside, preview, after, world)
-            previewer = ShardPreviewer(world, inside_of, looks=self._looks)
-            found = previewer.preview(self._now)
+            found = ShardPreviewer(world, partial(self._inside, preview, desired, world)).preview(self._now)
             preview.resources += found
             for note in found:
                 if note.fate in (Fate.DELETED, Fate.REPLACED):
@@ -166,8 +181,6 @@ class Previewer:
             for name, definition in graph.items():
                 for required in definition.requires:
                     preview.required_by.setdefault(required, []).append(name)
-        self._count_others(preview, before, after, numbers)
-        return preview
 
     def _count(self, resources: int) -> None:
         """Count resources. Raise Rejected when the preview would report too many."""
@@ -179,8 +192,12 @@ class Previewer:
             )
             raise Rejected("RequestLimitExceeded", message)
 
-    def _count_others(self, preview: Preview, before: Desired, after: Desired, numbers: list[int]) -> None:
-        """Estimate the fates of the group members that were not planned, from the definitions and the planned ones."""
+    def _count_others(self, preview: Preview, before: Desired, after: Desired, touched: int) -> None:
+        """Estimate the fates of the group members that were not planned, from the definitions and the planned ones.
+
+        Args:
+            touched: Number of shards in which the definitions differ.
+        """
         if "group" not in (before.kind, after.kind):
             return
         old, new = _count(before), _count(after)
@@ -188,7 +205,7 @@ class Previewer:
         added = max(new - old, 0) - seen[Fate.ADDED]
         deleted = max(old - new, 0) - seen[Fate.DELETED]
         remaining = min(old, new) - seen[Fate.UNCHANGED] - seen[Fate.UPDATED] - seen[Fate.REPLACED]
-        changing = len(numbers) > SHARDS_MAX and seen[Fate.UPDATED] + seen[Fate.REPLACED] > 0
+        changing = touched > SHARDS_MAX and seen[Fate.UPDATED] + seen[Fate.REPLACED] > 0
         fate = max((Fate.UPDATED, Fate.REPLACED), key=seen.__getitem__) if changing else Fate.UNCHANGED
         counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: remaining}
         preview.more = {each: count for each, count in counts.items() if count > 0}
@@ -203,18 +220,17 @@ class Previewer:
         return graph_of(preview.compiled, desired) if number == 0 else {}
 
     def _world(self, facts: StackFacts, stack: Row[Any] | None, number: int, graph: Definitions) -> World:
+        """Return the world of a shard as a worker would load it under these facts."""
         if stack is None:
             return World(facts, number, graph)
-        rows, seen = shard_state.load_rows(self._tx, stack.id, number)
+        world = supposed_world(self._tx, facts, graph, number, self._now)
+        if facts.look_from is not None:
+            world.looked_at = facts.look_from
         policies = self._policies.get(stack.id)
         if policies is None:
             policies = inside(self._tx, facts, self._files.get) if self._files else {}
-        for each in rows.values():
+        for each in world.rows.values():
             each.deletion_policy = policies.get(each.name, each.deletion_policy)
-        row = shards.get(self._tx, stack.id, number)
-        settled = row.settled_revision if row is not None else 0
-        world = World(facts, number, graph, rows, seen, settled)
-        show_members(self._tx, world, {name for each in graph.values() for name in requires(each.properties)})
         return world
 
     # -- what is nested in it ----------------------------------------------------------------------------------------
@@ -233,9 +249,17 @@ class Previewer:
         if note.fate in (Fate.ADDED, Fate.REPLACED):
             nested = None
         before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
-        after = desired_inside(self._tx, note, parent, nested, before, lambda name: launched_in(world, name))
+        try:
+            launched: Launched = partial(launched_in, world)
+            after = desired_inside(self._tx, note, parent, nested, before, launched, self._limits.timeout_s)
+        except (Rejected, Terminal) as error:
+            note.fate, note.why = Fate.UPDATED if note.row is not None else Fate.ADDED, f"{FAILS}{error}"
+            return True
         path = (*outer.path, note.name)
-        if after is None or len(path) > self._limits.depth_max:
+        if after is None:
+            note.why = f"{note.why}; {INSIDE_UNKNOWN}" if note.why else INSIDE_UNKNOWN
+            return True
+        if len(path) > self._limits.depth_max:
             return True
         if nested is not None:
             preview = Preview(nested.id, nested.name, nested.project, path, outer.redaction)
@@ -260,33 +284,21 @@ class Previewer:
         return stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
 
     def _show_unchanged(self, outer: Preview, note: ResourcePreview) -> None:
-        """Add the stack that realizes a resource to the preview, as it is."""
+        """Preview the stack that realizes a resource whose update does not reach it: it may still be healed."""
         nested = self._nested_of(note)
-        if nested is not None:
-            outer.inside[note.name] = self._unchanged(outer, note.name, nested)
-
-    def _unchanged(self, outer: Preview, name: str, stack: Row[Any]) -> Preview:
-        """Preview a nested stack that stays as it is."""
-        preview = Preview(stack.id, stack.name, stack.project, (*outer.path, name), outer.redaction)
+        if nested is None:
+            return
+        preview = Preview(nested.id, nested.name, nested.project, (*outer.path, note.name), outer.redaction)
+        outer.inside[note.name] = preview
         self._limits.check_client()
-        for number in range(min(stack.shards, SHARDS_MAX)):
-            rows, _ = shard_state.load_rows(self._tx, stack.id, number)
-            self._count(len(rows))
-            for row in rows.values():
-                if row.deleting or row.replaced_by is not None:
-                    continue
-                note = ResourcePreview(row.name, row.shown_type, row=row, before=row.properties, after=row.properties)
-                preview.resources.append(note)
-                if kind_of(row.type) == STACK:
-                    self._show_unchanged(preview, note)
-        group = revisions.group_of(self._tx, stack.id, stack.revision)
-        others = int(group["count"]) - len(preview.resources) if group is not None else 0
+        desired = revisions.desired_of(self._tx, nested.id, nested.revision)
+        self._plan(preview, stacks.facts(nested), nested, desired, range(min(nested.shards, SHARDS_MAX)))
+        others = _count(desired) - len(preview.resources)
         if others > 0:
             preview.more = {Fate.UNCHANGED: others}
-        return preview
 
 
-def _facts(preview: Preview, stack: Row[Any] | None) -> StackFacts:
+def _facts(preview: Preview, stack: Row[Any] | None, look_from: float | None) -> StackFacts:
     """Return the facts of the stack as if it had one more revision and were being updated."""
     if stack is None:
         return StackFacts(NOT_STORED, preview.name, preview.project, 1, Action.CREATE, Status.IN_PROGRESS)
@@ -296,18 +308,13 @@ def _facts(preview: Preview, stack: Row[Any] | None) -> StackFacts:
         revision=facts.revision + 1,
         action=Action.UPDATE,
         status=Status.IN_PROGRESS,
-        look_from=None,
+        reason="",
+        look_from=look_from,
         rollback_to=None,
         step_at=None,
-        lock=None,
+        snapshot=None,
+        suspended=False,
     )
-
-
-def _numbers(before: Desired, after: Desired, stack: Row[Any] | None) -> list[int]:
-    """Return the shards in which anything may differ; for a stack that is deleted, all it had."""
-    count = max(int(stack.shards) if stack is not None else 1, after.shards)
-    touched = touched_shards(before, after)
-    return sorted(number for number in touched if number < count) if touched is not None else list(range(count))
 
 
 def _count(desired: Desired) -> int:

@@ -307,22 +307,28 @@ class StackService:
             return AdoptedPreviewer(tx, self._db.now_of(tx), limits).of_adoption(looked)
 
     def preview_update(self, stack_id: str, request: StackRequest, *, patch: bool = False) -> Preview:
-        """Preview an update; that of a locked stack, as if it were unlocked. Raises like `update`."""
+        """Preview an update. Raises like `update`."""
+        with self._db.read() as tx:
+            locks.check_unlocked(self._live(tx, stack_id))
         row, checked = self._proposed(stack_id, request, patch=patch)
         revision = checked.revision
         with self._db.read() as tx:
             before = revisions.desired_of(tx, row.id, views.described_revision(tx, row.id))
             policies = new_policies(row, before, revision)
-            previewer = self._previewer(tx, request)
+            previewer = self._previewer(tx, request, row.timeout_mins)
             if policies is not None:
                 return previewer.of_deletion(row, before, revision, checked.compiled, policies)
             return previewer.of_update(row, revision, checked.compiled)
 
-    def _previewer(self, tx: Connection, request: StackRequest) -> Previewer:
-        return Previewer(tx, self._db.now_of(tx), self._preview_limits(request), looks=request.look_first)
+    def _previewer(self, tx: Connection, request: StackRequest, timeout_mins: int | None = None) -> Previewer:
+        limits = self._preview_limits(request, timeout_mins)
+        return Previewer(tx, self._db.now_of(tx), limits, converges=request.look_first)
 
-    def _preview_limits(self, request: StackRequest) -> PreviewLimits:
-        return PreviewLimits(self.quotas.depth_max, self.quotas.previewed_max, request.check_client)
+    def _preview_limits(self, request: StackRequest, timeout_mins: int | None = None) -> PreviewLimits:
+        """Return the limits of a preview; `timeout_mins` is that of the stack, which the request may change."""
+        minutes = timeout_mins if request.timeout_mins is None else request.timeout_mins
+        timeout_s = stacks.timeout_of(minutes, self.quotas.timeout_s)
+        return PreviewLimits(self.quotas.depth_max, self.quotas.previewed_max, request.check_client, timeout_s)
 
     def delete(self, stack_id: str, by: Caller | None = None, *, also: Also = nothing_more) -> None:
         """Store that the stack should not exist (CV12), and `also` in the same transaction.

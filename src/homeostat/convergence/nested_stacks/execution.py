@@ -265,7 +265,8 @@ class NestedStacks:
             action = Action.RESTORE if stack.action == Action.RESTORE else action
             changes["snapshot"] = stack.snapshot_inside(step.row.name)
         # These concern every shard of the nested stack, whatever its definition says: all are woken.
-        all_shards = nested.suspended or changes.keys() & {"look_from", "snapshot"}
+        neglected = step.row.key in world.neglected
+        all_shards = nested.suspended or neglected or changes.keys() & {"look_from", "snapshot"}
         desired, touched = replace(desired, secret=stack.secret), None if all_shards else plan.touched
         action_begin.revise(
             self._db, tx, nested, action, desired, now, self._time_left(world, step, now), changes, touched

@@ -211,6 +211,39 @@ def check_time(group: groups.Group, time_left_s: float) -> None:
             return
 
 
+def check_policy(
+    kind: ResourceType,
+    values: Mapping[str, Any],
+    nested: Row[Any] | None,
+    before: revisions.Desired,
+    wanted: groups.Group,
+    away: Mapping[str, Absence],
+    time_left_s: float,
+) -> None:
+    """Check that a group can become as it is wanted in the batches of its update policy.
+
+    Args:
+        kind: Type of the group.
+        values: Properties of the group, with defaults.
+        nested: Row of its stack, None while it is yet to be made.
+        before: Newest revision of its stack.
+        wanted: The group once all batches are done.
+        away: Its members that are away.
+        time_left_s: Seconds that an action of its stack may take.
+
+    Raises:
+        Terminal: The pauses alone take longer.
+    """
+    if not isinstance(kind, Membership) or kind.rolls_out(values, AppliesTo.DEFINITION):
+        return
+    new, failed = nested is None or nested.complete_revision is None, failed_of(away)
+    pending = is_pending(nested)
+    first = rolling_update.begin(
+        before.template, wanted, kind.batches(values), failed, new, away, pending=pending, now=0.0
+    )
+    check_time(first, time_left_s)
+
+
 def _listed(values: Mapping[str, Any]) -> list[str]:
     return [str(entry) for policy in values["removal_policies"] for entry in policy.get("resource_list") or []]
 

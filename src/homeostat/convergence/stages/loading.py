@@ -1,7 +1,7 @@
 """Loading the world of one shard, for a pass of its owner and for an explanation, which owns nothing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,17 @@ from homeostat.convergence.nested_stacks import observation
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.deletion_policies import inherited
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.model.desired import Identity
+from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded
+from homeostat.model.stack_actions import CREATING
 from homeostat.model.status import Status
-from homeostat.model.world import HEAL_SHARE, Resource, Seen, World
+from homeostat.model.world import HEAL_SHARE, Resource, Seen, StackFacts, World
+from homeostat.planner.actions.check import unsettled
 from homeostat.resources.families.resource_groups import Membership
-from homeostat.resources.registry import type_of
+from homeostat.resources.nested import STACK
+from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import revisions, rollouts, snapshots, stacks
+from homeostat.store.stacks import nested_status, revisions, rollouts, snapshots, stacks
 from homeostat.templates import requires
 
 
@@ -74,6 +77,32 @@ def load_world(
         number,
         lambda: revisions.desired_of(tx, facts.id, facts.revision),
     )
+    loaded = world_of(tx, facts, graph, shard, now, share)
+    # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
+    if facts.status != Status.IN_PROGRESS:
+        loaded.world.patience_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
+    return loaded
+
+
+def world_of(
+    tx: Connection,
+    facts: StackFacts,
+    graph: Mapping[str, Definition],
+    shard: Row[Any],
+    now: float,
+    share: float = HEAL_SHARE,
+) -> Loaded:
+    """Read the world of one shard under these facts and definitions; store nothing.
+
+    Args:
+        tx: A consistent read.
+        facts: Facts of the stack: as they are, or as they would be.
+        graph: Definitions of the shard: those of its newest revision, or as they would be.
+        shard: Row of the shard.
+        now: Time of the observations of nested stacks.
+        share: Share of a stack's things that is healed at a time, where the stack has no setting of its own.
+    """
+    number = int(shard.number)
     rows, seen = shard_state.load_rows(tx, facts.id, number)
     world = World(facts, number, graph, rows, seen, shard.settled_revision, shard.looked_at or 0.0, shard.blind)
     world.policies = inherited(tx, facts)
@@ -91,10 +120,18 @@ def load_world(
     # Of few types there are many rows.
     if any(isinstance(type_of(each), Membership) for each in {row.type for row in rows.values()}):
         world.rollouts = rollouts.of_stack(tx, facts.id)
-    # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
-    if facts.status != Status.IN_PROGRESS:
-        world.patience_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
+    world.neglected = _neglected(tx, world)
     return Loaded(world, shard, looks)
+
+
+def _neglected(tx: Connection, world: World) -> frozenset[str]:
+    """Return the keys of the rows of nested stacks in which something is left alone that the newest revision mends."""
+    stack = world.stack
+    nested = {row.handle: row.key for row in world.rows.values() if row.handle and kind_of(row.type) == STACK}
+    if not nested or not unsettled(world) or stack.held or stack.action not in CREATING:
+        return frozenset()
+    ids = nested_status.neglected(tx, stack.root_id or stack.id, stack.id)
+    return frozenset(nested[each] for each in ids if each in nested)
 
 
 def _read_by_others(world: World) -> set[str]:

@@ -67,8 +67,6 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
 
     None where it is as it should be, is left alone, or is mended by comparing it with a newer revision.
     """
-    if not (context.judges or check.left_alone(row)):
-        return None
     if row.marks is not None and row.key in context.world.seen and context.world.seen[row.key].observation.present:
         healing.found_again(row)
     verdict = maintenance_state.at_rest(context.world, row, now)

@@ -50,15 +50,11 @@ def held_back(
         gone: Whether the thing is absent.
         destroys: Whether another thing would be made in its place.
     """
-    # A user's request for this one resource overrides all limits; what is being healed has its place under the
-    # brake; and to retry a creation is not healing.
-    if row.asked_at is not None or (row.marks is not None and row.marks.healing) or was_never_well(row):
+    if _is_unlimited(row):
         return None
-    if gone and kind_of(row.type) in context.world.brake.blind and not _is_agreed(context):
-        text = f"{reason}; {ALL_GONE}"
-        return Waiting(row.name, Why.BLIND, (), text, row.updated_at, now + _blind_s(context, row, now), row.key)
-    if destroys and _consent_first(context, row) and not _is_agreed(context):
-        return _request_consent(context, row, reason, now)
+    stopped = refused(context, row, reason, now, gone=gone, destroys=destroys)
+    if stopped is not None:
+        return stopped
     there, healed = context.things, _healed_beside(context, row) + context.world.brake.elsewhere
     if healed < context.world.brake.allowed(there):
         return None
@@ -66,6 +62,29 @@ def held_back(
     # Within the shard the frontier examines it again when a place is free; other shards do not report theirs.
     due_at = now + BRAKE_S if context.world.brake.elsewhere else None
     return Waiting(row.name, Why.BRAKE, (), text, row.updated_at, due_at, row.key)
+
+
+def refused(
+    context: Context, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+) -> Decision | None:
+    """Return why a thing is not healed, however few others are being healed; arguments and values as `held_back`."""
+    if _is_unlimited(row):
+        return None
+    if gone and kind_of(row.type) in context.world.brake.blind and not _is_agreed(context):
+        text = f"{reason}; {ALL_GONE}"
+        return Waiting(row.name, Why.BLIND, (), text, row.updated_at, now + _blind_s(context, row, now), row.key)
+    if destroys and _consent_first(context, row) and not _is_agreed(context):
+        return _request_consent(context, row, reason, now)
+    return None
+
+
+def _is_unlimited(row: Resource) -> bool:
+    """Return whether no limit holds for the healing of a thing.
+
+    A user's request for this one resource overrides all limits; what is being healed has its place under the brake; and
+    to retry a creation is not healing.
+    """
+    return row.asked_at is not None or (row.marks is not None and row.marks.healing) or was_never_well(row)
 
 
 def waits_for_others(context: Context, row: Resource, reason: str, now: float) -> Waiting | None:

@@ -67,7 +67,7 @@ class AdoptionPreviewer(ShardPreviewer):
     """
 
     def __init__(self, world: World, values: Mapping[str, dict[str, Any]], inside: Inside) -> None:
-        super().__init__(world, inside, looks=True)
+        super().__init__(world, inside)
         self._values = values
         for row in world.rows.values():
             # Everything was read just now; what reads a thing that is to be made is compared below.

@@ -7,15 +7,19 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import ResourceActionRestricted
-from homeostat.model.observed import Verdict
+from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import SETTLED, Decision, Step, Verb
 from homeostat.model.status import Action, DeletionPolicy
+from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import Resource, World
+from homeostat.planner.actions import check
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import decide
 from homeostat.planner.lifecycle import external, in_progress, update
 from homeostat.planner.lifecycle.delete import RETAINED
+from homeostat.planner.policies import healing
+from homeostat.planner.retry import conditions
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import CREATION, POLICY, NestedStack, public_properties
@@ -46,6 +50,7 @@ class ResourcePreview:
         after: Desired properties, without defaults; values that are not known yet are `UNKNOWN`.
         changed: Names of the properties that differ.
         sections: Other sections of the definition that differ, as (name, before, after).
+        decided: Whether something was noted that would be done, or would fail.
     """
 
     name: str
@@ -58,10 +63,24 @@ class ResourcePreview:
     after: Mapping[str, Any] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
     sections: tuple[tuple[str, Any, Any], ...] = ()
+    decided: bool = False
 
+
+FAILS = "it would fail: "
+"""Begins the reason of a resource that the update would fail for."""
+WAITS = "it would wait: "
+"""Begins the reason of a resource that is not at rest, and of which nothing would be done for now."""
 
 Inside = Callable[[ResourcePreview], bool]
 """Previews the nested stack behind a resource, and returns whether anything would change there."""
+
+
+UNSAID = frozenset({Why.BUILDING, Why.LEAVING})
+"""Reasons to wait that a preview does not tell: what is in progress counts as done."""
+ACTING = frozenset({Verb.CREATE, Verb.UPDATE, Verb.OPERATE, Verb.DELETE})
+"""Steps that act on the world."""
+DECISIONS_MAX = 8
+"""Decisions about one resource that merely lead to another one: an end of waiting, something recorded."""
 
 
 class ShardPreviewer:
@@ -71,10 +90,9 @@ class ShardPreviewer:
         world: The shard as it is, with the facts of the stack and the definitions as they would be. Its rows are
             changed.
         inside: Previews the nested stack behind a resource.
-        looks: Whether to count what the newest observations show to be wrong, too.
     """
 
-    def __init__(self, world: World, inside: Inside = lambda _: True, *, looks: bool = False) -> None:
+    def __init__(self, world: World, inside: Inside = lambda _: True) -> None:
         by_name: dict[str, list[Resource]] = {}
         for row in world.rows.values():
             by_name.setdefault(row.name, []).append(row)
@@ -86,15 +104,15 @@ class ShardPreviewer:
         self._world, self._current, self._inside = world, current, inside
         self._notes: dict[str, ResourcePreview] = {}
         # No supply of keys: a preview makes no rows.
-        self._context = Context(
+        self._context = NotedContext(
             world,
             current,
             iter(()),
             lambda context: NotedActs(context, self._notes),
-            OpenGates,
+            AskingGates,
             self.scope(world, current),
-            judges=looks,
         )
+        self._context.notes = self._notes
 
     def scope(self, world: World, current: dict[str, Resource]) -> RowScope:
         """Return what resolves references and attributes."""
@@ -105,8 +123,20 @@ class ShardPreviewer:
         definitions = self._world.definitions
         for name in ordered({name: each.requires for name, each in definitions.items()}):
             self._preview(definitions[name], now)
-        going = [row for name, row in self._current.items() if name not in definitions]
-        return [*self._notes.values(), *map(_going, going)]
+        return [*self._notes.values(), *map(_going, self._leaving())]
+
+    def _leaving(self) -> list[Resource]:
+        """Return the rows that would be deleted, one by name.
+
+        Those of resources that are not in the template any more, and those that something has replaced already.
+        """
+        found: dict[str, Resource] = {}
+        for row in self._world.rows.values():
+            note, current = self._notes.get(row.name), self._current.get(row.name)
+            goes_anyway = note is not None and (row is current or note.fate is Fate.REPLACED)
+            if not goes_anyway and not (row.deleting and row.busy) and (row.handle or row is current):
+                found[row.name] = current if note is None and current is not None else row
+        return list(found.values())
 
     def _preview(self, definition: Definition, now: float) -> None:
         row = self._current.get(definition.name)
@@ -119,7 +149,7 @@ class ShardPreviewer:
         if row is not None and row.action == Action.INIT:
             self._context.acts.begin(definition, row, now)
         else:
-            decide(self._context, definition, now)
+            self._decide(definition, note, now)
         if row is not None and note.fate in (Fate.UNCHANGED, Fate.UPDATED):
             note.sections = _sections(was, (_metadata(row), row.deletion_policy))
             if POLICY in note.changed:
@@ -128,16 +158,56 @@ class ShardPreviewer:
                 note.sections += (("creation_policy", note.before.get(CREATION), note.after.get(CREATION)),)
             if note.sections:
                 note.fate = Fate.UPDATED
-        if isinstance(type_of(definition.type), NestedStack):
-            # The files of a nested stack may have changed without any effect inside: then nothing happens to it.
+        if isinstance(type_of(definition.type), NestedStack) and not note.why.startswith(FAILS):
+            # The files of a nested stack may have changed without any effect inside: then nothing happens to it. And
+            # an update may reach it only for what is to be brought back inside.
             moved = self._inside(note)
-            if not moved and note.fate is Fate.UPDATED and not (as_changed(note.changed) or note.sections):
-                note.fate = Fate.UNCHANGED
+            changes = note.changed if moved else as_changed(note.changed)
+            if note.fate is Fate.UPDATED and not (changes or note.sections or (moved and note.why)):
+                note.fate, note.why = Fate.UNCHANGED, ""
+
+    def _decide(self, definition: Definition, note: ResourcePreview, now: float) -> None:
+        """Decide until something is noted or nothing is left: some decisions only lead to the next one."""
+        for _ in range(DECISIONS_MAX):
+            decision = decide(self._context, definition, now)
+            if note.decided or not isinstance(decision, Step | Waiting):
+                return
+            if isinstance(decision, Waiting) and decision.why is Why.BACKOFF and (decision.due_at or 0.0) > now:
+                now = decision.due_at or now  # it is tried again then
+            elif isinstance(decision, Waiting):
+                if decision.why not in UNSAID:
+                    note.why = _waits(decision)
+                return
+            elif decision.verb in ACTING:
+                # What a nested stack is asked to do is told by what is in it.
+                inside = isinstance(type_of(definition.type), NestedStack)
+                note.fate, note.decided = Fate.UPDATED, True
+                note.why = "" if inside else decision.reason or decision.row.reason
+                return
+
+
+def _waits(waiting: Waiting) -> str:
+    """Return why a resource waits, in one line."""
+    words = REASONS[waiting.why].words
+    return f"{WAITS}{words}: {waiting.reason}" if waiting.reason else f"{WAITS}{words}"
 
 
 def _metadata(row: Resource) -> Any:
     """Return the metadata that a row has in the end: those of a group may reach its members step by step."""
     return row.metadata if row.new_metadata is None else row.new_metadata
+
+
+class NotedContext(Context):
+    """A context in which what is noted to be brought back counts as there."""
+
+    notes: Mapping[str, ResourcePreview]
+
+    def missing_requirements(self, definition: Definition) -> Waiting | None:
+        gone = conditions.absent_requirements(self.world, definition, self.current)
+        made = (Fate.ADDED, Fate.REPLACED)
+        if all(row.name in self.notes and self.notes[row.name].fate in made for row in gone):
+            return None
+        return super().missing_requirements(definition)
 
 
 class NotedActs:
@@ -167,6 +237,7 @@ class NotedActs:
         if restricted is not None:
             return restricted
         why = f"it failed before: {row.reason}" if row.failed else ""
+        self._add_drift(row, now)
         step = self._note(row.name, Fate.UPDATED, why, want)
         row.properties, row.metadata = want.values, want.metadata
         row.deletion_policy = want.definition.deletion_policy
@@ -178,13 +249,29 @@ class NotedActs:
         return redirected or update.compare(self._context, definition, row, now)
 
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
-        done = self._note(row.name, Fate.UPDATED, f"it is brought back: {verdict.reason}")
-        note, thing = self._notes[row.name], thing_of(self._context.world, row)
-        there = type_of(row.type).observed_properties(thing)
-        note.changed = tuple(name for name in verdict.drifted if name in there)
-        note.before = {**thing.properties, **{name: there[name] for name in note.changed}}
-        note.after = thing.properties
-        return done
+        """Note what is brought back, and then what its definition changes: the one is done after the other."""
+        note = self._notes[row.name]
+        self._add_drift(row, now)
+        brought_back = f"it is brought back: {verdict.reason}"
+        note.fate, note.why, note.decided = Fate.UPDATED, brought_back, True
+        note.changed = _differing(type_of(row.type), note.before, note.after)
+        decision = update.compare(self._context, self._context.world.definitions[row.name], row, now)
+        if note.why != brought_back:
+            note.why = f"{note.why}; {brought_back}" if note.why else brought_back
+        return decision if isinstance(decision, Step) else step
+
+    def _add_drift(self, row: Resource, now: float) -> None:
+        """Have the values before be those that were seen, where they have drifted and are brought back."""
+        note, kind = self._notes[row.name], type_of(row.type)
+        thing = thing_of(self._context.world, row, kind)
+        if not thing.seen.present:
+            return
+        verdict = kind.judge(thing, now)
+        if verdict.condition is not Condition.DRIFTED or not check.heals(self._context.world, row):
+            return
+        there = {name: each for name, each in kind.observed_properties(thing).items() if name in verdict.drifted}
+        note.before = {**thing.properties, **note.before, **there}
+        note.after = {**thing.properties, **note.after}
 
     def stand_for(self, definition: Definition, row: Resource | None, now: float) -> Decision:
         if row is not None and row.action != Action.INIT:
@@ -192,11 +279,12 @@ class NotedActs:
         note = self._notes[definition.name]
         external_id = external.external_id(self._context, definition)
         note.fate, note.why = Fate.ADDED, f"it stands for {external_id}, which is not touched"
+        note.decided = True
         return SETTLED
 
     def fail(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
         note = self._notes[row.name]
-        note.fate, note.why = Fate.UPDATED, f"it would fail: {error}"
+        note.fate, note.why, note.decided = Fate.UPDATED, f"{FAILS}{error}", True
         return Step(Verb.RECORD, row)
 
     def refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
@@ -205,7 +293,7 @@ class NotedActs:
     def _note(self, name: str, fate: Fate, why: str = "", want: ResolvedResource | None = None) -> Step:
         """Note the effect on a resource."""
         note = self._notes[name]
-        note.fate, note.why = fate, why
+        note.fate, note.why, note.decided = fate, why, True
         if want is not None:
             note.after = want.values
         elif note.definition is not None and fate in (Fate.ADDED, Fate.REPLACED):
@@ -216,19 +304,22 @@ class NotedActs:
         return Step(Verb.RECORD, note.row or Resource("", world.stack.id, world.shard, name, note.type))
 
 
-class OpenGates:
-    """Gates that put off nothing: a hook or a limit on healing does not change what an act is."""
+class AskingGates:
+    """Gates that put off only what an update would not do: what needs consent first, and what is doubted.
+
+    A hook or the brake on healing does not change what an act is.
+    """
 
     def __init__(self, context: Context) -> None:
-        pass
+        self._context = context
 
     def stop(self, definition: Definition, row: Resource | None, now: float) -> None:
         return None
 
     def held_back(
         self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
-    ) -> None:
-        return None
+    ) -> Decision | None:
+        return healing.refused(self._context, row, reason, now, gone=gone, destroys=destroys)
 
     def waits_for_reports(self, row: Resource) -> str:
         return ""
@@ -298,7 +389,7 @@ def _why_replaced(definition: Definition, row: Resource) -> str:
 
 
 def _going(row: Resource) -> ResourcePreview:
-    """Return the preview of a resource that is not in the template any more."""
+    """Return the preview of what would be deleted."""
     why = {
         DeletionPolicy.RETAIN: RETAINED,
         DeletionPolicy.SNAPSHOT: "a snapshot of it is made first",

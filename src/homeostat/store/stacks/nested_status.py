@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
+from homeostat.model.intent import left_alone_for
+from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.shards import brakes
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import stacks
+
+INTENTS_MAX = 1000
+"""Intents that are read to find out what is left alone; where there are more, everything counts as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +84,56 @@ def _reported(stack_ids: Sequence[str]) -> Select[Any]:
     columns = (stack.c.id, stack.c.name, stack.c.project, stack.c.action, stack.c.status, stack.c.reason)
     chosen = select(*columns, stack.c.suspended, revision.c.template).outerjoin(revision, group)
     return chosen.where(stack.c.id.in_(stack_ids), stack.c.deleted_at.is_(None))
+
+
+def neglected(tx: Connection, root_id: str, parent_id: str) -> set[str]:
+    """Return the ids of the stacks nested in a stack in which something is known to be wrong, and is left alone.
+
+    That is so where convergence is switched off for them, or for what is in them. What was seen and not judged yet
+    counts, too. Read are at most `INTENTS_MAX` rows.
+
+    Args:
+        tx: A consistent read.
+        root_id: Root of the tree.
+        parent_id: The stack whose nested ones are meant; what is wrong deeper down counts for the one that it is in.
+    """
+    rows = _noted(tx, root_id).all()
+    everything = len(rows) > INTENTS_MAX
+    found = {str(row.stack_id) for row in rows if everything or row.unjudged or left_alone_for(row.intent)}
+    if everything:
+        found.update(_unconverged(tx, root_id).scalars())
+    return {above for each in found if (above := _child_above(tx, each, parent_id)) is not None}
+
+
+def _child_above(tx: Connection, stack_id: str, parent_id: str) -> str | None:
+    """Return the stack nested directly in `parent_id` that a stack is, or is in; None where it is in none."""
+    while (row := stacks.get(tx, stack_id)) is not None and row.parent_id is not None:
+        if row.parent_id == parent_id:
+            return stack_id
+        stack_id = row.parent_id
+    return None
+
+
+@prepared
+def _noted(root_id: str) -> Select[Any]:
+    """Select resources at rest in stacks that are not converged, with what is noted of them."""
+    stack, resource, observed = schema.stack, schema.resource, schema.resource_observed
+    unjudged = func.coalesce(observed.c.number != resource.c.judged, False)
+    joined = resource.join(stack, stack.c.id == resource.c.stack_id).outerjoin(
+        observed, observed.c.key == resource.c.key
+    )
+    chosen = select(resource.c.stack_id, resource.c.intent, unjudged.label("unjudged")).select_from(joined)
+    noted = or_(resource.c.intent.is_not(None), unjudged)
+    return chosen.where(*_left(root_id), resource.c.status == Status.COMPLETE, noted).limit(INTENTS_MAX + 1)
+
+
+@prepared
+def _unconverged(root_id: str) -> Select[Any]:
+    return select(schema.stack.c.id).where(*_left(root_id))
+
+
+def _left(root_id: str) -> tuple[ColumnElement[bool], ...]:
+    """Select the nested stacks of a tree that are not converged, or in which something is not."""
+    stack = schema.stack
+    switched = or_(stack.c.converge.is_(False), stack.c.exceptions.is_not(None))
+    return stack.c.root_id == root_id, stack.c.parent_id.is_not(None), stack.c.deleted_at.is_(None), switched

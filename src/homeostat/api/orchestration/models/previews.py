@@ -21,7 +21,9 @@ class PropertyChange(BaseModel):
 class PreviewedResource(Resource):
     """A resource in a preview.
 
-    `path` has the names of the resources above it, from the root; `change_reason` is why it is replaced or changed.
+    `path` has the names of the resources above it, from the root; `change_reason` is why it is replaced or changed. It
+    begins with "it would fail: " where the update would fail for it, and, of an unchanged resource that is not at rest,
+    with "it would wait: ".
     """
 
     path: list[str]

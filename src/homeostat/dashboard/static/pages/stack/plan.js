@@ -5,6 +5,7 @@ import { html } from "../../parts.js";
 /** Change -> what will become of so many resources; in the order of how much it matters. */
 const WORDS = { replaced: "replaced", deleted: "deleted", updated: "updated", added: "created" };
 const FAILS = "it would fail: ";
+const WAITS = "it would wait: ";
 const ALIKE_MAX = 8;
 const VALUE_MAX = 400;
 
@@ -15,13 +16,18 @@ function counted(preview) {
   return counts;
 }
 
+/** The resources that are not at rest, and of which nothing would be done for now. */
+const waiting = (preview) => preview.resource_changes.unchanged.filter((each) => each.change_reason.startsWith(WAITS));
+
 /** A sentence: what will become of how many resources. */
 export function summary(preview) {
   const counts = counted(preview);
   const parts = Object.entries(WORDS).filter(([change]) => counts[change]).map(([change, word]) => `${counts[change]} will be ${word}`);
-  if (!parts.length) return `Nothing to do: ${counts.unchanged} unchanged.`;
+  const waits = waiting(preview).length;
+  const later = waits ? ` Of these ${waits} would wait.` : "";
+  if (!parts.length) return `Nothing to do: ${counts.unchanged} unchanged.${later}`;
   const failing = Object.values(preview.resource_changes).flat().filter((each) => each.change_reason.startsWith(FAILS)).length;
-  return `${parts.join(", ")}; ${counts.unchanged} unchanged.${failing ? ` Of these ${failing} would fail.` : ""}`;
+  return `${parts.join(", ")}; ${counts.unchanged} unchanged.${later}${failing ? ` ${failing} would fail.` : ""}`;
 }
 
 /** Where two values differ: maps key by key, lists of equal length item by item. */
@@ -45,7 +51,8 @@ export function shown(value) {
 
 /** The resources that change, by their place; of many alike in one group the first, and how many more there are. */
 function listed(preview) {
-  const entries = Object.keys(WORDS).flatMap((change) => preview.resource_changes[change].map((each) => ({ ...each, change, place: [...each.path, each.resource_name].join("/") })));
+  const placed = (change, found) => found.map((each) => ({ ...each, change, place: [...each.path, each.resource_name].join("/") }));
+  const entries = [...Object.keys(WORDS).flatMap((change) => placed(change, preview.resource_changes[change])), ...placed("waits", waiting(preview))];
   entries.sort((one, other) => one.place.localeCompare(other.place, undefined, { numeric: true }));
   const group = (each) => `${each.change} ${each.path.join("/")}`;
   const more = new Map(preview.more_members.map((each) => [group(each), each.count]));
@@ -73,7 +80,7 @@ export function Plan({ preview }) {
       ${entries.map((each) => {
         const differences = each.property_changes.flatMap((found) => [...apart(found.name, found.before, found.after)]);
         return html`<li key=${`${each.change} ${each.place}`}>
-          <span class=${`change ${each.change}`}>${WORDS[each.change]}</span> <strong>${each.place}</strong> <span class="quiet">${each.resource_type}</span>
+          <span class=${`change ${each.change}`}>${WORDS[each.change] ?? "waits"}</span> <strong>${each.place}</strong> <span class="quiet">${each.resource_type}</span>
           ${each.change_reason && html` <span class=${each.change_reason.startsWith(FAILS) ? "FAILED" : ""}>${each.change_reason}</span>`}
           ${differences.length > 0 &&
           html`<dl>${differences.map(([name, before, after]) => html`<dt>${name}</dt><dd><del>${shown(before)}</del> → <ins>${shown(after)}</ins></dd>`)}</dl>`}
