@@ -2,16 +2,69 @@
 
 from dataclasses import replace
 
+import pytest
 from sqlalchemy import update
-from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, shard_row, stack_row
+from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, resource, shard_row, stack_row
 
 from homeostat.model.status import Action
-from homeostat.store import schema
+from homeostat.store import events, schema
 from homeostat.store.database import Database
+from homeostat.store.shards import shard_state
+from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import action_begin, deletion, revisions
 from homeostat.store.stacks.revisions import Desired
 
 SAID = Desired("template", {"resources": {}}, files={"inner.yaml": "new"})
+
+
+def deleting(database: Database, **shard: float) -> tuple[bool, str, float]:
+    """Begin the deletion of a nested stack, and end it where it is empty; whether it has ended, its id, the time."""
+    root = add_stack(database, "root")
+    inner = add_stack(database, "inner", shard_count=2, parent_id=root, parent_shard=0, root_id=root, depth=1)
+    now = NOW + 10
+    with database.write() as tx:
+        tx.execute(update(schema.shard).where(schema.shard.c.stack_id == root).values(wake_at=None))
+        if shard:
+            tx.execute(update(schema.shard).where(schema.shard.c.stack_id == inner).values(**shard))
+        stack = locked(database, tx, inner)
+        number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.EMPTY, now, TIMEOUT_S)
+        return deletion.end_if_empty(database, tx, inner, number, now), inner, now
+
+
+@pytest.mark.parametrize("lease_until", [0.0, NOW + 9], ids=["never owned", "owned once"])
+def test_what_was_never_begun_is_deleted_at_once_and_supersedes_former_owners(
+    database: Database, lease_until: float
+) -> None:
+    ended, inner, now = deleting(database, lease_until=lease_until, epoch=4)
+    assert ended
+    row, shard = stack_row(database, inner), shard_row(database, inner)
+    assert (row.action, row.status, row.deleted_at) == (Action.DELETE, "COMPLETE", now)
+    assert (shard.wake_at, shard.settled_revision) == (None, row.revision)
+    assert shard.epoch > 4
+    assert shard_row(database, "p-root").wake_at is None, "the parent asks, and needs no wake-up"
+    with database.read() as tx:
+        found = [(each.action, each.status) for each in events.page(tx, [inner])]
+    assert found[-2:] == [(Action.DELETE, "IN_PROGRESS"), (Action.DELETE, "COMPLETE")]
+
+
+def test_what_a_worker_owns_is_left_to_its_own_pass(database: Database) -> None:
+    ended, inner, _ = deleting(database, lease_until=NOW + 11)
+    assert not ended
+    assert stack_row(database, inner).status == "IN_PROGRESS"
+    assert shard_row(database, inner).wake_at == NOW
+
+
+def test_what_has_rows_is_left_to_its_own_pass(database: Database) -> None:
+    root = add_stack(database, "root")
+    inner = add_stack(database, "inner", parent_id=root, parent_shard=0, root_id=root, depth=1)
+    writes = Writes()
+    writes.insert(resource("key", inner, "a"))
+    with database.write() as tx:
+        shard_state.record(database, tx, inner, writes, NOW)
+        stack = locked(database, tx, inner)
+        number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S)
+        assert not deletion.end_if_empty(database, tx, inner, number, NOW)
+    assert stack_row(database, inner).deleted_at is None
 
 
 def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database) -> None:

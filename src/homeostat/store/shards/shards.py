@@ -85,6 +85,27 @@ def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> No
     )
 
 
+def settle_unbegun(tx: Connection, stack_id: str, revision: int, now: float) -> bool:
+    """Bring all shards of a stack to rest at an empty revision, if none has rows or an owner; return whether so.
+
+    The new epoch supersedes a worker whose lease has run out and that is about to create the first rows.
+    """
+    table = schema.shard
+    if _begun(tx, stack_id, now).scalar_one():
+        return False
+    values = {"epoch": table.c.epoch + 1, "settled_revision": revision, "owner": None, "planned": 0, "done": 0}
+    tx.execute(update(table).where(table.c.stack_id == stack_id).values(wake_at=None, **values))
+    return True
+
+
+@prepared
+def _begun(stack_id: str, now: float) -> Select[Any]:
+    """Select whether a stack has rows, or a shard that is owned."""
+    rows = select(schema.resource.c.key).where(schema.resource.c.stack_id == stack_id).exists()
+    owned = select(schema.shard.c.number).where(schema.shard.c.stack_id == stack_id, schema.shard.c.lease_until > now)
+    return select(or_(rows, owned.exists()))
+
+
 def wake(
     tx: Connection,
     stack_id: str,

@@ -74,15 +74,19 @@ def _unfinished(stack_id: str, number: int, count: int, but: int, *, changing: b
     return select(*columns)
 
 
-def settle(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> Row[Any] | None:
+def settle(
+    db: Database, tx: Connection, stack_id: str, number: int, now: float, *, wakes_parent: bool = True
+) -> Row[Any] | None:
     """Finish the action of a stack if all its shards are at rest at revision `number` and that is still the newest.
+
+    The parent of a nested stack is woken, unless it is the one that asks.
 
     Returns:
         The stack's row as it was before; None if nothing was finished.
     """
     row = lock_settled(db, tx, stack_id, number)
     if row is not None:
-        finish(db, tx, row, now)
+        finish(db, tx, row, now, wakes_parent=wakes_parent)
     return row
 
 
@@ -101,8 +105,8 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
     return row
 
 
-def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
-    """End the action of a stack that is settled (see `lock_settled`).
+def finish(db: Database, tx: Connection, row: Row[Any], now: float, *, wakes_parent: bool = True) -> None:
+    """End the action of a stack that is settled (see `lock_settled`); for `wakes_parent` see `settle`.
 
     It is COMPLETE, except for a check that found something wrong, a lock that could not be set or removed everywhere,
     and a snapshot of a stack whose desired state was never reached.
@@ -117,7 +121,7 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
         _finish(tx, row, Status.FAILED, failure, now)
         snapshots.interrupt(tx, row, failure)
     else:
-        _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now)
+        _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now, wakes_parent=wakes_parent)
     if row.action == Action.UNLOCK and row.parent_id is None and not failure:
         _unlocked(tx, row, now)
     elif STACK_ACTIONS[row.action].heals_after:
@@ -126,7 +130,9 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float) -> None:
         snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)
 
 
-def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: float) -> None:
+def _finish(
+    tx: Connection, row: Row[Any], status: Status, reason: str, now: float, *, wakes_parent: bool = True
+) -> None:
     values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
     if status is Status.COMPLETE and row.action not in MAINTENANCE:
         values["complete_revision"] = row.revision
@@ -139,7 +145,8 @@ def _finish(tx: Connection, row: Row[Any], status: Status, reason: str, now: flo
                 stack_users.mark_stack_departed(tx, row.id)
     stack_state.change(tx, row, values)
     events.append(tx, row.id, [stack_state.stack_event(row.id, row.name, row.action, status, reason)], now)
-    stack_state.wake_parent(tx, row, now)
+    if wakes_parent:
+        stack_state.wake_parent(tx, row, now)
     # A locked stack has nothing else to do, so its first shard is woken when the lock expires: that pass unlocks it.
     if row.action == Action.LOCK and row.parent_id is None and row.lock["expires_at"] is not None:
         shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])

@@ -10,7 +10,7 @@ from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import action_begin, revisions, stacks
+from homeostat.store.stacks import action_begin, action_end, revisions, stacks
 
 POLICIES = "policies"
 """The intent of a revision that only defines the policies with which its stack is deleted."""
@@ -100,6 +100,28 @@ def _wake_deepest_first(tx: Connection, stack: Row[Any], nested: Sequence[Column
     deepest = tx.execute(select(func.max(table.c.depth)).where(*nested)).scalar_one()
     for depth in range(deepest or 0, int(stack.depth), -1):
         shards.wake_all(tx, select(table.c.id).where(*nested, table.c.depth == depth), now, shards.USER)
+
+
+def end_if_empty(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> bool:
+    """End the deletion of a nested stack that has begun in this transaction, if nothing of the stack was ever begun.
+
+    A thing without a row cannot have been made (invariant 3), so there is nothing to look for. The parent is not woken:
+    it is the one that asks.
+
+    Args:
+        db: The database.
+        tx: The transaction; it has locked the stack and its shards.
+        stack_id: The nested stack.
+        number: The revision of the deletion.
+        now: The agreed time.
+
+    Returns:
+        Whether it has ended. It has not where there are rows, or where a worker owns a shard and may be about to store
+        the first.
+    """
+    if not shards.settle_unbegun(tx, stack_id, number, now):
+        return False
+    return action_end.settle(db, tx, stack_id, number, now, wakes_parent=False) is not None
 
 
 def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
