@@ -12,6 +12,7 @@ from bench.databases import KINDS, SETTINGS
 from bench.defining import defining
 from bench.encryption import encryption
 from bench.figures import Figure, Measured, beside_postgresql, growth, machine
+from bench.growing import growing
 from bench.idling import idling
 from bench.instructions import instructions
 from bench.lifecycle import best_of
@@ -185,6 +186,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "idle": ("what a worker, and a whole service, costs that has nothing to do but to look", resting),
     "latency": ("from an attribute being known to the dependant being started, on a cloud", per_size(latency)),
     "beside": ("small stacks while a large one is being created", per_size(small_beside_large)),
+    "growing": ("stacks in a group that are deleted before they were begun, beside making them", per_size(growing)),
     "turns": ("how long others have to wait to write", per_size(turns)),
     "crowd": ("many clients at once, at a service with that many resources already", together),
     "openstack-making": (

@@ -29,6 +29,7 @@ from homeostat.resources.families.scaling_policies import POLICY_KIND, ScalingPo
 from homeostat.resources.instance_signals import ALARMS
 from homeostat.resources.registry import type_of
 from homeostat.resources.scaling_adjustments import Adjustment, adjusted
+from homeostat.resources.signals import shortened
 from homeostat.store import events, schema
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner
@@ -226,7 +227,7 @@ class Scaling:
             if scaling.count_deferred(tx, nested.id) >= DEFERRED_MAX:
                 message = f"Request limit exceeded: {DEFERRED_MAX} signals wait until {nested.action} of the group ends"
                 raise Rejected("RequestLimitExceeded", message)
-            scaling.defer(tx, nested.id, policy_id, reason, now)
+            scaling.defer(tx, nested.id, policy_id, shortened(reason), now)
             return outcome
         if deferred is not None and not scaling.remove_deferred(tx, deferred):
             return outcome  # another worker was faster

@@ -11,7 +11,6 @@ from homeostat.kinds.base import (
     FieldType,
     Kind,
     Statuses,
-    listing,
     mapping,
 )
 from homeostat.model.observed import Remedy
@@ -44,7 +43,7 @@ WAIT_CONDITION = Kind(
         "count": INTEGER,
     },
     reported={
-        "signals": listing("[{id, status, reason, data, at}]"),
+        "heard": Field(FieldType.MAP, "", "what is counted of the signals that came"),
         "met": Field(FieldType.BOOLEAN, "", "before it was adopted"),
     },
     operations={"adopt": ("With {token, spec, id, status, metadata, data}: makes the record of an adopted resource.")},

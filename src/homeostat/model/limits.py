@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from homeostat.model.errors import Rejected
 
 KI, MI = 1024, 1024 * 1024
+QUOTA = "OverQuota"
+"""The fault of the Clustering API."""
+RECORDS_MAX, SPECS_MAX, RECEIVERS_MAX, MESSAGE_RECEIVERS_MAX, KEYS_MAX = 4096, 1000, 100, 100, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,31 @@ class SumLimit:
             raise Rejected(self.fault, message)
 
     def _begin(self) -> str:
-        return f"Request limit exceeded: {self.what[0].lower()}{self.what[1:]}"
+        begin = "Quota exceeded" if self.fault == QUOTA else "Request limit exceeded"
+        return f"{begin}: {self.what[0].lower()}{self.what[1:]}"
 
 
 SIGNALS = SumLimit("Signals of a handle", 10_000, 4 * MI, "send less data, or use several handles")
 HANDLER_SIGNALS = SumLimit(
     "Signals that wait for the handler of a resource", 1_000, 4 * MI, "send them again when it has taken those before"
 )
+FILES = SumLimit("Files of a stack", 5_000, 16 * MI, "have fewer or smaller ones, or name them by URL in user data")
+ENVIRONMENT = SumLimit(
+    "Environment and parameters of a stack", None, 4 * MI, "update without keeping those before (PUT in place of PATCH)"
+)
+CONFIGS = SumLimit("Software configs of a project", RECORDS_MAX, 32 * MI, "delete unused ones")
+DEPLOYMENTS = SumLimit("Software deployments of a project", RECORDS_MAX, 32 * MI, "delete unused ones")
+PROFILES = SumLimit("Profiles of a project", SPECS_MAX, 16 * MI, "delete some first", QUOTA)
+POLICIES = SumLimit("Policies of a project", SPECS_MAX, 16 * MI, "delete some first", QUOTA)
+ATTACHED = SumLimit("Policies of a cluster", 32, None, "detach some first", QUOTA)
+RECEIVERS = SumLimit("Receivers of a cluster", RECEIVERS_MAX, MI, "delete some first, or give them less", QUOTA)
+MESSAGE_RECEIVERS = SumLimit(
+    "Receivers of messages of a project", MESSAGE_RECEIVERS_MAX, MI, "delete some first, or give them less", QUOTA
+)
+METADATA = SumLimit("Metadata of a cluster", KEYS_MAX, MI, "remove keys first", "BadRequest")
 EVENT_REASON_MAX = 4_000
 """Characters of the reason of an event that are kept."""
-ALL = (SIGNALS, HANDLER_SIGNALS)
+ALL = (
+    *(SIGNALS, HANDLER_SIGNALS, FILES, ENVIRONMENT, CONFIGS, DEPLOYMENTS),
+    *(PROFILES, POLICIES, ATTACHED, RECEIVERS, MESSAGE_RECEIVERS, METADATA),
+)

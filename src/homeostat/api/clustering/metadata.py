@@ -13,14 +13,14 @@ from homeostat.api.clustering.routes import answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.api.http.responses import nothing
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import KEYS_MAX, METADATA
+from homeostat.store.schema import to_json
 
 ROUTER = router("clusters")
 ONE = answers(dict[str, Any])
 PATH = "/clusters/{cluster_id}/metadata"
 Metadata = Mapping[str, Any]
 GIVEN = {"metadata": Field(bodies.mapping, required=True)}
-KEYS_MAX = 1000
-"""Keys of the metadata of one cluster that these routes set."""
 
 
 @ROUTER.get(PATH, dependencies=[may("clusters:get")], summary="Show the metadata of a cluster", responses=ONE)
@@ -102,6 +102,7 @@ def _changed(context: ClusteringContext, cluster_id: str, change: Callable[[Meta
         found = change(before)
         if len(found) > KEYS_MAX:
             raise wrong(f"The metadata of a cluster have at most {KEYS_MAX} keys.")
+        METADATA.check(0, 0, len(to_json(dict(found)).encode()), 0)
         return found
 
     return context.json({"metadata": context.clusters.clusters.set_metadata(context.asking, cluster_id, checked)})

@@ -12,13 +12,13 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.tags import check_tags
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import FILES
 from homeostat.templates import parse_environment, parse_template
 from homeostat.templates.environment_merge import merged_environment
 from homeostat.templates.registry import check_registry
 
 STACK_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
 NAME_MAX, SHOWN_MAX = 255, 40
-FILES_MAX = 5_000
 ENVIRONMENT_FILES_MAX = 500
 
 NOT_YET = {
@@ -180,7 +180,7 @@ def _check_count(value: Collection[Any], key: str, count_max: int) -> None:
 
 def _files(body: Mapping[str, Any]) -> dict[str, str]:
     files = _map(body, "files")
-    _check_count(files, "files", FILES_MAX)
+    _check_count(files, "files", FILES.count or 0)
     for name, content in files.items():
         if not isinstance(content, str):
             raise Rejected("HTTPBadRequest", f"files: the content of {name} must be text")

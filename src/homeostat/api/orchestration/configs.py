@@ -30,16 +30,16 @@ from homeostat.builtin import access_keys
 from homeostat.builtin.kinds.deployments import deployed, end_deployment
 from homeostat.builtin.signals import wire_config
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import CONFIGS, DEPLOYMENTS
 from homeostat.model.status import Status
 from homeostat.resources.families import deployments
 from homeostat.resources.families.configs import CONFIG, from_request
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.schema import to_json
 
 ROUTER = router("software configs")
-RECORDS_MAX = 4096
-"""Configs, and likewise deployments, that callers may create in a project."""
 ConfigId = Annotated[str, Path(description="Id of the config.")]
 DeploymentId = Annotated[str, Path(description="Id of the deployment.")]
 FIELDS = ("config_id", "input_values", "output_values", "action", "status", "status_reason")
@@ -218,7 +218,9 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Body)
         if values.get("config_id"):
             _found(tx, context, CONFIG, values["config_id"])
         now = context.db.now_of(tx)
+        before = _size(found)
         found.object |= values
+        _check_room(tx, found, _size(found) - before, 0)
         records.save(tx, found, now)
         context.service.signals.look(tx, [found], now)
         (shown,) = _deployments(tx, [found])
@@ -271,9 +273,7 @@ def _add(context: RequestContext, made: Record) -> None:
         Rejected: RequestLimitExceeded; HTTPBadRequest for a deployment whose config does not exist.
     """
     with context.db.write() as tx:
-        if records.count(tx, made.kind, made.project) >= RECORDS_MAX:
-            message = f"Request limit exceeded: a project has at most {RECORDS_MAX}; delete unused ones"
-            raise Rejected("RequestLimitExceeded", message)
+        _check_room(tx, made, _size(made), 1)
         config_id = made.object.get("config_id")
         if config_id and records.get(tx, config_id, CONFIG, made.project) is None:
             raise Rejected("HTTPBadRequest", f"config_id: the Software Config ({config_id}) could not be found.")
@@ -281,6 +281,18 @@ def _add(context: RequestContext, made: Record) -> None:
         records.add(context.db, tx, [made])
 
 
+def _check_room(tx: Connection, record: Record, more: int, parts: int) -> None:
+    """Check that the project may have this much more. Raise Rejected (RequestLimitExceeded)."""
+    there = records.count(tx, record.kind, record.project) if parts else 0
+    size = records.total_size(tx, record.kind, record.project) if more > 0 else 0
+    LIMITS[record.kind].check(there, size, more, parts)
+
+
+def _size(record: Record) -> int:
+    return len(to_json(record.object).encode())
+
+
+LIMITS = {CONFIG: CONFIGS, DEPLOYMENT: DEPLOYMENTS}
 NAMES = {CONFIG: "Software Config", DEPLOYMENT: "Software Deployment"}
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, up
 from homeostat.model.plan import Event
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.sql import sizes
 from homeostat.store.sql.prepared import prepared
 
 _record = schema.record
@@ -181,6 +182,11 @@ def listed(
 def count(tx: Connection, kind: str, project: str) -> int:
     chosen = select(func.count()).where(_record.c.kind == kind, _record.c.project == project)
     return int(tx.execute(chosen).scalar_one())
+
+
+def total_size(tx: Connection, kind: str, project: str) -> int:
+    """Return about how many bytes the records of a kind have."""
+    return sizes.total(tx, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
 
 
 def save(tx: Connection, changed: Record, now: float) -> None:

@@ -10,6 +10,7 @@ from homeostat.api.services.clusters.plans import Outdated, PolicyChange
 from homeostat.clustering.attached import Attached
 from homeostat.clustering.health_policy import HEALTH
 from homeostat.clustering.policies import stored_policy
+from homeostat.model.limits import ATTACHED
 from homeostat.store import schema
 from homeostat.store.clusters import bindings, living
 from homeostat.store.shards import health
@@ -38,6 +39,7 @@ def store(tx: Connection, cluster: Row[Any], change: PolicyChange, now: float) -
 
     Raises:
         Outdated: They are not as they were seen, or the policy is gone.
+        Rejected: OverQuota: there are too many.
     """
     if seen(tx, cluster.id) != change.seen:
         raise Outdated
@@ -59,7 +61,9 @@ def add(tx: Connection, cluster_id: str, columns: Mapping[str, Any], now: float)
 
     Raises:
         Outdated: The policy is gone.
+        Rejected: OverQuota: there are too many.
     """
+    ATTACHED.check(len(seen(tx, cluster_id)), 0, 0)
     table = schema.policy
     policy = tx.execute(select(table.c.spec, table.c.type).where(table.c.id == columns["policy_id"])).first()
     if policy is None:

@@ -10,21 +10,32 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.model.limits import MESSAGE_RECEIVERS, MESSAGE_RECEIVERS_MAX, SumLimit
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema import to_json
+from homeostat.store.sql import sizes
 
 LOG = logging.getLogger(__name__)
-MESSAGE_RECEIVERS_MAX = 100
-"""Receivers of messages of one project."""
 QUEUE, STACK = "queue_name", "stack_id"
 """Keys of the channel of a receiver; users see the first one."""
 _receiver = schema.receiver
+
+
+def check_size(tx: Connection, limit: SumLimit, added: Mapping[str, Any], *where: ColumnElement[bool]) -> None:
+    """Check that receivers may have these parameters, actors and so on, beside those of the rows that are meant.
+
+    Raises:
+        Rejected: OverQuota.
+    """
+    size = sizes.total(tx, (_receiver.c.params, _receiver.c.actor), *where)
+    limit.check(0, size, len(to_json(dict(added)).encode()), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,7 @@ class MessageReceivers:
             if there >= MESSAGE_RECEIVERS_MAX:
                 message = f"a project has at most {MESSAGE_RECEIVERS_MAX} receivers of messages: delete some first"
                 raise Rejected("OverQuota", f"Quota exceeded: {message}")
+            check_size(tx, MESSAGE_RECEIVERS, columns, *mine)
             tx.execute(insert(_receiver).values(**values, created_at=self._db.now_of(tx)))
 
         request = StackRequest(

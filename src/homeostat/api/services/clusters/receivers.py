@@ -5,18 +5,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
 
 from homeostat.api.services.clusters.clusters import ClusterService
-from homeostat.api.services.clusters.message_receivers import MessageReceivers
+from homeostat.api.services.clusters.message_receivers import MessageReceivers, check_size
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with, referring
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import MESSAGE_RECEIVERS, RECEIVERS, RECEIVERS_MAX
 from homeostat.store import schema
 from homeostat.store.clusters import listing, living
 from homeostat.store.database import Database
 
-RECEIVERS_MAX = 100
-"""Receivers of one cluster."""
 _receiver = schema.receiver
 
 
@@ -65,6 +64,7 @@ class ReceiverService:
             if tx.execute(there).scalar_one() >= RECEIVERS_MAX:
                 message = f"Quota exceeded: a cluster has at most {RECEIVERS_MAX} receivers: delete some first"
                 raise Rejected("OverQuota", message)
+            check_size(tx, RECEIVERS, {"params": dict(params), "actor": dict(actor)}, _receiver.c.cluster_id == row.id)
             identity = str(uuid.uuid4())
             values = {
                 "id": identity,
@@ -104,6 +104,10 @@ class ReceiverService:
             changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
             if not changed:
                 raise Rejected("BadRequest", "No property needs an update.")
+            mine, limit = (_receiver.c.cluster_id == row.cluster_id, RECEIVERS)
+            if row.type == "message":
+                mine, limit = and_(_receiver.c.project == row.project, _receiver.c.type == row.type), MESSAGE_RECEIVERS
+            check_size(tx, limit, changed, and_(mine, _receiver.c.id != row.id))
             chosen = update(_receiver).where(_receiver.c.id == row.id)
             tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)

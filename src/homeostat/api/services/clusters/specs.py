@@ -10,12 +10,13 @@ from sqlalchemy.exc import IntegrityError
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with
 from homeostat.clustering.specs import Spec
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import POLICIES, PROFILES, SPECS_MAX
 from homeostat.store import schema
 from homeostat.store.clusters import listing, living
 from homeostat.store.database import Database
+from homeostat.store.schema import to_json
+from homeostat.store.sql import sizes
 
-SPECS_MAX = 1000
-"""Profiles, and policies, of one project."""
 Check = Callable[[str, Any, str], Spec]
 """Check the spec of an entry with this name, in this project; raise Rejected."""
 
@@ -84,6 +85,7 @@ class SpecService:
         if tx.execute(there).scalar_one() >= SPECS_MAX and not asking.caller.is_admin:
             message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
             raise Rejected("OverQuota", message)
+        self._check_room(tx, asking, {"spec": checked.sent, **columns})
         identity = str(uuid.uuid4())
         values = {
             "id": identity,
@@ -95,6 +97,14 @@ class SpecService:
         }
         tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
         return identity
+
+    def _check_room(self, tx: Connection, asking: Asking, added: Mapping[str, Any], instead: int = 0) -> None:
+        """Check that a project may have these cells more; instead: bytes that go for them. Raise Rejected."""
+        columns = tuple(self._table.c[name] for name in ("spec", "metadata") if name in self._table.c)
+        size = sizes.total(tx, columns, self._table.c.project == asking.project)
+        (POLICIES if self._table is schema.policy else PROFILES).check(
+            0, size - instead, len(to_json(dict(added)).encode()), 0
+        )
 
     def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
         """Return one by its id, name or the beginning of its id.
@@ -118,6 +128,8 @@ class SpecService:
             changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
             if not changed:
                 raise Rejected("BadRequest", "No property needs an update.")
+            replaced = {name: getattr(row, name) for name in changed}
+            self._check_room(tx, asking, changed, len(to_json(replaced).encode()))
             chosen = update(self._table).where(self._table.c.id == row.id)
             tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)

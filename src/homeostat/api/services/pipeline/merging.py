@@ -7,6 +7,8 @@ from typing import Any
 from homeostat.api.services.pipeline.fetching import with_fetched
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import ENVIRONMENT, FILES
+from homeostat.store.schema import to_json
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
     declared_in,
@@ -46,7 +48,19 @@ class Merger:
         shared = self._shared
         environment = {**user_sections(desired.environment), **shared.section()}
         completed = replace(desired, environment=environment, files={**shared.files, **desired.files})
-        return with_fetched(completed, self._fetch)
+        checked_size(completed)
+        return checked_size(with_fetched(completed, self._fetch))
+
+
+def checked_size(desired: Desired) -> Desired:
+    """Return a desired state whose parts are not too many: a PATCH adds to what is there, a URL brings more.
+
+    Raises:
+        Rejected: RequestLimitExceeded.
+    """
+    FILES.check(0, 0, sum(len(text.encode()) for text in desired.files.values()), len(desired.files))
+    ENVIRONMENT.check(0, 0, len(to_json([desired.environment, desired.parameters]).encode()), 0)
+    return desired
 
 
 def _patched(before: Desired, request: StackRequest) -> Desired:
