@@ -196,3 +196,53 @@ def test_a_delay_takes_its_time_on_the_actions_that_it_is_for() -> None:
     assert service.state(stack_id) == "DELETE_IN_PROGRESS"
     service.live(4)
     assert service.state(stack_id) == "DELETE_COMPLETE"
+
+
+def launched(size: int = 2, **more: Any) -> dict[str, Any]:
+    """A group with a launch configuration, and a server that is in none."""
+    group = {"AvailabilityZones": ["nova"], "LaunchConfigurationName": {"get_resource": "launch"}, "Size": size}
+    launch = {"ImageId": "i", "InstanceType": "small", "UserData": SCRIPT}
+    return {
+        "launch": {"type": "AWS::AutoScaling::LaunchConfiguration", "properties": launch},
+        "fleet": {"type": "OS::Heat::InstanceGroup", "properties": {**group, **more}},
+        "alone": {"type": "AWS::EC2::Instance", "properties": launch},
+    }
+
+
+def keys_of(service: Service) -> list[str]:
+    return sorted(each.link for each in service.records_of("server_agent"))
+
+
+def test_each_member_of_a_group_with_a_launch_configuration_has_a_key_of_its_own() -> None:
+    service = Service()
+    service.create(launched())
+    found = {name: parts(each["user_data"]) for name, each in service.cloud.things("server").items()}
+    alone = [each for each in found.values() if "cfn-credentials" not in each]
+    members = {name: each for name, each in found.items() if "cfn-credentials" in each}
+    assert (len(alone), len(members)) == (1, 2)
+    assert keys_of(service) == sorted(members)
+    assert len({each["cfn-credentials"] for each in members.values()}) == 2
+    for each in members.values():
+        section = json.loads(each["cfn-init-data"])["os-collect-config"]["cfn"]
+        assert each["cfn-credentials"].splitlines() == [
+            f"AWSAccessKeyId={section['access_key_id']}",
+            f"AWSSecretKey={section['secret_access_key']}",
+        ]
+
+
+def test_the_key_of_a_member_goes_with_it() -> None:
+    service = Service()
+    stack_id = service.create(launched(3))
+    service.update(stack_id, launched(1))
+    service.rest()
+    assert len(keys_of(service)) == 1
+    service.delete(stack_id)
+    service.rest()
+    assert keys_of(service) == []
+
+
+def test_what_is_seen_of_a_member_has_no_key() -> None:
+    service = Service()
+    service.create(launched(1))
+    (record,) = service.records_of("server_agent")
+    assert record.secret["key"] not in json.dumps(service.seen(service.child().id, "0").object)

@@ -4,13 +4,14 @@ cfn-hup reads and writes at fixed paths of a machine, so each agent has an /etc 
 """
 
 import contextlib
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ import pytest
 
 from homeostat.api.access.auth import BasicAccess
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.resources.user_data import boot_of
 from tests.waiting import until
 from tests.wire.running import database, serving, working
 
@@ -53,7 +55,8 @@ pytestmark = [
 ]
 
 
-def template(value: str) -> dict[str, Any]:
+def servers(value: str) -> dict[str, Any]:
+    """A group of servers that read their settings by POLL_SERVER_CFN."""
     member = {
         "image": "i",
         "flavor": "small",
@@ -61,18 +64,50 @@ def template(value: str) -> dict[str, Any]:
         "software_config_transport": "POLL_SERVER_CFN",
     }
     return {
-        "heat_template_version": "2018-08-31",
-        "resources": {
+        "group": {
+            "type": "OS::Heat::ResourceGroup",
+            "metadata": {"v": value},
+            "properties": {
+                "count": MEMBERS,
+                "resource_def": {"type": "OS::Nova::Server", "properties": member},
+                "metadata_update_pattern": "canary",
+            },
+            "update_policy": {"rollout": {"steps": ["1", "50%", "100%"]}},
+        }
+    }
+
+
+def launched(kind: str, **sizes: int) -> Callable[[str], dict[str, Any]]:
+    """A group of this type with a launch configuration."""
+
+    def group(value: str) -> dict[str, Any]:
+        launch = {"ImageId": "i", "InstanceType": "small", "UserData": "#!/bin/sh\n"}
+        settings = {"AvailabilityZones": ["nova"], "LaunchConfigurationName": {"get_resource": "launch"}, **sizes}
+        return {
+            "launch": {"type": "AWS::AutoScaling::LaunchConfiguration", "properties": launch},
             "group": {
-                "type": "OS::Heat::ResourceGroup",
+                "type": kind,
                 "metadata": {"v": value},
-                "properties": {
-                    "count": MEMBERS,
-                    "resource_def": {"type": "OS::Nova::Server", "properties": member},
-                    "metadata_update_pattern": "canary",
-                },
+                "properties": {**settings, "MetadataUpdatePattern": "canary"},
                 "update_policy": {"rollout": {"steps": ["1", "50%", "100%"]}},
             },
+        }
+
+    return group
+
+
+GROUPS = {
+    "servers": servers,
+    "instances": launched("OS::Heat::InstanceGroup", Size=MEMBERS),
+    "autoscaling": launched("AWS::AutoScaling::AutoScalingGroup", MinSize=MEMBERS, MaxSize=MEMBERS),
+}
+
+
+def template(group: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "heat_template_version": "2018-08-31",
+        "resources": {
+            **group,
             "handle": {"type": "AWS::CloudFormation::WaitConditionHandle"},
             "wait": {
                 "type": "AWS::CloudFormation::WaitCondition",
@@ -82,8 +117,6 @@ def template(value: str) -> dict[str, Any]:
         },
         "outputs": {
             "url": {"value": {"get_resource": "handle"}},
-            "members": {"value": {"get_attr": ["group", "refs"]}},
-            "agents": {"value": {"get_attr": ["group", "attributes", "os_collect_config"]}},
         },
     }
 
@@ -91,23 +124,33 @@ def template(value: str) -> dict[str, Any]:
 class Fleet:
     """A group whose members are agents, each with files of its own below a directory."""
 
-    def __init__(self, http: httpx.Client, directory: Path) -> None:
+    def __init__(
+        self, http: httpx.Client, directory: Path, cloud: SimulatedCloud, group: Callable[[str], dict[str, Any]]
+    ) -> None:
         self.http, self.directory, self.log = http, directory, directory / "applied"
-        made = http.post("stacks", json={"stack_name": "web", "template": template("1")}).json()
+        self.cloud, self.group = cloud, group
+        made = http.post("stacks", json={"stack_name": "web", "template": template(group("1"))}).json()
         self.path = f"stacks/web/{made['stack']['id']}"
-        until(lambda: self.output("url") and len(self.sections()) == MEMBERS, "the keys of the members")
-        self.members: list[str] = self.output("members")
+        until(lambda: self.output("url") and len(self.handles()) == MEMBERS, "the members")
+        self.members = self.handles()
+
+    def handles(self) -> list[str]:
+        """Ids of the members, in the order of their numbers."""
+        listed = self.http.get(f"{self.path}/resources", params={"nested_depth": 1}).json()["resources"]
+        members = {each["resource_name"]: each["physical_resource_id"] for each in listed if "parent_resource" in each}
+        return [members[name] for name in sorted(members) if members[name]]
 
     def output(self, name: str) -> Any:
         return self.http.get(f"{self.path}/outputs/{name}").json()["output"]["output_value"]
 
-    def sections(self) -> dict[str, dict[str, str]]:
-        """Settings of the agents of the members, by name."""
-        shown = self.output("agents") or {}
-        return {name: each["os-collect-config"]["cfn"] for name, each in shown.items() if each}
+    def section(self, member: str) -> dict[str, str]:
+        """Settings of the agent of a member, as its user data have them."""
+        (files,) = (boot.files for boot in [boot_of(self.cloud.things("server")[member]["user_data"])] if boot)
+        found: dict[str, str] = json.loads(files["cfn-init-data"])["os-collect-config"]["cfn"]
+        return found
 
     def change(self, value: str) -> None:
-        assert self.http.put(self.path, json={"template": template(value)}).status_code == 202
+        assert self.http.put(self.path, json={"template": template(self.group(value))}).status_code == 202
 
     def wait_for(self, state: str) -> str:
         """Wait until the stack is in this state; give the reason of the group."""
@@ -120,9 +163,14 @@ class Fleet:
         lines = self.log.read_text().splitlines()[since:] if self.log.exists() else []
         return [(int(number), value) for number, _, value in (line.partition(" ") for line in lines)]
 
+    def place_of(self, member: str) -> str:
+        """Name the place of a member by itself, or by the group alone: it is told by its key."""
+        return "group" if self.members.index(member) % 2 else f"group.Instances.{member}"
+
     def place(self, number: int) -> Path:
         """Make the /etc and the /var of an agent, as cfn-init makes them on a server."""
-        here, section, member = self.directory / str(number), self.sections()[str(number)], self.members[number]
+        here, member = self.directory / str(number), self.members[number]
+        section = self.section(member)
         at = urlsplit(section["metadata_url"])
         for name in ("etc/cfn/hooks.d", "var/lib/heat-cfntools", "var/cache/heat-cfntools", "var/log"):
             (here / name).mkdir(parents=True)
@@ -139,7 +187,7 @@ class Fleet:
             "etc/cfn/cfn-credentials": keys,
             "etc/cfn/cfn-hup.conf": "[main]\nstack=web\ncredential-file=/etc/cfn/cfn-credentials\nregion=nowhere\n",
             "etc/cfn/hooks.d/apply.conf": (
-                f"[apply]\ntriggers=post.update\npath=Resources.group.Instances.{member}.Metadata\n"
+                f"[apply]\ntriggers=post.update\npath=Resources.{self.place_of(member)}.Metadata\n"
                 "runas=root\naction=/etc/cfn/apply\n"
             ),
             "etc/cfn/refused": "",
@@ -172,17 +220,17 @@ def running(places: list[Path]) -> Iterator[None]:
             each.wait()
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[Fleet]:
+@pytest.fixture(params=GROUPS)
+def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     passwords = tmp_path / "htpasswd"
     passwords.write_text(f"ada:{bcrypt.hashpw(b'x', bcrypt.gensalt(4)).decode()}\n")
     with (
         database(tmp_path) as db,
         serving(db, BasicAccess(passwords)) as url,
-        working(db, SimulatedCloud(time.time), url=url),
+        working(db, cloud := SimulatedCloud(time.time), url=url),
         httpx.Client(base_url=f"{url}/v1/ada", auth=("ada", "x")) as http,
     ):
-        fleet = Fleet(http, tmp_path)
+        fleet = Fleet(http, tmp_path, cloud, GROUPS[request.param])
         with running([fleet.place(number) for number in range(MEMBERS)]):
             fleet.wait_for("CREATE_COMPLETE")
             yield fleet

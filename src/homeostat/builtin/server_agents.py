@@ -1,5 +1,8 @@
 """User data and metadata access for servers, added in front of the cloud that makes them.
 
+A server that reads software configs has a key, and so has a member of a group with a launch configuration: with that
+its cfn-hup reads the metadata of the group as they are meant for it.
+
 Convergence sees a cloud. The spec of a server is completed here before the cloud itself gets it: with user data in its
 format, and with a key by which the server reads its metadata. The key is stored before the server is created
 (invariant 3, CONTRIBUTING.md), and deleted with it.
@@ -13,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from homeostat.builtin.cloud import Records
+from homeostat.builtin.group_metadata import groups_around
 from homeostat.builtin.sessions import RecordSession
 from homeostat.clouds.counting import one_each
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Creation, Operation, look_max_s
@@ -21,12 +25,16 @@ from homeostat.model.errors import HomeostatError
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources import mime, user_data
 from homeostat.resources.families.configs import CONFIG
-from homeostat.resources.user_data import RAW, SOFTWARE_CONFIG
+from homeostat.resources.families.scaling import InstanceGroup
+from homeostat.resources.registry import type_of
+from homeostat.resources.user_data import CFNTOOLS, RAW, SOFTWARE_CONFIG
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
 
 SERVER = "server"
+POLL_CFN = "POLL_SERVER_CFN"
+"""How a member of a group with a launch configuration reads its metadata."""
 AGENT = "server_agent"
 """Kind of the record with the key of a server. The server that carries its token is its link."""
 FORM, TRANSPORT = "user_data_format", "software_config_transport"
@@ -59,12 +67,14 @@ class ServerAgents:
         self._own.ensure_users([intent.token for intent in intents if needed(intent.spec)])
         keys = {intent.token: records.key_of(intent.token) for intent in intents}
         # Only servers that read their metadata need a record with a key, and so a write transaction.
-        read = any(intent.spec.get(FORM) == SOFTWARE_CONFIG for intent in intents)
+        members = self._members(intents)
+        read = bool(members) or any(intent.spec.get(FORM) == SOFTWARE_CONFIG for intent in intents)
         with self._db.write() if read else self._db.read() as tx:
             session = self._own.session(tx, self._project)
             owners = records.owners(tx, list(keys.values()))
             specs = [
-                self._spec(session, intent.spec, intent.token, owners.get(keys[intent.token])) for intent in intents
+                self._spec(session, each.spec, each.token, owners.get(keys[each.token]), each.token in members)
+                for each in intents
             ]
         requests = [Creation(intent.token, spec) for intent, spec in zip(intents, specs, strict=True)]
         answers = one_each(self._cloud, "create", kind, len(requests), self._cloud.create(kind, requests))
@@ -128,19 +138,42 @@ class ServerAgents:
 
     # -- user data ---------------------------------------------------------------------------------------------------
 
-    def _spec(self, session: RecordSession, wanted: Mapping[str, Any], token: str, owner: Owner | None) -> Fields:
-        """Return a spec as the cloud gets it."""
+    def _spec(
+        self, session: RecordSession, wanted: Mapping[str, Any], token: str, owner: Owner | None, is_member: bool
+    ) -> Fields:
+        """Return a spec as the cloud gets it; for `is_member` see `_members`."""
         form = wanted.get(FORM, RAW)
         spec = _without_own(wanted)
-        metadata = dict((owner.metadata if owner is not None else None) or {})
+        metadata, key = dict((owner.metadata if owner is not None else None) or {}), ""
         if form == SOFTWARE_CONFIG and owner is not None:
             agent = _agent(session, token, owner, wanted.get(TRANSPORT, ""))
             metadata = {**metadata, "os-collect-config": agent.object["collect"], "deployments": []}
+        elif is_member and owner is not None:
+            agent = _agent(session, token, owner, POLL_CFN, is_member=True)
+            metadata = {**metadata, "os-collect-config": agent.object["collect"]}
+            key = user_data.credentials(agent.object["collect"])
         data = _content(session, form, str(wanted.get("user_data") or ""))
-        found = user_data.document(form, data, metadata, f"{session.url}/v1/")
+        found = user_data.document(form, data, metadata, f"{session.url}/v1/", key)
         if found:
             spec["user_data"] = found
         return spec
+
+    def _members(self, intents: Sequence[Creation]) -> set[str]:
+        """Return the tokens of the servers that are to be members of groups with a launch configuration.
+
+        Servers behind load balancers are, too: each is in the nested stack that is the member.
+        """
+        keys = {records.key_of(each.token): each.token for each in intents if each.spec.get(FORM) == CFNTOOLS}
+        if not keys:
+            return set()
+        launched: dict[str, bool] = {}
+        with self._db.read() as tx:
+            owners = records.owners(tx, list(keys))
+            for each in owners.values():
+                if each.parent_key is not None and each.parent_key not in launched:
+                    around = groups_around(tx, each, each.parent_key)
+                    launched[each.parent_key] = any(isinstance(type_of(one.type), InstanceGroup) for one, _ in around)
+        return {keys[key] for key, each in owners.items() if launched.get(each.parent_key or "")}
 
     def _changes(self, changes: Sequence[Change]) -> list[Change]:
         """Return changes as the cloud gets them."""
@@ -163,9 +196,10 @@ class ServerAgents:
                 agent.object = _agent_object(session, agent, owner, transport)
                 records.save(session.tx, agent, session.now)
         token = agents[0].token if agents else ""
+        is_member = bool(agents) and bool(agents[0].object.get("member"))
         spec = _without_own(change.spec)
         if "user_data" in change.changed:
-            spec = self._spec(session, change.spec, token, owner)
+            spec = self._spec(session, change.spec, token, owner, is_member)
             spec.setdefault("user_data", "")
         return replace(change, spec=spec, changed=tuple(name for name in change.changed if name not in OWN))
 
@@ -238,7 +272,7 @@ def _decorated(look: Observation, agent: Record | None) -> Observation:
     properties = look.properties
     if mime.is_mime(str(properties.get("user_data") or "")):
         properties = {name: value for name, value in properties.items() if name != "user_data"}
-    if agent is not None and look.present:
+    if agent is not None and look.present and not agent.object.get("member"):
         properties = {**properties, "os_collect_config": {"os-collect-config": agent.object["collect"]}}
     return look if properties is look.properties else replace(look, properties=properties)
 
@@ -251,13 +285,13 @@ def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
     return found
 
 
-def _agent(session: RecordSession, token: str, owner: Owner, transport: str) -> Record:
+def _agent(session: RecordSession, token: str, owner: Owner, transport: str, *, is_member: bool = False) -> Record:
     """Return the record with the key of the server that will carry this token; it is made on the first call."""
     there = records.of_tokens(session.tx, AGENT, [token]).get(token)
     if there is not None:
         return there
     made = session.record(AGENT, token, {}, secret=session.secret())
-    made.object = _agent_object(session, made, owner, transport)
+    made.object = _agent_object(session, made, owner, transport) | ({"member": True} if is_member else {})
     records.add(session.db, session.tx, [made])
     return made
 

@@ -17,7 +17,7 @@ FILES = "/var/lib/heat-cfntools"
 """Directory in which images with Heat's cfn tools look for files."""
 INIT = "x-cfninitdata"
 """Subtype of the parts that the part handler writes to files."""
-USER_SCRIPT, INIT_DATA = "cfn-userdata", "cfn-init-data"
+USER_SCRIPT, INIT_DATA, CREDENTIALS = "cfn-userdata", "cfn-init-data", "cfn-credentials"
 
 _SETTINGS = """#cloud-config
 output: {all: '| tee -a /var/log/cloud-init-output.log'}
@@ -85,7 +85,7 @@ OURS = ("boothook.sh", "part-handler.py", "loguserdata.py", "settings.cfg")
 """File names of the parts that the service adds to process the others."""
 
 
-def document(form: str, data: str, metadata: Mapping[str, Any], metadata_server: str) -> str:
+def document(form: str, data: str, metadata: Mapping[str, Any], metadata_server: str, credentials: str = "") -> str:
     """Return the user data for a server; "" for none.
 
     Args:
@@ -93,6 +93,7 @@ def document(form: str, data: str, metadata: Mapping[str, Any], metadata_server:
         data: The user's own data.
         metadata: Metadata of the resource.
         metadata_server: URL of the CFN API.
+        credentials: Content of the file with a key for Heat's cfn tools; "" for none.
     """
     if form == RAW or (form == CFNTOOLS and not data and not metadata):
         return data
@@ -106,7 +107,15 @@ def document(form: str, data: str, metadata: Mapping[str, Any], metadata_server:
         parts.append(Part(json.dumps(metadata), INIT, INIT_DATA))
     if form == CFNTOOLS:
         parts.append(Part(metadata_server, INIT, "cfn-metadata-server"))
+    if credentials:
+        parts.append(Part(credentials, INIT, CREDENTIALS))
     return mime.multipart(parts)
+
+
+def credentials(collect: Mapping[str, Any]) -> str:
+    """Return the credentials file of Heat's cfn tools for the key in the settings of an agent."""
+    section = collect["cfn"]
+    return f"AWSAccessKeyId={section['access_key_id']}\nAWSSecretKey={section['secret_access_key']}\n"
 
 
 @dataclass(frozen=True, slots=True)
