@@ -177,3 +177,14 @@ def test_a_signal_of_no_member_is_one_for_the_wait_condition(body: dict[str, Any
     service.change("2")
     service.signal(service.id, "handle", body)
     assert service.values() == "21"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:9/health", "http://169.254.169.254/latest/", "https://[::1]/", "http://10.0.0.9/"]
+)
+def test_a_url_that_this_service_may_not_ask_is_refused_before_anything_is_stored(url: str) -> None:
+    service = Group(1, gated=False)
+    with pytest.raises(Rejected, match="the operator can allow it") as refused:
+        service.update(service.id, resources("2", 1, gated=False, checks=["https://8.8.8.8/", url]))
+    assert refused.value.path[-5:] == ("group", "update_policy", "rollout", "checks", 1)
+    assert service.values() == "1"

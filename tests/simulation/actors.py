@@ -21,6 +21,7 @@ from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.combined import JoinedCloud
+from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import ChangeNotice, Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.engine import Urls, build_engine
@@ -390,7 +391,9 @@ class Api(Process):
     ) -> None:
         super().__init__(name, db, clock, rng)
         self.requests: deque[Request] = deque()
-        self.stack_service = StackService(self.db, entropy, Quotas(timeout_s=TIMEOUT_S))
+        # No name is looked up: what is asked by URL in these worlds answers by itself.
+        outbound = Outbound(resolve=lambda *_: ["8.8.8.8"])
+        self.stack_service = StackService(self.db, entropy, Quotas(timeout_s=TIMEOUT_S), outbound=outbound)
         self.actions = StackActions(self.db, TIMEOUT_S)
         self.snapshots = Snapshots(self.db, self.stack_service)
         self.marks = Marks(self.db)

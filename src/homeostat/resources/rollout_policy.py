@@ -192,6 +192,19 @@ def check_rollout(section: Any, path: tuple[str | int, ...]) -> None:
             raise invalid(message, *path, ROLLOUT, "steps", index, error="Property error")
 
 
+def asked_urls(policy: Any, path: tuple[str | int, ...]) -> dict[str, tuple[str | int, ...]]:
+    """Return the URLs that a rollout asks, with their paths, as far as they are known: the service may not ask all.
+
+    Args:
+        policy: The section `update_policy`, which was checked.
+        path: Its path.
+    """
+    section = policy.get(ROLLOUT) if isinstance(policy, Mapping) else None
+    urls = section.get("checks") if isinstance(section, Mapping) else None
+    listed = enumerate(urls if isinstance(urls, list | tuple) else ())
+    return {url: (*path, ROLLOUT, "checks", index) for index, url in listed if isinstance(url, str)}
+
+
 def check_waited_for(pattern: str, provided: Props, count: int, path: tuple[str | int, ...]) -> None:
     """Check that not too many wait conditions depend on a group whose members get new metadata in a rollout.
 

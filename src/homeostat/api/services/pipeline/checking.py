@@ -28,7 +28,7 @@ from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import POLICY, STACK, FromTemplate, TemplateResource, facade_problem, parameters_of
 from homeostat.resources.registry import is_known, kind_of, named_type, resource_type
-from homeostat.resources.rollout_policy import check_alarms, check_waited_for
+from homeostat.resources.rollout_policy import asked_urls, check_alarms, check_waited_for
 from homeostat.resources.schema import UNKNOWN, coerce
 from homeostat.resources.secrets import holds_secrets, makes_secrets
 from homeostat.store.stacks.revisions import Desired
@@ -286,6 +286,8 @@ class Checker:
         self.needs.of_resource(kind, values, path)
         intervals = Intervals(self.expansion.limits.health_interval_min)
         self.needs.urls |= dict(check_clustering(kind, values, path, intervals))
+        if isinstance(kind, Membership):
+            self.needs.urls |= asked_urls(each.update_policy, (*path, "update_policy"))
         if isinstance(kind, RemoteStack):
             self.needs.of_remote(remote_of(values, self.desired.files, path))
         if isinstance(kind, FromTemplate):
