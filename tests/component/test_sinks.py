@@ -99,6 +99,8 @@ def test_a_message_has_these_fields(service: Service, listener: Listener) -> Non
         "resource_action": "CREATE",
         "resource_status": "COMPLETE",
         "resource_status_reason": payload["resource_status_reason"],
+        "requested_by": None,
+        "request_id": None,
         "resource_type": "OS::Heat::TestResource",
         "resource_properties": payload["resource_properties"],
         "version": "0.1",

@@ -26,6 +26,7 @@ from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.versions import versions_answer
 from homeostat.model.errors import Rejected, Transient
 from homeostat.observability import tracing
+from homeostat.store.requesters import Requester, asked_by
 
 LOG = logging.getLogger(__name__)
 ACCESS_LOG = logging.getLogger("homeostat.api.access")
@@ -214,6 +215,10 @@ class ProjectGuard:
                 await errors.transient(scope, error)(scope, receive, send)
                 return
             scope["state"]["caller"] = caller
+            requester = Requester(caller.user or "", caller.user_id or "", scope["state"].get("request_id", ""))
+            with asked_by(requester):
+                await self._app(scope, receive, send)
+            return
         await self._app(scope, receive, send)
 
     async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -34,9 +34,17 @@ def _list(client: Client, stack: Wire, arguments: Namespace) -> int:
     if arguments.json:
         write_json(found)
         return OK
-    rows = [[str(each["number"]), each["creation_time"], each["action"], ", ".join(_remarks(each))] for each in found]
-    console().print(pictures.table(("revision", "since", "action", ""), rows))
+    rows = [
+        [str(each["number"]), each["creation_time"], each["action"], _by(each), ", ".join(_remarks(each))]
+        for each in found
+    ]
+    console().print(pictures.table(("revision", "since", "action", "by", ""), rows))
     return OK
+
+
+def _by(revision: Wire) -> str:
+    """Return who asked for a revision, or the id of the request where the service does not know their name."""
+    return str(revision.get("requested_by") or revision.get("request_id") or "")
 
 
 def _remarks(revision: Wire) -> Iterator[str]:

@@ -172,6 +172,8 @@ def event_line(event: Mapping[str, Any]) -> Text:
     status = str(event["resource_status"])
     at = time.strftime("%H:%M:%S", time.localtime(seconds(event["event_time"])))
     reason = str(event.get("resource_status_reason") or "")
+    if event.get("requested_by"):
+        reason = f"{reason} (by {event['requested_by']})" if reason else f"by {event['requested_by']}"
     text = Text.assemble((at, "dim"), "  ", (f"{status:<20}", _colour(status.partition("_")[2])), "  ")
     return text.append(event["resource_name"]).append(f"  {reason}" if reason else "", style="dim")
 

@@ -210,6 +210,8 @@ def body_of(event: Row[Any], redaction: Redaction) -> dict[str, Any]:
             "resource_action": event.action,
             "resource_status": event.status,
             "resource_status_reason": event.reason,
+            "requested_by": event.requested_by or None,
+            "request_id": event.request_id or None,
             "resource_type": event.type,
             "resource_properties": {
                 name: redaction.shown(event.name, name, value)

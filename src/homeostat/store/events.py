@@ -9,13 +9,15 @@ from sqlalchemy import Connection, Row, func, insert, select, tuple_
 
 from homeostat.model.limits import EVENT_REASON_MAX
 from homeostat.model.plan import Event
-from homeostat.store import schema
+from homeostat.store import requesters, schema
 from homeostat.store.sql import bulk
 from homeostat.store.sql.marks import mark
 
 FIELDS = tuple(each.name for each in fields(Event))
 """The fields of an event; each has a column of its name."""
 COLUMNS = ("stack_id", *FIELDS, "at")
+REQUESTED = (*COLUMNS, "requested_by", "request_id")
+"""The columns of an event that follows from a request."""
 
 
 def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
@@ -23,12 +25,19 @@ def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float)
     rows = [(stack_id, *values_of(_kept(each)), now) for each in happened]
     if rows:
         mark(tx)
-    bulk.insert(tx, schema.event, COLUMNS, rows)
+    requester = requesters.current()
+    if requester is requesters.NOBODY:
+        bulk.insert(tx, schema.event, COLUMNS, rows)
+        return
+    more = (requester.name, requester.request_id)
+    bulk.insert(tx, schema.event, REQUESTED, [(*row, *more) for row in rows])
 
 
 def append_one(tx: Connection, stack_id: str, event: Event, now: float) -> int:
     """Append an event and return its `seq`."""
-    values = dict(zip(COLUMNS, (stack_id, *attrgetter(*FIELDS)(_kept(event)), now), strict=True))
+    requester = requesters.current()
+    more = (requester.name, requester.request_id)
+    values = dict(zip(REQUESTED, (stack_id, *attrgetter(*FIELDS)(_kept(event)), now, *more), strict=True))
     mark(tx)
     (seq,) = tx.execute(insert(schema.event).values(values)).inserted_primary_key or (0,)
     return int(seq)

@@ -72,6 +72,8 @@ def _summary(context: RequestContext, stack: Row[Any], row: Row[Any]) -> Wire:
         "number": row.number,
         "action": row.action,
         "creation_time": at(row.created_at),
+        "requested_by": row.requested_by or None,
+        "request_id": row.request_id or None,
         "empty": row.kind == "empty",
         "newest": row.number == stack.revision,
         "complete": row.number == stack.complete_revision,

@@ -128,6 +128,8 @@ def event_item(context: RequestContext, event: Row[Any], stack: Row[Any], root: 
         "physical_resource_id": shown_id(event.type, event.handle or "") or None,
         "resource_status": joined(event.action, event.status),
         "resource_status_reason": event.reason,
+        "requested_by": event.requested_by or None,
+        "request_id": event.request_id or None,
         "links": links,
     }
 

@@ -18,6 +18,8 @@ event = Table(
     Column("status", Text, nullable=False),
     Column("reason", SafeText, nullable=False),
     Column("at", Double, nullable=False),
+    Column("requested_by", Text, nullable=False, default="", server_default=""),
+    Column("request_id", Text, nullable=False, default="", server_default=""),
     Index("ix_event_stack", "stack_id", "seq"),
     # Readers continue after the last number they have seen: the number of a purged event must not be used again.
     sqlite_autoincrement=True,
@@ -26,6 +28,8 @@ event = Table(
 
 Columns:
     key: Key of the resource row; "" for an event of the stack itself.
+    requested_by: Who sent the request that made the change; "" for what the service did by itself.
+    request_id: Id of that request.
 """
 
 resize = Table(

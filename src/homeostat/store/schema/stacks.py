@@ -103,6 +103,8 @@ revision = Table(
     Column("intent", Text, nullable=False, default=""),
     Column("created_at", Double, nullable=False),
     Column("action", Text, nullable=False, default="", server_default=""),
+    Column("requested_by", Text, nullable=False, default="", server_default=""),
+    Column("request_id", Text, nullable=False, default="", server_default=""),
 )
 """Desired state of stacks; a revision never changes.
 
@@ -113,6 +115,7 @@ Columns:
     intent: The act of the parent that a revision of a nested stack comes from, see `store.stacks.revisions.Desired`;
         also `store.stacks.deletion.POLICIES`; otherwise "".
     action: The stack action that created the revision; "" in rows that are older than this column.
+    requested_by, request_id: Who asked for it, and the id of the request; "" for one that the service stored by itself.
 """
 
 # Texts of files by hash: a stack and all that is nested in it, and all their revisions, share one copy.

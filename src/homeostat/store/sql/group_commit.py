@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from homeostat.model.errors import Bug, Outage, Transient
+from homeostat.store.requesters import NOBODY, asked_by
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -104,7 +105,8 @@ class GroupCommit(Generic[A, R]):
                 group.append(queue.popleft())
         answers: Sequence[R | Exception] = ()
         try:
-            answers = self._committed(key, [each.what for each in group])
+            with asked_by(NOBODY):  # this thread's own request is not the cause of what others ask for
+                answers = self._committed(key, [each.what for each in group])
         finally:
             self._pass_on(key)
             # Without answers this thread is being ended, and its group must not wait for it.

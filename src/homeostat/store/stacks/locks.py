@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, or_, select, update
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import StackFacts
-from homeostat.store import schema
+from homeostat.store import events, requesters, schema
 from homeostat.store.database import Database
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, stack_state, stacks
@@ -86,6 +86,7 @@ def lock(
         raise Rejected("StackLocked", f"The stack {stack.name} is {state}: unlock it once more, or delete it.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
+    _note_broken(db, tx, stack, Action.LOCK)
     table, tree = schema.stack, stacks.tree_of(stack_id)
     lock_order.take_stacks(tx, table.c.id.in_(tree))
     tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
@@ -141,6 +142,7 @@ def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Loc
         raise Rejected("StackNotLocked", f"The stack {stack.name} is not locked.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
+    _note_broken(db, tx, stack, Action.UNLOCK)
     action_begin.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
 
 
@@ -173,6 +175,16 @@ def _check_owner(stack: Row[Any], may_break: Callable[[Lock], bool]) -> None:
     if stack.lock is not None and not may_break(stack.lock):
         message = f"The stack {stack.name} is locked{describe(stack.lock)}: only they, or an admin, may take that away."
         raise Rejected("Forbidden", message)
+
+
+def _note_broken(db: Database, tx: Connection, stack: Row[Any], action: Action) -> None:
+    """Record an event that a lock is taken away by somebody else than its owner, who begins this action."""
+    requester = requesters.current()
+    if stack.lock is None or requester is requesters.NOBODY or requester.owns(stack.lock):
+        return
+    broken = f"{requester.name or 'An admin'} breaks the lock: the stack was locked{describe(stack.lock)}"
+    event = stack_state.stack_event(stack.id, stack.name, action, Status.IN_PROGRESS, broken)
+    events.append(tx, stack.id, [event], db.now_of(tx))
 
 
 def is_over(stack: StackFacts, now: float) -> bool:

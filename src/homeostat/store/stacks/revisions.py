@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Integer, Row, Select, Text, insert, select, type_coerce
 
 from homeostat.model.errors import Rejected
-from homeostat.store import schema
+from homeostat.store import requesters, schema
 from homeostat.store.database import Database
 from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
 from homeostat.store.sql.prepared import prepared
@@ -71,21 +71,23 @@ def store_revision(
 ) -> None:
     """Store a revision, which never changes, with the action that it came with."""
     # The same content as an earlier revision is copied inside the database, without decoding megabytes.
+    requester = requesters.current()
+    asked = (requester.name, requester.request_id)
     if desired.copied_from is not None and not desired.template:
-        _copy_revision(tx, stack_id, number, action, desired.copied_from, desired.intent, now, None, regroups=False)
+        same = (desired.copied_from, desired.intent, now, None, *asked)
+        _copy_revision(tx, stack_id, number, action, *same, regroups=False)
         return
     encoded = desired.encoded
     # What was encoded in advance may be outdated: `replace` keeps it when other parts are replaced.
     if encoded is None or not encoded.encodes(desired.parts):
         encoded = revision_text.encode(db.engine.dialect, desired.parts)
     if desired.copied_from is not None:
-        _copy_revision(
-            tx, stack_id, number, action, desired.copied_from, desired.intent, now, encoded.template, regroups=True
-        )
+        mostly = (desired.copied_from, desired.intent, now, encoded.template, *asked)
+        _copy_revision(tx, stack_id, number, action, *mostly, regroups=True)
         return
     files.store(db, tx, encoded.files)
     texts = (encoded.template, encoded.parameters, encoded.environment, encoded.hashes)
-    _insert_revision(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now)
+    _insert_revision(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now, *asked)
 
 
 @prepared
@@ -100,6 +102,8 @@ def _insert_revision(
     files: Any,
     intent: str,
     created_at: float,
+    requested_by: str,
+    request_id: str,
 ) -> Executable:
     return insert(schema.revision).values(
         stack_id=stack_id,
@@ -112,12 +116,24 @@ def _insert_revision(
         files=files,
         intent=intent,
         created_at=created_at,
+        requested_by=requested_by,
+        request_id=request_id,
     )
 
 
 @prepared
 def _copy_revision(
-    stack_id: str, number: int, action: str, source: int, intent: str, now: float, template: Any, *, regroups: bool
+    stack_id: str,
+    number: int,
+    action: str,
+    source: int,
+    intent: str,
+    now: float,
+    template: Any,
+    requested_by: str,
+    request_id: str,
+    *,
+    regroups: bool,
 ) -> Executable:
     """Build the copy of an earlier revision, with its cells as they are stored.
 
@@ -131,6 +147,8 @@ def _copy_revision(
         "action": type_coerce(action, Text),
         "intent": type_coerce(intent, Text),
         "created_at": now,
+        "requested_by": type_coerce(requested_by, Text),
+        "request_id": type_coerce(request_id, Text),
     }
     if regroups:
         new["template"] = type_coerce(template, table.c.template.type)
@@ -243,9 +261,9 @@ _revision = schema.revision
 
 
 def page(tx: Connection, stack_id: str, limit: int, before: int | None = None) -> list[Row[Any]]:
-    """Return revisions (number, action, kind, created_at), the newest first; only those older than `before`."""
-    columns = (_revision.c.number, _revision.c.action, _revision.c.kind, _revision.c.created_at)
-    chosen = select(*columns).where(_revision.c.stack_id == stack_id)
+    """Return revisions without their content, the newest first; only those older than `before`."""
+    names = ("number", "action", "kind", "created_at", "requested_by", "request_id")
+    chosen = select(*(_revision.c[name] for name in names)).where(_revision.c.stack_id == stack_id)
     if before is not None:
         chosen = chosen.where(_revision.c.number < before)
     return list(tx.execute(chosen.order_by(_revision.c.number.desc()).limit(limit)))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from homeostat.api.orchestration.models.stacks import Link
 
@@ -15,6 +15,8 @@ class EventItem(BaseModel):
     physical_resource_id: str | None
     resource_status: str
     resource_status_reason: str
+    requested_by: str | None = Field(description="Who sent the request that made the change; null for the service.")
+    request_id: str | None = Field(description="Id of that request, which its answer had, too.")
     links: list[Link]
 
 
