@@ -1,6 +1,7 @@
 """Trees, explanations, durations and bodies: pure parts of the command line, as tables."""
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -406,6 +407,23 @@ class TestBodies:
     ) -> None:
         with pytest.raises(error, match=words):
             stack_body(self.write(tmp_path, "t.yaml", text), [], parameters)
+
+    def test_a_template_names_no_pipe_or_device(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        for name in ("pipe", "/dev/zero", "."):
+            text = f"heat_template_version: rocky\noutputs: {{a: {{value: {{get_file: {name}}}}}}}"
+            with pytest.raises(Usage, match="no plain file"):
+                stack_body(self.write(tmp_path, "t.yaml", text), [], [])
+
+    def test_a_file_that_no_request_takes_is_not_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with (tmp_path / "large").open("wb") as large:
+            large.truncate(2**40)
+        text = "heat_template_version: rocky\noutputs: {a: {value: {get_file: large}}}"
+        with pytest.raises(Usage, match="1,099,511,627,776 bytes, and a request at most 1,048,576"):
+            stack_body(self.write(tmp_path, "t.yaml", text), [], [])
+        monkeypatch.setenv("HOMEOSTAT_MAX_BODY", "10")
+        with pytest.raises(Usage, match="at most 10: "):
+            stack_body(self.write(tmp_path, "t.yaml", "heat_template_version: rocky"), [], [])
 
     @pytest.mark.parametrize(("path", "name"), [("a/web-tier.yaml", "web-tier"), ("1 my app!.yaml", "my-app-")])
     def test_a_stack_is_named_after_its_file(self, path: str, name: str) -> None:

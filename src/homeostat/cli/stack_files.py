@@ -3,7 +3,9 @@
 Parsers are imported inside the functions on purpose: commands that read no files start without loading them.
 """
 
+import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from homeostat.cli.errors import Problem, Usage
 from homeostat.model.errors import Rejected
 
 STANDARD_INPUT = "-"
+BODY_MAX, BODY_MAX_SET = 1_048_576, "HOMEOSTAT_MAX_BODY"
+"""Largest body of a request, unless the operator of the service says otherwise; and the variable that says it here."""
 _TEMPLATE_SUFFIXES = (".yaml", ".yml", ".template")
 _REMOTE = ("http://", "https://")
 Named = tuple[str, bool]
@@ -100,15 +104,40 @@ def _read_template(template: str) -> Source:
     return _read(template, Path())
 
 
-def _read(name: str, directory: Path) -> Source:
+def _read(name: str, directory: Path, *, by_template: bool = False) -> Source:
+    """Return a text that the user names, or a template does (`by_template`).
+
+    Raises:
+        Usage: It cannot be read.
+    """
     if name.startswith(_REMOTE):
         return Source(name, _fetched(name), directory)
     path = directory / Path(name.removeprefix("file://")).expanduser()
     try:
+        _check_file(path, by_template=by_template)
         return Source(str(path), path.read_text(encoding="utf-8"), path.parent)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise Usage(f"cannot read {path}: {reason}") from error
+
+
+def _check_file(path: Path, *, by_template: bool) -> None:
+    """Check a file before it is read: a device or pipe may never end, and too large a file fits into no request.
+
+    What users name themselves may be a pipe, such as that of a shell's `<(command)`.
+
+    Raises:
+        Usage: It is no file that can be sent.
+        OSError: It cannot be looked at.
+    """
+    seen = path.stat()
+    if by_template and not stat.S_ISREG(seen.st_mode):
+        raise Usage(f"cannot read {path}: it is no plain file, and a template names it")
+    told = os.environ.get(BODY_MAX_SET, "")
+    most = int(told) if told.isdecimal() else BODY_MAX
+    if seen.st_size > most:
+        remedy = f"if the service takes more, set {BODY_MAX_SET} to its --max-body"
+        raise Usage(f"cannot read {path}: it has {seen.st_size:,} bytes, and a request at most {most:,}: {remedy}")
 
 
 def _fetched(url: str) -> str:
@@ -142,7 +171,7 @@ def _checked(source: Source, parse: Callable[[str], Mapping[str, Any]]) -> dict[
 def _collect(named: Iterable[Named], source: Source, files: dict[str, str]) -> None:
     """Read every file named by `source`, and recursively those named by templates among them."""
     for name, is_template in named:
-        found = _read(name, source.directory)
+        found = _read(name, source.directory, by_template=True)
         known = name in files
         if files.setdefault(name, found.text) != found.text:
             raise Problem(f"{source.name}: another template names another file {name}: rename one of the two")
