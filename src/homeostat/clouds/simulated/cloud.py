@@ -18,15 +18,20 @@ from homeostat.clouds.simulated.objects import (
     PART_OF,
     READY_STATUS,
     SNAPSHOTS,
+    Fields,
     creation_only_fields,
     fields_after,
     is_supported,
+    on_network,
 )
 from homeostat.clouds.simulated.weather import Weather
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence, Remedy
 from homeostat.model.plan import DELETE_WITH_PARTS
+
+NAMED = frozenset({"network", "port"})
+"""Kinds of things that servers are made on, by their ids or names."""
 
 
 @dataclass(slots=True)
@@ -106,6 +111,7 @@ class SimulatedCloud:
         self._projects: dict[str, SimulatedCloud] = {}
         self._things: dict[tuple[str, str], _Thing] = {}
         self._by_token: dict[tuple[str, str], str] = {}
+        self._names: dict[tuple[str, str], str] = {}
         self._snapshots: dict[tuple[str, str], list[_Snapshot]] = {}
         self._notices: list[ChangeNotice] = []
         self._hidden: set[str] = set()
@@ -117,7 +123,7 @@ class SimulatedCloud:
         with self._lock:
             if project not in self._projects:
                 mine = self._projects[project] = copy.copy(self)
-                mine._things, mine._by_token, mine._snapshots = {}, {}, {}
+                mine._things, mine._by_token, mine._snapshots, mine._names = {}, {}, {}, {}
                 mine.messages = {}
             return self._projects[project]
 
@@ -330,16 +336,33 @@ class SimulatedCloud:
             return Terminal(f"there is a {kind} named {handle} already")
         now = self._now()
         spec = dict(intent.spec)
-        properties = {**spec, **(FIELDS[kind](spec, number) if kind in FIELDS else {}), "id": handle}
+        placed = {**spec, "networks": self._on_networks(spec)} if kind == "server" else spec
+        properties = {**spec, **(FIELDS[kind](placed, number) if kind in FIELDS else {}), "id": handle}
         if kind in READY_STATUS:
             broken = self._chance(self.weather.faults.error)
             properties["status"] = "error" if broken else READY_STATUS[kind]
         ready_at = now + self.weather.build_s if kind in BUILDING_STATUS else now
         self._things[kind, handle] = _Thing(kind, intent.token, properties, now, ready_at)
         self._by_token[kind, intent.token] = handle
+        if kind in NAMED:
+            self._names[kind, str(spec.get("name"))] = handle
         look = self._true_look(kind, handle)
         once = creation_only_fields(kind, spec, number)
         return replace(look, properties={**look.properties, **once}) if once else look
+
+    def _on_networks(self, server: Fields) -> list[Fields]:
+        """Return the entries of a server's networks with what is known of their ports and networks."""
+        found = []
+        for each in server.get("networks") or ():
+            port = self._named("port", each.get("port"))
+            network = (port or {}).get("network_id") or each.get("network")
+            found.append(on_network(each, port, self._named("network", network)))
+        return found
+
+    def _named(self, kind: str, name: Any) -> Fields | None:
+        """Return the properties of a network or port by its id or its name; None where it is not there."""
+        thing = self._things.get((kind, str(name))) or self._things.get((kind, self._names.get((kind, str(name)), "")))
+        return thing.properties if thing is not None else None
 
     def _resolve(self, kind: str, name: str) -> str | None:
         if kind == hosts.KIND:

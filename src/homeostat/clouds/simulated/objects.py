@@ -98,16 +98,20 @@ def fields_after(kind: str, operation: str) -> Mapping[str, Any]:
 
 
 def _server(spec: Fields, number: int) -> Fields:
-    """Return the addresses of a server: in each of its networks it has a port, the named one or one made for it."""
+    """Return the addresses of a server: in each of its networks it has a port, the named one or one made for it.
+
+    What is known of ports and networks is in the entries already, see `on_network`.
+    """
     addresses: dict[str, list[Fields]] = {}
     for place, each in enumerate(spec.get("networks") or [{}]):
-        name = str(each.get("network") or each.get("port") or "default")
+        name = str(each.get("network_name") or each.get("network") or each.get("port") or "default")
         own = number + place * _PLACES
         port = {
             "addr": each.get("fixed_ip") or _address(own),
             "version": 4,
             "port": each.get("port") or f"port-{number}" + (f"-{place}" if place else ""),
-            "mac": f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:{place % 256:02x}",
+            "mac": each.get("mac") or f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:{place % 256:02x}",
+            **({"network": each["network_id"]} if each.get("network_id") else {}),
         }
         addresses.setdefault(name, []).append(port)
     first = next(each["addr"] for group in addresses.values() for each in group)
@@ -118,6 +122,21 @@ def _server(spec: Fields, number: int) -> Fields:
         if each.get("volume_id")
     ]
     return {"address": first, "addresses": addresses, "volumes": volumes, "host": HOSTS[number % len(HOSTS)]}
+
+
+def on_network(entry: Fields, port: Fields | None, network: Fields | None) -> Fields:
+    """Return an entry of a server's networks with what its port and its network have; None for one that is not there.
+
+    Servers on a port have its address, and their addresses are under the name of its network.
+    """
+    known: Fields = {}
+    if port is not None:
+        fixed = port.get("fixed_ips") or [{}]
+        known = {"fixed_ip": fixed[0].get("ip_address"), "mac": port.get("mac_address")}
+        known["network_name"] = port.get("network_id")
+    if network is not None:
+        known |= {"network_id": network["id"], "network_name": network.get("name") or network["id"]}
+    return {**entry, **{name: value for name, value in known.items() if value}}
 
 
 def _port(spec: Fields, number: int) -> Fields:
