@@ -228,6 +228,8 @@ def test_a_locked_stack_ignores_signals_and_a_suspended_one_refuses_them() -> No
     service.rest()
     with pytest.raises(Rejected, match="during SUSPEND is not supported"):
         service.signal(stack_id, "policy")
+    last = service.events(stack_id, "policy")[-1]
+    assert (last.action, last.status, last.reason) == ("SUSPEND", "COMPLETE", "Cannot signal resource during SUSPEND")
 
 
 def test_what_is_gone_cannot_be_scaled() -> None:

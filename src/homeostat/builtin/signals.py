@@ -57,6 +57,20 @@ class SignalOutcome:
     metadata: Mapping[str, Any]
 
 
+def refused_during(action: str) -> str:
+    """Return the reason of the event of a signal that is refused during an action, as in Heat."""
+    return f"Cannot signal resource during {action}"
+
+
+class Untimely(Rejected):
+    """A signal to a resource whose stack is suspended or being deleted."""
+
+    def __init__(self, owner: Owner, action: Action = Action.SUSPEND) -> None:
+        self.owner = owner
+        self.action = action
+        super().__init__("NotSupported", f"Signal resource during {action} is not supported.")
+
+
 class Signals:
     """Receiver of signals for the resources of all projects."""
 
@@ -98,7 +112,7 @@ class Signals:
                 that does not exist yet; NotSupported in suspended stacks.
         """
         if kind.startswith(PLUGIN_KIND):
-            return self._for_handler(project, kind, handle, body)
+            return self._noting(lambda: self._for_handler(project, kind, handle, body))
         if kind not in (HANDLE, DEPLOYMENT, POLICY_KIND):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
 
@@ -111,6 +125,19 @@ class Signals:
 
     def _take(self, id: str, body: Body, check: Check, part: str = "") -> SignalOutcome:
         """Take a signal for the record of this id, which is locked only where the signal is no report to a rollout."""
+        return self._noting(lambda: self._taken(id, body, check, part))
+
+    def _noting(self, take: Callable[[], SignalOutcome]) -> SignalOutcome:
+        """Take a signal; one that comes during an action that takes none leaves an event, and is refused."""
+        try:
+            return take()
+        except Untimely as error:
+            with self._db.write() as tx:
+                event = error.owner.event(error.action, refused_during(error.action))
+                events.append(tx, error.owner.stack_id, [event], self._db.now_of(tx))
+            raise
+
+    def _taken(self, id: str, body: Body, check: Check, part: str) -> SignalOutcome:
         if not id:
             check(None)
         record, is_report = self._reports.take(id, body, check)
@@ -257,7 +284,7 @@ def _check_awake(owner: Owner) -> None:
         Rejected: NotSupported, in a suspended stack.
     """
     if owner.suspended:
-        raise Rejected("NotSupported", "Signal resource during SUSPEND is not supported.")
+        raise Untimely(owner)
 
 
 def _checked(record: Record | None, method: str, path: str, query: Mapping[str, str]) -> Record:

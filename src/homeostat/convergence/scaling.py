@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.builtin.reports import SIGNAL, Body
-from homeostat.builtin.signals import SignalOutcome
+from homeostat.builtin.signals import SignalOutcome, Untimely
 from homeostat.clock import Clock
 from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, is_pending
@@ -282,7 +282,7 @@ def _check_state(owner: Owner, parent: Row[Any], nested: Row[Any]) -> None:
     deleting = Action.DELETE in (parent.action, nested.action)
     for action, is_so in ((Action.SUSPEND, owner.suspended), (Action.DELETE, deleting)):
         if is_so:
-            raise Rejected("NotSupported", f"Signal resource during {action} is not supported.")
+            raise Untimely(owner, action)
 
 
 def _no_group(owner: Owner) -> Rejected:

@@ -13,11 +13,14 @@ from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.builtin.access_keys import KeyHolder
 from homeostat.builtin.member_reports import own_report, report_of, takes_reports
+from homeostat.builtin.signals import refused_during
 from homeostat.model.errors import Rejected
+from homeostat.model.plan import event_of
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.resources.registry import kind_of
+from homeostat.store import events
 
 ROUTER = router("resources")
 BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}}
@@ -53,6 +56,9 @@ def signal(
     row, kind = rows[0], kind_of(rows[0].type)
     during = Action.SUSPEND if stack.suspended else row.action
     if during in (Action.SUSPEND, Action.DELETE) and kind != DEPLOYMENT:
+        with context.db.write() as tx:
+            event = event_of(row, action=during, reason=refused_during(during))
+            events.append(tx, stack.id, [event], context.db.now_of(tx))
         raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
     if takes_reports(row.type):
         _report(context, stack.id, row, holder, body)
