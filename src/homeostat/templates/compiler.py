@@ -15,7 +15,7 @@ from homeostat.templates.definitions import (
     graph_order,
 )
 from homeostat.templates.environments import shown_sinks
-from homeostat.templates.functions import condition_functions, ordinary_functions
+from homeostat.templates.functions import condition_functions, ordinary_functions, output_functions
 from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.parameters import HIDDEN, Parameter, ProvidedParameters, resolve
 from homeostat.templates.parser import parse_environment, parse_template
@@ -146,7 +146,7 @@ def _linked(
     usable = condition_functions(version.key, version.date)
     conditions = Conditions(usable, sections["conditions"], context, version.dialect.place("conditions"))
     definitions, reader = _definitions(sections["resources"], version, context, conditions)
-    outputs = OutputReader(reader.functions, reader.context, reader.condition)
+    outputs = OutputReader(output_functions(version.key, version.date), reader.context, reader.condition)
     _check_names(sections["resources"], known)
     return Compiled(
         version=version,

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.templates.template_cases import value_of
+from tests.unit.templates.template_cases import compiled, resource, template, value_of
 
 from homeostat.model.errors import Rejected
 from homeostat.templates.functions import condition_functions, ordinary_functions
@@ -98,3 +98,13 @@ def test_functions_of_other_versions(snippet: Any, version: str, fault: str, mes
         value_of(snippet, version)
     assert caught.value.fault == fault
     assert message in str(caught.value)
+
+
+def test_a_function_of_a_newer_version_is_a_map_in_an_output() -> None:
+    values = {"later": {"digest": ["md5", "a"]}, "inside": {"list_join": ["-", [{"digest": ["md5", "a"]}]]}}
+    outputs = {name: {"value": value} for name, value in values.items()}
+    found = compiled(template("2014-10-16", resources={"v": resource()}, outputs=outputs)).outputs
+    assert found["later"].value == {"digest": ["md5", "a"]}
+    removed = template("2014-10-16", resources={"v": resource()}, outputs={"o": {"value": {"Ref": "v"}}})
+    with pytest.raises(Rejected, match="Ref is not supported in this version"):
+        compiled(removed)

@@ -137,6 +137,18 @@ def ordinary_functions(key: str, version: str) -> Functions:
 
 
 @cache
+def output_functions(key: str, version: str) -> Functions:
+    """Return the functions in outputs of a template with that key and version.
+
+    What only a newer version knows is a map like any other, as in Heat; elsewhere it is refused, since no property
+    takes it.
+    """
+    later = {entry.name for entry in TABLES[key] if version < entry.since}
+    known = ordinary_functions(key, version)
+    return {name: each for name, each in known.items() if name not in later or not isinstance(each, Refusal)}
+
+
+@cache
 def condition_functions(key: str, version: str) -> Functions:
     """Return the functions in conditions of a template with that key and version."""
     found: dict[str, type[Function] | Refusal] = {
