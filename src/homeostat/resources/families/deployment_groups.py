@@ -1,10 +1,13 @@
 """Groups of deployments: one deployment for each of several servers, as members of a child stack."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.families import deployments
+from homeostat.resources.families.delay import Delay
 from homeostat.resources.families.deployments import (
     STATUS_CODE,
     STDERR,
@@ -20,6 +23,8 @@ from homeostat.resources.schema import Attribute, Property, ValueType, between, 
 from homeostat.resources.support import hidden
 from homeostat.templates.tree import traverse
 
+PAUSE = "pause-between-batches-"
+"""Beginning of the names of pauses."""
 NAMED = "named"
 """Kind of the revisions of child stacks whose members have individual names and definitions."""
 
@@ -29,9 +34,7 @@ def _batches(description: str) -> Property:
         description,
         fields={
             "max_batch_size": integer("Deployments at once.", default=1, constraints=(between(1),)),
-            "pause_time": number(
-                "Seconds between batches: one follows the other at once.", default=0, constraints=(between(0, 0),)
-            ),
+            "pause_time": number("Seconds between batches.", default=0, constraints=(between(0),)),
         },
     )
 
@@ -70,6 +73,9 @@ class SoftwareDeploymentGroup(Membership):
     def child_template(self, values: Props, *, new: bool) -> dict[str, Any]:
         """Return the template of the child stack; the members of a batch depend on those of the batch before.
 
+        Where there are pauses, they depend on the pause, and that on the batch before. Its name is another one for each
+        definition: whenever members change, a pause is made anew, and takes its time.
+
         Args:
             values: Properties, with defaults.
             new: Whether the child stack does not exist yet: `batch_create` then applies, else `rolling_update`.
@@ -79,10 +85,17 @@ class SoftwareDeploymentGroup(Membership):
         size = policy["max_batch_size"] if policy else max(len(servers), 1)
         names = sorted(servers)
         shared = {name: values[name] for name in self.of.properties if values.get(name) is not None}
-        resources = {}
+        pause_s = policy["pause_time"] if policy else 0
+        definition = json.dumps([shared, servers], sort_keys=True, default=repr)
+        mark = hashlib.sha256(definition.encode()).hexdigest()[:8]
+        resources: dict[str, Any] = {}
         for place, name in enumerate(names):
             batch = place // size
             required = names[(batch - 1) * size : batch * size] if batch else []
+            if required and pause_s:
+                pause = f"{PAUSE}{mark}-{batch}"
+                resources[pause] = {"type": Delay.name, "properties": {"min_wait": pause_s}, "depends_on": required}
+                required = [pause]
             provided = {"type": self.of.name, "properties": {**shared, "server": servers[name]}}
             resources[name] = {**provided, "depends_on": required} if required else provided
         return {"heat_template_version": "2018-08-31", "resources": resources}
@@ -93,7 +106,8 @@ class SoftwareDeploymentGroup(Membership):
         output = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}.get(
             name, name
         )
-        found = {each: attribute_of_member(member, (output,)) for each, member in sorted(members.items())}
+        mine = [each for each in sorted(members) if not each.startswith(PAUSE)]
+        found = {each: attribute_of_member(members[each], (output,)) for each in mine}
         return traverse(found, path)
 
     def attribute(self, thing: Thing, name: str) -> Any:
