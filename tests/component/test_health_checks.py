@@ -54,6 +54,18 @@ def test_a_reboot_is_tried_before_anything_else() -> None:
     assert "0 CHECK_COMPLETE" in service.story(service.group, "0")
 
 
+def test_what_a_reboot_has_mended_is_well_soon_after_it_not_an_interval_later() -> None:
+    wanted = policy(STATUS, detection={"interval": 300}, actions=actions("REBOOT"))
+    service = Checked(2, wanted)
+    before = service.handle(0)
+    service.cloud.change(before, status="error")
+    while service.recoveries() != ["REBOOT"]:
+        service.live(1.0)
+    service.live(45.0)
+    assert service.cloud.things()[before]["status"] == "active"
+    assert service.row(service.group, "0").marks is None
+
+
 @pytest.mark.shows("HP8", "HS13")
 def test_the_next_action_follows_when_one_has_not_helped() -> None:
     wanted = actions("REBOOT", "REBUILD", "RECREATE")

@@ -25,6 +25,7 @@ def health(arguments: Namespace) -> int:
         found = client.health(stack)
         ill = [each for each in found if each["finding"] != Finding.HEALTHY]
         waits = {_place(each): _waits(client, each) for each in ill[: arguments.limit]}
+    counts = (len(found) - len(ill), len(found))
     if arguments.resource is not None:
         found = [each for each in found if arguments.resource in (each["resource_name"], _place(each))]
         if not found:
@@ -32,7 +33,7 @@ def health(arguments: Namespace) -> int:
     if arguments.json:
         write_json({"health": [{**each, "waits": waits.get(_place(each))} for each in found]})
     else:
-        _print(stack, found, waits, arguments)
+        _print(stack, found, counts, waits, arguments)
     return FAILED if any(each["finding"] == Finding.UNHEALTHY for each in found) else OK
 
 
@@ -69,13 +70,17 @@ def _named(members: list[Wire]) -> str:
     return ", ".join(map(_place, members)) or "none"
 
 
-def _print(stack: Wire, found: list[Wire], waits: dict[str, Wire | None], arguments: Namespace) -> None:
+def _print(
+    stack: Wire, found: list[Wire], counts: tuple[int, int], waits: dict[str, Wire | None], arguments: Namespace
+) -> None:
+    """Print what was found; `counts` are the healthy members and all members, also those that are not shown."""
     out = console()
     if not found:
         out.print(Text(f"no health policy holds for anything in {stack['stack_name']}"))
         return
     ill = [each for each in found if each["finding"] != Finding.HEALTHY]
-    out.print(Text(f"{stack['stack_name']}: {len(found) - len(ill)} of {len(found)} members are healthy"))
+    verb = "is" if counts[0] == 1 else "are"
+    out.print(Text(f"{stack['stack_name']}: {counts[0]} of {counts[1]} members {verb} healthy"))
     shown = found if arguments.all or arguments.resource is not None else ill
     if not shown:
         return

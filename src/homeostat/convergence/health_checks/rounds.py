@@ -238,11 +238,17 @@ class HealthRounds:
     def _next(self, current: Round, shard: Shard) -> float:
         """Return when the next whole look at a shard is due."""
         interval_s = min(each.interval_s for each in current.policies[shard[0]].values())
-        made = [row.handle != "" for row in current.members.values() if (row.stack_id, row.shard) == shard]
-        if made and all(made):
+        quiet = [_is_quiet(row) for row in current.members.values() if (row.stack_id, row.shard) == shard]
+        if quiet and all(quiet):
             return current.now + interval_s * (1 - JITTER * _share(shard, current.now))
-        # What is being made is looked at soon, so that a new member need not wait for a whole interval.
+        # What is being made, or was just recovered, is looked at soon: it need not wait for a whole interval.
         return current.now + min(interval_s, max(SOON_S, interval_s * SOON_PART))
+
+
+def _is_quiet(row: Row[Any]) -> bool:
+    """Return whether nothing is expected of a member: it is made, and no action of a recovery is to be verified."""
+    recovery = row.marks.recovery if row.marks is not None else None
+    return row.handle != "" and (recovery is None or recovery.acted_at is None)
 
 
 def _has_vantage_points(current: Round, row: Row[Any]) -> bool:

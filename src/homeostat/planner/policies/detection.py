@@ -83,6 +83,8 @@ def _status_of(member: Member, detection: DetectionType) -> tuple[Kind, str, str
     if status in words:
         fault = str(seen.properties.get("fault") or "")
         return Kind.ILL, f"{evidence}: {fault}" if fault else evidence, words[status]
+    if status in _HEARD:
+        evidence = f"{evidence}, which counts only when the cloud tells of it ({DetectionType.EVENTS})"
     return Kind.WELL if status in SERVER.statuses.words else Kind.UNCLEAR, evidence, ""
 
 
