@@ -11,7 +11,7 @@ from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.clusters import Begun
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.clusters.services import Clustering
-from homeostat.clustering.sizes import Direction
+from homeostat.clustering.sizes import Adjustment, Direction, Resize
 from homeostat.store import schema
 from homeostat.store.clusters import bindings, node_views, parts
 from tests.component.running import PROJECT, Service
@@ -61,8 +61,8 @@ class Cluster(Service):
         self._change(lambda tx, row: sizing.scale(tx, row, direction, count))
 
     def resize(self, count: int) -> None:
-        sizing, given = self.clustering.sizing, {"adjustment_type": "EXACT_CAPACITY", "number": count}
-        self._change(lambda tx, row: sizing.resize(tx, row, given))
+        sizing, wanted = self.clustering.sizing, Resize(Adjustment.EXACT, count)
+        self._change(lambda tx, row: sizing.resize(tx, row, wanted))
 
     def remove(self, *names: str, **given: Any) -> None:
         sizing = self.clustering.sizing

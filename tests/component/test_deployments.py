@@ -11,7 +11,6 @@ from homeostat.convergence.nested_stacks.attributes import WeightBudget, members
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.resources import mime
-from homeostat.resources.families.deployment_groups import PAUSE
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.store.shards import orphans
 from homeostat.store.shards.orphans import Orphan
@@ -430,37 +429,6 @@ def test_outputs_of_a_group_are_maps_by_server() -> None:
     signal_done(service, A, "one")
     service.rest()
     assert service.row(stack_id, "read").properties["value"] == [{"a": "out of one"}, {"a": "one"}]
-
-
-def test_a_group_pauses_between_its_batches() -> None:
-    service = Service()
-    batches = {"max_batch_size": 1, "pause_time": 30}
-    policy = {"batch_create": batches, "rolling_update": batches}
-    resources = fleet({"a": A, "b": B}, policy)
-    resources["read"] = {
-        "type": "OS::Heat::Value",
-        "properties": {"value": {"get_attr": ["fleet", "said"]}},
-    }
-    stack_id = service.create(resources)
-
-    def second_waits_for_the_pause() -> None:
-        assert reached(service) == {A}
-        signal_done(service, A, "one")
-        service.live(25)
-        assert reached(service) == set()
-        service.live(10)
-        assert reached(service) == {B}
-        signal_done(service, B, "two")
-        service.rest()
-
-    second_waits_for_the_pause()
-    assert service.row(stack_id, "read").properties["value"] == {"a": "one", "b": "two"}, "no pause is among them"
-    resources["fleet"]["properties"]["input_values"] = {"word": "new"}
-    service.update(stack_id, resources)
-    second_waits_for_the_pause()
-    assert service.state(stack_id) == "UPDATE_COMPLETE"
-    pauses = [name for name in service.states(service.child().id) if name.startswith(PAUSE)]
-    assert len(pauses) == 1, "the one of before is gone"
 
 
 def test_it_is_applied_when_its_stack_is_suspended_and_resumed_where_it_is_for_that() -> None:

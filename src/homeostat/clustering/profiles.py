@@ -102,7 +102,8 @@ def check_named_profile(name: str, spec: Any) -> Spec:
     except Rejected as error:
         if error.fault == "ResourceNotFound":
             raise
-        raise Rejected("InvalidSpec", f"Failed in creating profile {name}: {error.detail}") from error
+        message = f"Failed in creating profile {name}: {error.message}"
+        raise Rejected("InvalidSpec", message, remedy=error.remedy) from error
 
 
 def define(profile: Spec, terms: Terms) -> Definition:
@@ -127,7 +128,18 @@ def check_same_type(before: str, after: str, what: str = "cluster") -> None:
     """
     if before != after:
         message = f"Cannot update a {what} to a different profile type, operation aborted."
-        raise Rejected("BadRequest", f"{message} (It is {before}; the new profile is {after}.)")
+        raise Rejected("BadRequest", message, remedy=f"it is {before}; the new profile is {after}")
+
+
+def check_type_of_node(cluster: str, node: str) -> None:
+    """Check that a node which is made in a cluster has a profile of the type that the cluster has.
+
+    Raises:
+        Rejected: BadRequest.
+    """
+    if cluster != node:
+        message = "Node and cluster have different profile type, operation aborted."
+        raise Rejected("BadRequest", message, remedy=f"that of the cluster is {cluster}, that of the node {node}")
 
 
 def changes(before: Spec, after: Spec) -> ProfileChange:
@@ -152,6 +164,7 @@ __all__ = [
     "check_named_profile",
     "check_profile",
     "check_same_type",
+    "check_type_of_node",
     "define",
     "node_metadata",
     "region_of",

@@ -70,12 +70,15 @@ def recovery_of(profile: Spec, inputs: Mapping[str, Any], *, of_cluster: bool = 
         Rejected: BadRequest.
     """
     known = INPUTS | ({CAPACITY} if of_cluster else set())
+    wanted = inputs.get("operation") or RECREATE
+    if not isinstance(wanted, str):
+        raise _wrong("operation has to be a string.")
+    name = wanted.upper()
+    if name not in RECOVERIES:
+        raise _wrong(f"Operation value '{wanted}' has to be one of the following: {', '.join(RECOVERIES)}.")
     strange = [name for name in inputs if name not in known]
     if strange:
-        raise _wrong(f"Action parameter {strange} is not recognizable; there is {', '.join(sorted(known))}.")
-    name = str(inputs.get("operation") or RECREATE).upper()
-    if name not in RECOVERIES:
-        raise _wrong(f"Operation value '{inputs['operation']}' has to be one of: {', '.join(RECOVERIES)}.")
+        raise _wrong(f"Action parameter {strange} is not recognizable.", f"there is {', '.join(sorted(known))}")
     if name != RECREATE.upper() and profile.type is not SERVER_TYPE:
         raise _wrong(f"Recovery action {name} is only applicable to profiles of {SERVER_TYPE.name}; use RECREATE.")
     parameters = _parameters(name, inputs.get("operation_params"))
@@ -96,7 +99,7 @@ def _parameters(name: str, given: Any) -> Mapping[str, Any]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise _wrong("The 'operation_params' are not a map.")
+        raise _wrong("operation_params must be a map.")
     strange = sorted(str(key) for key in given if key not in PARAMETERS[name])
     if strange:
         allowed = ", ".join(sorted(PARAMETERS[name]))
@@ -107,7 +110,9 @@ def _parameters(name: str, given: Any) -> Mapping[str, Any]:
 def _reboot_type(parameters: Mapping[str, Any]) -> str:
     word = str(parameters.get("type") or "HARD").upper()
     if word not in ("SOFT", "HARD"):
-        raise _wrong(f"Type field '{parameters['type']}' in the operation_params has to be SOFT or HARD.")
+        raise _wrong(
+            f"Type field '{parameters['type']}' in operation_params has to be one of the following: SOFT, HARD."
+        )
     return word
 
 
@@ -136,5 +141,5 @@ def _timeout(value: Any) -> int:
     return found
 
 
-def _wrong(message: str) -> Rejected:
-    return Rejected("BadRequest", message)
+def _wrong(message: str, remedy: str = "") -> Rejected:
+    return Rejected("BadRequest", message, remedy=remedy)

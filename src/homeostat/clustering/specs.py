@@ -201,7 +201,7 @@ class Catalogue:
         try:
             kind, _ = self.find(full_name)
         except Rejected as error:
-            raise Rejected("BadRequest", error.detail) from error
+            raise Rejected("BadRequest", error.message) from error
         return {name: each.wire() for name, each in kind.operations.items()}
 
 
@@ -217,14 +217,15 @@ def check_operation(spec_type: SpecType, version: str, name: str, parameters: An
     operation = spec_type.operations.get(name)
     if operation is None:
         message = f"The requested operation '{name}' is not supported by the profile type "
-        raise Rejected("BadRequest", f"{message}'{spec_type.full_name(version)}'; {_known(spec_type.operations)}.")
+        remedy = _known(spec_type.operations)
+        raise Rejected("BadRequest", f"{message}'{spec_type.full_name(version)}'.", remedy=remedy)
     given = {} if parameters is None else parameters
     if not isinstance(given, Mapping):
         raise Rejected("BadRequest", f"The parameters of the operation '{name}' are not a map.")
     try:
         found = resolved(operation.parameters, given, words=("parameter", "parameter"))
     except Rejected as error:
-        raise Rejected("BadRequest", error.detail) from error
+        raise Rejected("BadRequest", f"{error.message.rstrip('.')}.", remedy=error.remedy) from error
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -324,7 +325,7 @@ def _as_allowed(prop: Property, value: str) -> str:
 def wrong(message: str, path: Path = (), more: str = "") -> Rejected:
     """Return the error for a value that does not fit its schema; its place and the remedy come after the message."""
     after = "; ".join(part for part in (f"at {dotted(path)}" if path else "", more) if part)
-    return Rejected("ESchema", f"{message} ({after})" if after else message)
+    return Rejected("ESchema", message, remedy=after)
 
 
 def _known(names: Any) -> str:

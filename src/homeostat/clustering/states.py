@@ -97,6 +97,13 @@ class NodeAction(StrEnum):
     OPERATION = "NODE_OPERATION"
 
 
+EVALUATED = frozenset(ClusterAction) - {
+    ClusterAction.DELETE,
+    ClusterAction.ATTACH_POLICY,
+    ClusterAction.DETACH_POLICY,
+    ClusterAction.UPDATE_POLICY,
+}
+"""Actions after which the status of a cluster is found anew from its nodes."""
 ACTION_NAMES = frozenset({*ClusterAction, *NodeAction})
 FOR_RECEIVERS = frozenset(ClusterAction) - {ClusterAction.CREATE}
 """Actions that a receiver may begin."""

@@ -94,14 +94,24 @@ class Rejected(HomeostatError):
         message: What is wrong and what to do about it.
         error: Class of mistake, shown first (`Property error`).
         path: Place of the mistake, as names and indices.
+        remedy: What to do about it, where the message is a text that clients know and compare.
+
+    Attributes:
+        plain: The text without the remedy.
     """
 
-    def __init__(self, fault: str, message: str, *, error: str = "", path: Iterable[str | int] = ()) -> None:
+    def __init__(
+        self, fault: str, message: str, *, error: str = "", path: Iterable[str | int] = (), remedy: str = ""
+    ) -> None:
         self.fault = fault
         self.error = error
         self.path = tuple(path)
-        self.detail = message
-        super().__init__(": ".join(part for part in (error, dotted(self.path), message) if part))
+        self.message = message
+        self.remedy = remedy
+        self.detail = f"{message} ({remedy})" if remedy else message
+        where = (error, dotted(self.path))
+        self.plain = ": ".join(part for part in (*where, message) if part)
+        super().__init__(": ".join(part for part in (*where, self.detail) if part))
 
     @property
     def code(self) -> int:
@@ -120,7 +130,7 @@ class Rejected(HomeostatError):
 
     def at(self, *prefix: str | int) -> "Rejected":
         """Return the same error with `prefix` put before its path."""
-        return Rejected(self.fault, self.detail, error=self.error, path=(*prefix, *self.path))
+        return Rejected(self.fault, self.message, error=self.error, path=(*prefix, *self.path), remedy=self.remedy)
 
 
 class TooManyRequests(Rejected):

@@ -226,10 +226,14 @@ def test_operations_are_described() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("fly", {}, "The requested operation 'fly' is not supported by the profile type 'test.kind-1.0'; there is go."),
+        (
+            "fly",
+            {},
+            "The requested operation 'fly' is not supported by the profile type 'test.kind-1.0'. (there is go)",
+        ),
         ("go", [], "The parameters of the operation 'go' are not a map."),
-        ("go", {"x": 1}, "Unrecognizable parameter 'x' (there is type)"),
-        ("go", {"type": "MAYBE"}, "'MAYBE' must be one of the allowed values: SOFT, HARD (at type)"),
+        ("go", {"x": 1}, "Unrecognizable parameter 'x'. (there is type)"),
+        ("go", {"type": "MAYBE"}, "'MAYBE' must be one of the allowed values: SOFT, HARD. (at type)"),
     ],
 )
 def test_a_wrong_operation_is_refused(name: str, given: Any, message: str) -> None:

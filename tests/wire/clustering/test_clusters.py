@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx
 import pytest
 from openstack import exceptions
 
@@ -72,7 +73,9 @@ def test_a_cluster_that_is_busy_refuses(
     monkeypatch.setattr(service.cloud, "weather", Weather(faults=Faults(refused=1.0)))
     cluster = api.create_cluster(name="busy", profile_id=profile.id, desired_capacity=2)
     refused = api.scale_out_cluster(cluster, 1)
-    assert (refused["code"], refused["error"]["type"]) == (409, "ActionConflict")
+    assert (refused["code"], refused["error"]["type"]) == (409, "ResourceIsLocked")
+    locked = f"CLUSTER_SCALE_OUT for cluster '{cluster.id}' cannot be completed because it is already locked."
+    assert refused["error"]["message"] == locked
     with pytest.raises(exceptions.ConflictException, match="is in status CREATING"):
         api.delete_cluster(cluster.id)
 
@@ -96,6 +99,8 @@ def test_attributes_of_all_nodes_are_collected(api: Any, profile: Any) -> None:
     assert found == {each.id: "ACTIVE" for each in nodes.values()}
     found = {each.node_id: each.attr_value for each in api.collect_cluster_attrs(cluster.id, "$.details.flavor")}
     assert found == {each.id: "m1.small" for each in nodes.values()}
+    found = {each.node_id: each.attr_value for each in api.collect_cluster_attrs(cluster.id, "details.status")}
+    assert found == {each.id: "ACTIVE" for each in nodes.values()}, "as Nova writes it"
     assert list(api.collect_cluster_attrs(cluster.id, "$.nowhere")) == []
     with pytest.raises(exceptions.BadRequestException, match="Invalid attribute path"):
         list(api.collect_cluster_attrs(cluster.id, "$.["))
@@ -112,3 +117,22 @@ def test_a_node_that_is_lost_says_so_and_goes_first(api: Any, profile: Any, serv
     done(api, api.scale_in_cluster(cluster, 1))
     assert sorted(members(api, cluster)) == [1, 3]
     assert api.get_cluster(cluster.id).status == "ACTIVE"
+
+
+def test_a_cluster_tells_what_it_went_through_last(api: Any, profile: Any) -> None:
+    cluster = made(api, profile)
+    reason = "number of active nodes is equal or above desired_capacity (2)."
+    done(api, api.recover_cluster(cluster.id))
+    assert api.get_cluster(cluster.id).status_reason == f"CLUSTER_RECOVER: {reason}"
+    done(api, api.resize_cluster(cluster, max_size=7))
+    assert api.get_cluster(cluster.id).status_reason == f"CLUSTER_RESIZE: {reason}"
+
+
+def test_the_lifecycle_of_what_does_not_wait_is_complete(api: Any, profile: Any, senlin: httpx.Client) -> None:
+    cluster = made(api, profile)
+    action = done(api, api.scale_out_cluster(cluster, 1))
+    body = {"complete_lifecycle": {"lifecycle_action_token": action.id}}
+    answer = senlin.post(f"/clusters/{cluster.id}/actions", json=body)
+    assert (answer.status_code, answer.json()) == (202, {"action": action.id})
+    assert answer.headers["Location"].endswith(f"/actions/{action.id}")
+    assert api.get_action(action.id).status == "SUCCEEDED"

@@ -76,8 +76,8 @@ def test_it_goes_with_its_cluster(api: Any, profile: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"type": "other"}, "has to be one of"),
-        ({"action": "CLUSTER_CREATE"}, "has to be one of"),
+        ({"type": "other"}, "is not acceptable"),
+        ({"action": "CLUSTER_CREATE"}, "cannot be any of"),
         ({"cluster_id": "nowhere"}, "could not be found"),
     ],
 )

@@ -77,9 +77,9 @@ def update_action(request: Request, context: Context, action_id: str, body: Body
 
     What it has begun stays as it is. With `force=true` the action says so at once.
     """
-    given = bodies.read(bodies.unwrapped(body, "action"), CHANGED)
+    given = bodies.read(bodies.unwrapped(body, "action", changing=True), CHANGED)
     if given["status"] != ActionStatus.CANCELLED:
-        raise bodies.wrong(f"Unknown status {given['status']} for action {action_id}; there is CANCELLED.")
+        raise bodies.wrong(f"Unknown status {given['status']} for action {action_id}.", "there is CANCELLED")
     force = flag_of(request.query_params.get("force"), "force")
     context.clusters.actions.cancel(context.asking, action_id, force=force)
     return Response(status_code=202)

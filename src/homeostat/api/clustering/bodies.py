@@ -15,8 +15,12 @@ Read = Callable[[Any, str], Any]
 """Check a value, named by its field; return it converted, or raise Rejected."""
 
 
-def wrong(message: str) -> Rejected:
-    return Rejected("BadRequest", message)
+_BOOLEANS = {"true": ("1", "on", "t", "true", "y", "yes"), "false": ("0", "f", "false", "n", "no", "off")}
+
+
+def wrong(message: str, remedy: str = "") -> Rejected:
+    """Return the error for a request that is not as it should be, in the words of Senlin, and what to do about it."""
+    return Rejected("BadRequest", message, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class Field:
     Attributes:
         read: Checks its value.
         required: It may not be missing.
-        nullable: null means that it is not given.
+        nullable: null means that it is not given, unless it is required.
     """
 
     read: Read
@@ -37,17 +41,18 @@ class Field:
 Fields = Mapping[str, Field]
 
 
-def unwrapped(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return what a body has under its only key.
+def unwrapped(body: Mapping[str, Any], key: str, *, changing: bool = False) -> Mapping[str, Any]:
+    """Return what a body has under its only key; `changing` says that it is that of a change.
 
     Raises:
         Rejected: BadRequest.
     """
     if key not in body:
-        raise wrong(f"Malformed request data, missing '{key}' key in request body.")
-    strange = next((name for name in body if name != key), None)
-    if strange is not None:
-        raise wrong(f"Additional properties are not allowed ('{strange}' was unexpected)")
+        changes = f"Malformed request data, missing '{key}' key in request body."
+        raise wrong(changes if changing else f"Request body missing '{key}' key.")
+    strange = [name for name in body if name != key]
+    if strange:
+        raise _unexpected(strange, [key])
     found = body[key]
     if not isinstance(found, Mapping):
         raise wrong(f"The value of '{key}' is not a map.")
@@ -65,32 +70,45 @@ def read(given: Mapping[str, Any], fields: Fields, ignored: Collection[str] = ()
     Raises:
         Rejected: BadRequest names the field.
     """
-    strange = next((name for name in given if name not in fields and name not in ignored), None)
-    if strange is not None:
-        known = ", ".join(fields)
-        raise wrong(f"Additional properties are not allowed ('{strange}' was unexpected); there is {known}")
     found = {}
     for name, field in fields.items():
-        if name in ignored or (given.get(name) is None and (name not in given or field.nullable)):
-            if field.required:
-                raise wrong(f"'{name}' is a required property")
+        if name in ignored or name not in given:
             continue
-        found[name] = field.read(given[name], name)
+        if given[name] is None and field.required:
+            raise wrong(f"Field `{name}' cannot be None")
+        if given[name] is not None or not field.nullable:
+            found[name] = field.read(given[name], name)
+    missing = next((name for name, field in fields.items() if field.required and name not in given), None)
+    if missing is not None:
+        raise wrong(f"'{missing}' is a required property")
+    strange = [name for name in given if name not in fields and name not in ignored]
+    if strange:
+        raise _unexpected(strange, fields)
     return found
 
 
+def _unexpected(strange: Sequence[str], known: Collection[str]) -> Rejected:
+    listed = ", ".join(map(repr, strange))
+    verb = "was" if len(strange) == 1 else "were"
+    return wrong(f"Additional properties are not allowed ({listed} {verb} unexpected)", f"there is {', '.join(known)}")
+
+
 def name(value: Any, field: str) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= NAME_MAX or not NAME.match(value):
-        raise wrong(
-            f"The value for the {field} ({str(value)[:NAME_MAX]!r}) contains illegal characters, or is not of 1 to "
-            f"{NAME_MAX} characters: letters, digits and ._~- are allowed."
-        )
-    return value
+    found = text(value, field)
+    start = f"The value for the {field} field must be"
+    if not found:
+        raise wrong(f"{start} at least 1 characters long.")
+    if len(found) > NAME_MAX:
+        raise wrong(f"{start} less than {NAME_MAX} characters long.")
+    if not NAME.match(found):
+        may = 'It must contain only alphanumeric or "_-.~" characters and must start with letter.'
+        raise wrong(f"The value for the '{field}' ({found}) contains illegal characters. {may}")
+    return found
 
 
 def text(value: Any, field: str) -> str:
     if not isinstance(value, str):
-        raise wrong(f"The value of '{field}' has to be a string.")
+        raise wrong(f"A string is required in field {field}, not a {type(value).__name__}")
     if "\0" in value:
         raise wrong(f"The value of '{field}' may not hold a NUL character.")
     return value
@@ -114,7 +132,7 @@ def reference(value: Any, field: str) -> str:
 
 def mapping(value: Any, field: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise wrong(f"The value of '{field}' is not a map.")
+        raise wrong(f"{value!r} is not of type 'object'", f"at {field}")
     return dict(value)
 
 
@@ -124,34 +142,48 @@ def integer(least: int, most: int = INTEGER_MAX) -> Read:
 
 
 def _integer(least: int, most: int, value: Any, field: str) -> int:
+    found = _whole(value)
+    if found is None:
+        raise wrong(f"The value for {field} must be an integer: '{value}'.")
+    start = f"The value for the {field} field must be"
+    if found < least:
+        is_count = most == INTEGER_MAX
+        message = f"Value must be >= {least} for field '{field}'."
+        raise wrong(message if is_count else f"{start} greater than or equal to {least}.")
+    if found > most:
+        raise wrong(f"{start} less than or equal to {most}.")
+    return found
+
+
+def _whole(value: Any) -> int | None:
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not (whole or isinstance(value, str)):
-        raise wrong(f"The value for {field} ({value!r}) is not a number.")
+        return None
     try:
-        found = int(value)
+        return int(value)
     except ValueError:
-        raise wrong(f"The value for {field} ({value!r}) is not a number.") from None
-    if not least <= found <= most:
-        raise wrong(f"The value for the {field} field must be between {least} and {most}, not {found}.")
-    return found
+        return None
 
 
 def boolean(value: Any, field: str) -> bool:
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower()
-    if word in ("true", "false", "yes", "no", "1", "0", "on", "off"):
-        return word in ("true", "yes", "1", "on")
-    raise wrong(f"Invalid value '{value}' specified for '{field}'")
+    known = sorted(each for words in _BOOLEANS.values() for each in words)
+    if word not in known:
+        listed = ", ".join(f"'{each}'" for each in known)
+        raise wrong(f"Unrecognized value '{value}', acceptable values are: {listed}", f"at {field}")
+    return word in _BOOLEANS["true"]
 
 
 def number(value: Any, field: str) -> float:
+    message = f"could not convert string to float: {str(value)!r}"
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise wrong(f"The value for {field} ({value!r}) is not a number.")
+        raise wrong(message, f"at {field}")
     try:
         found = float(value)
     except ValueError:
-        raise wrong(f"The value for {field} ({value!r}) is not a number.") from None
+        raise wrong(message, f"at {field}") from None
     if not abs(found) <= INTEGER_MAX:
         raise wrong(f"The value for {field} ({value!r}) is out of range.")
     return found
@@ -164,28 +196,35 @@ def one_of(*words: str) -> Read:
 
 def _one_of(words: Sequence[str], value: Any, field: str) -> str:
     if value not in words:
-        listed = ", ".join(words)
-        raise wrong(f"Value '{value}' is not acceptable for field '{field}'; it has to be one of: {listed}.")
+        raise wrong(f"Value '{value}' is not acceptable for field '{field}'.", f"there is {', '.join(words)}")
     return str(value)
 
 
 def references(value: Any, field: str) -> list[str]:
     """Return ids or names, each once."""
-    if not isinstance(value, list) or not value:
-        raise wrong(f"The value of '{field}' has to be a list with at least one item.")
+    if not value:
+        raise wrong(f"Value for '{field}' must have at least 1 item(s).")
+    twice = wrong(f"Items for '{field}' must be unique", "give a list of ids or names, each once")
+    if not isinstance(value, list):  # in Senlin a text is the list of its letters
+        raise twice
+    if None in value:
+        raise wrong(f"Field `{field}[{value.index(None)}]' cannot be None")
     found = [reference(each, field) for each in value]
     if len(set(found)) < len(found):
-        raise wrong(f"The value of '{field}' names something twice.")
+        raise twice
     return found
 
 
 def pairs(value: Any, field: str) -> dict[str, str]:
     """Return ids or names of old nodes, each with that of a new one; each only once."""
     if not isinstance(value, Mapping) or not value:
-        raise wrong(f"The value of '{field}' has to be a map with at least one item.")
+        raise wrong("The data provided is not a map", f"at {field}: ids of old nodes, each with that of a new one")
+    empty = next((old for old, new in value.items() if new is None), None)
+    if empty is not None:
+        raise wrong(f"Field `{field}[{empty}]' cannot be None")
     found = {reference(old, field): reference(new, field) for old, new in value.items()}
     if len(set(found.values())) < len(found):
-        raise wrong(f"The value of '{field}' names something twice.")
+        raise wrong("Map contains duplicated values")
     return found
 
 

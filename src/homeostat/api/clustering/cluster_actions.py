@@ -15,6 +15,7 @@ from homeostat.api.clustering.routes import accepted, router, takes_one
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters import membership
 from homeostat.api.services.clusters.plans import Begun, Plan
+from homeostat.api.services.clusters.sizing import resize_asked
 from homeostat.clustering.requests import CAPACITY, INPUTS
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
 
@@ -39,8 +40,9 @@ DEL_NODES = {"nodes": Field(bodies.references, required=True), "destroy_after_de
 
 def _resize(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     given = bodies.read(data, RESIZE)
+    request = resize_asked(given)
     sizing = context.clusters.sizing
-    return _changed(context, identity, lambda tx, row: sizing.resize(tx, row, given))
+    return _changed(context, identity, lambda tx, row: sizing.resize(tx, row, request))
 
 
 def _scale_out(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
@@ -60,19 +62,19 @@ def _scaled(context: ClusteringContext, identity: str, direction: Direction, cou
 
 def _del_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     ignored = ["destroy_after_deletion"] if context.version < (1, 4) else []
-    given = bodies.read(data, DEL_NODES, ignored)
+    given = bodies.read({"nodes": [], **data}, DEL_NODES, ignored)
     sizing = context.clusters.sizing
     return _changed(context, identity, lambda tx, row: sizing.del_nodes(tx, row, context.asking, given["nodes"], given))
 
 
 def _add_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
-    given = bodies.read(data, ADD_NODES)
+    given = bodies.read({"nodes": [], **data}, ADD_NODES)
     return _changed(context, identity, lambda tx, row: membership.add_nodes(tx, row, context.asking, given["nodes"]))
 
 
 def _replace_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     context.needs((1, 3))
-    given = bodies.read(data, REPLACE_NODES)
+    given = bodies.read({"nodes": {}, **data}, REPLACE_NODES)
     return _changed(
         context, identity, lambda tx, row: membership.replace_nodes(tx, row, context.asking, given["nodes"])
     )
@@ -105,7 +107,7 @@ def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) 
 
 def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
     context.needs((1, 9))
-    given = bodies.read(data, COMPLETED)
+    given = bodies.read({"lifecycle_action_token": None, **data}, COMPLETED)
     return context.clusters.hook_waits.complete(context.asking, identity, given["lifecycle_action_token"])
 
 
@@ -170,7 +172,7 @@ def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     ((name, data),) = body.items()
     begin = ACTIONS.get(name)
     if begin is None:
-        raise wrong(f"Unrecognized action '{name}' specified; there is {', '.join(sorted(ACTIONS))}")
+        raise wrong(f"Unrecognized action '{name}' specified", f"there is {', '.join(sorted(ACTIONS))}")
     if not isinstance(data, Mapping):
         raise wrong("The data provided is not a map")
     begun = begin(context, cluster_id, data)

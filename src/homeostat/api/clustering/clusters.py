@@ -120,7 +120,7 @@ def show_cluster(context: Context, cluster_id: str) -> Response:
 )
 def update_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     ignored = [name for name, least in (("profile_only", (1, 6)), ("config", (1, 7))) if context.version < least]
-    given = bodies.read(bodies.unwrapped(body, "cluster"), CHANGED, ignored)
+    given = bodies.read(bodies.unwrapped(body, "cluster", changing=True), CHANGED, ignored)
     service = context.clusters
     before = _one(context, cluster_id)
     if before["status"] == "ERROR":

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from homeostat.api.access.auth import Caller
+from homeostat.api.clustering import bodies
 from homeostat.api.context import Service
 from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import SignalBody
@@ -141,8 +142,10 @@ async def _force(request: Request, body: SignalBody) -> bool:
     """Return whether a deletion is forced, as newer microversions let it be: in the query, or in the body."""
     if version_of(request) < WITH_FORCE:
         return False
-    given = request.query_params.get("force", (body or {}).get("force", False))
-    word = str(given).strip().lower()
+    given = request.query_params.get("force")
+    if given is None:
+        return bodies.boolean((body or {}).get("force") or False, "force")
+    word = given.strip().lower()
     if word not in ("true", "false"):
         raise Rejected("BadRequest", f"Invalid value '{given}' specified for 'force'")
     return word == "true"

@@ -10,7 +10,10 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering.context import Context
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import answers, router
+from homeostat.clustering.profiles import PROFILE_TYPES
+from homeostat.clustering.states import ACTION_NAMES
 from homeostat.model.errors import Rejected
+from homeostat.model.status import Action
 from homeostat.store import schema
 from homeostat.store.clusters import listing
 from homeostat.store.clusters.events import LISTED_MAX, EventQuery, listed
@@ -18,6 +21,14 @@ from homeostat.store.events import event_id
 
 ROUTER = router("events")
 ONE = answers(dict[str, Any])
+NAMES = frozenset(
+    {
+        *ACTION_NAMES,
+        *(f"{of}_{action}" for of in ("CLUSTER", "NODE") for action in Action),
+        *(operation for each in PROFILE_TYPES.types for operation in each.operations),
+    }
+)
+"""Actions of events: those that users ask for, those of stacks, and operations, which have their own names."""
 NEWEST = ("timestamp", "level", "otype", "oname", "action", "status", "oid", "cluster_id")
 LIST = ListRules(
     filters={
@@ -25,7 +36,7 @@ LIST = ListRules(
         "oname": None,
         "otype": ("CLUSTER", "NODE"),
         "cluster_id": None,
-        "action": None,
+        "action": sorted(NAMES),
         "level": ("CRITICAL", "ERROR", "WARN", "INFO", "DEBUG"),
     },
     sortable=dict.fromkeys(NEWEST, "seq"),

@@ -7,12 +7,14 @@ from typing import Any
 
 from fastapi import Request
 
+from homeostat.api.clustering import bodies
 from homeostat.api.clustering.context import ClusteringContext
 from homeostat.api.http.inputs import COUNT_MAX
 from homeostat.model.errors import Rejected
 from homeostat.store.clusters.listing import Order, Page
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\Z")
+_read_limit = bodies.integer(0, COUNT_MAX)
 PAGED = ("limit", "marker", "sort", "global_project")
 Filter = Collection[str] | Callable[[str], Any] | None
 """What a filter accepts: one of these words, or what this converts; None for anything."""
@@ -74,8 +76,8 @@ def _values(name: str, given: Sequence[str], rules: ListRules) -> list[Any]:
         return [rule(each) for each in given]
     for each in given:
         if each not in rule:
-            listed = ", ".join(rule)
-            raise Rejected("BadRequest", f"Invalid value '{each}' for {name}: one of {listed} is needed")
+            remedy = f"at {name}: there is {', '.join(rule)}"
+            raise Rejected("BadRequest", f"Field value {list(given)} is invalid", remedy=remedy)
     return list(given)
 
 
@@ -85,27 +87,29 @@ def _order(sort: str | None, rules: ListRules) -> tuple[Order, ...]:
     found = []
     for entry in sort.split(","):
         key, _, direction = entry.strip().partition(":")
+        if not key:
+            raise Rejected("BadRequest", "Missing sort key for 'sort'.")
         if key not in rules.sortable:
-            listed = ", ".join(rules.sortable)
-            raise Rejected("BadRequest", f"Unsupported sort key '{key}' for 'sort': one of {listed} is needed.")
+            remedy = f"there is {', '.join(rules.sortable)}"
+            raise Rejected("BadRequest", f"Unsupported sort key '{key}' for 'sort'.", remedy=remedy)
         if direction not in ("", "asc", "desc"):
-            raise Rejected("BadRequest", f"Unsupported sort dir '{direction}' for 'sort': asc or desc is needed.")
+            message = f"Unsupported sort dir '{direction}' for 'sort'."
+            raise Rejected("BadRequest", message, remedy="there is asc, desc")
         found.append(Order(rules.sortable[key], direction == "desc"))
     return tuple(found)
 
 
 def _marker(given: str | None) -> str | None:
     if given is not None and not _UUID.match(given):
-        raise Rejected("BadRequest", f"The marker '{given}' is not a valid UUID: give the id of the last item.")
+        message = f"The value for marker is not a valid UUID: '{given}'."
+        raise Rejected("BadRequest", message, remedy="give the id of the last entry that you have")
     return given
 
 
 def _limit(given: str | None) -> int | None:
     if given is None:
         return None
-    if not given.strip().isdecimal() or int(given) > COUNT_MAX:
-        raise Rejected("BadRequest", f"The value '{given}' of limit is not a number of 0 or more.")
-    return int(given)
+    return int(_read_limit(given, "limit"))
 
 
 def flag_of(given: Any, name: str, *, default: bool = False) -> bool:

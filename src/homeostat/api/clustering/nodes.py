@@ -85,7 +85,7 @@ def list_nodes(request: Request, context: Context) -> Response:
         if names:
             cluster = listing.find(tx, schema.cluster, context.asking.reach, names[0], living.is_living_cluster())
             if cluster is None:
-                raise Rejected("BadRequest", f"Cannot find the given cluster: '{names[0]}'.")
+                raise Rejected("BadRequest", f"Cannot find the given cluster: {names[0]}.")
             only["cluster_id"] = [cluster.id]
         page = Page(wanted.project, only, wanted.order, wanted.marker, None if statuses else wanted.limit)
         found = shown(context, tx, listing.page(tx, schema.node, page, living.is_living_node()))
@@ -176,7 +176,7 @@ def preview_node(context: Context, body: Body) -> Response:
 )
 def update_node(context: Context, node_id: str, body: Body) -> Response:
     ignored = ["tainted"] if context.version < WITH_TAINT else []
-    given = bodies.read(bodies.unwrapped(body, "node"), CHANGED, ignored)
+    given = bodies.read(bodies.unwrapped(body, "node", changing=True), CHANGED, ignored)
     before = _one(context, node_id)
     profile = context.clusters.profile(context.asking, given["profile_id"]) if "profile_id" in given else None
     begun = context.clusters.nodes.update(context.asking, before["id"], given, profile, context.check_types)

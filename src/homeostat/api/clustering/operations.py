@@ -34,14 +34,14 @@ def statuses_of(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, str]:
     return {each["id"]: each["status"] for each in node_views.nodes(tx, rows, {}, tainted=False)}
 
 
-def single(body: Mapping[str, Any], what: str) -> tuple[str, Any]:
-    """Return the only key of a body, and what it has.
+def single(body: Mapping[str, Any], what: str, end: str = "") -> tuple[str, Any]:
+    """Return the only key of a body, and what it has; messages end with `end`.
 
     Raises:
         Rejected: BadRequest.
     """
     if len(body) != 1:
-        raise wrong(f"Multiple {what}s specified" if body else f"No {what} specified")
+        raise wrong((f"Multiple {what}s specified" if body else f"No {what} specified") + end)
     ((name, data),) = body.items()
     return name, data
 
@@ -60,10 +60,10 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
     A recovery takes `operation` (REBOOT, REBUILD or RECREATE, which is the default), `operation_params`, `check` (do
     nothing if the node is well), `delete_timeout` and `force_recreate`.
     """
-    name, data = single(body, "action")
+    name, data = single(body, "action", ".")
     begin = NODE_ACTIONS.get(name)
     if begin is None:
-        raise wrong(f"Unrecognized action '{name}' specified; there is {', '.join(sorted(NODE_ACTIONS))}")
+        raise wrong(f"Unrecognized action '{name}' specified", f"there is {', '.join(sorted(NODE_ACTIONS))}")
     if not isinstance(data, Mapping):
         raise wrong("The data provided is not a map")
     begun = begin(context, node_id, data)
@@ -80,7 +80,7 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
 )
 def operate_node(context: Context, node_id: str, body: Body) -> Response:
     """Begin the operation that the only key of the body names, as in `{"reboot": {"type": "HARD"}}`."""
-    name, parameters = single(body, "operation")
+    name, parameters = single(body, "operation", ".")
     begun = context.clusters.operations.operate_node(context.asking, node_id, name, parameters)
     return context.json({"action": begun.action}, 202, begun.action)
 

@@ -11,8 +11,9 @@ from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import Context, since
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import answers, router, takes
-from homeostat.api.http.inputs import Body
+from homeostat.api.http.inputs import Body, HarmlessBody
 from homeostat.api.http.responses import nothing
+from homeostat.clustering.policies import stored_policy
 
 ROUTER = router("policies")
 ONE = answers(dict[str, Any])
@@ -45,9 +46,10 @@ def list_policies(request: Request, context: Context) -> Response:
     responses=answers(dict[str, Any], code=201),
 )
 def create_policy(context: Context, body: Body) -> Response:
+    """Make a policy. The answer has `warnings` where something was understood that should be written differently."""
     given = bodies.read(bodies.unwrapped(body, "policy"), NEW)
     row = context.clusters.policies.create(context.asking, given["name"], given["spec"])
-    return context.json({"policy": views.policy(row)}, 201)
+    return context.json({"policy": {**views.policy(row), **views.warnings(stored_policy(row.spec))}}, 201)
 
 
 @ROUTER.post(
@@ -57,10 +59,11 @@ def create_policy(context: Context, body: Body) -> Response:
     openapi_extra=takes(VALIDATED, "policy"),
     responses=ONE,
 )
-def validate_policy(context: Context, body: Body) -> Response:
+def validate_policy(context: Context, body: HarmlessBody) -> Response:
     given = bodies.read(bodies.unwrapped(body, "policy"), VALIDATED)
     checked = context.clusters.check_policy("validated_policy", given["spec"], context.project)
-    return context.json({"policy": views.validated(checked, "validated_policy", context.asking.owner)})
+    shown = views.validated(checked, "validated_policy", context.asking.owner)
+    return context.json({"policy": {**shown, **views.warnings(checked)}})
 
 
 @ROUTER.get("/policies/{policy_id}", dependencies=[may("policies:get")], summary="Show a policy", responses=ONE)
@@ -78,7 +81,7 @@ def show_policy(context: Context, policy_id: str) -> Response:
     responses=ONE,
 )
 def update_policy(context: Context, policy_id: str, body: Body) -> Response:
-    given = bodies.read(bodies.unwrapped(body, "policy"), CHANGED)
+    given = bodies.read(bodies.unwrapped(body, "policy", changing=True), CHANGED)
     row = context.clusters.policies.update(context.asking, policy_id, given)
     return context.json({"policy": views.policy(row)})
 

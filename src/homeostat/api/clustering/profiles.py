@@ -11,7 +11,7 @@ from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import HEAVY, Context, since
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import answers, router, takes
-from homeostat.api.http.inputs import Body
+from homeostat.api.http.inputs import Body, HarmlessBody
 from homeostat.api.http.responses import nothing
 
 ROUTER = router("profiles")
@@ -59,7 +59,7 @@ def create_profile(context: Context, body: Body) -> Response:
     openapi_extra=takes(VALIDATED, "profile"),
     responses=ONE,
 )
-def validate_profile(context: Context, body: Body) -> Response:
+def validate_profile(context: Context, body: HarmlessBody) -> Response:
     given = bodies.read(bodies.unwrapped(body, "profile"), VALIDATED)
     checked = context.clusters.check_profile("validated_profile", given["spec"], context.project)
     return context.json({"profile": views.validated(checked, "validated_profile", context.asking.owner, metadata={})})
@@ -80,7 +80,7 @@ def show_profile(context: Context, profile_id: str) -> Response:
     responses=ONE,
 )
 def update_profile(context: Context, profile_id: str, body: Body) -> Response:
-    given = bodies.read(bodies.unwrapped(body, "profile"), CHANGED)
+    given = bodies.read(bodies.unwrapped(body, "profile", changing=True), CHANGED)
     row = context.clusters.profiles.update(context.asking, profile_id, given)
     return context.json({"profile": views.profile(row)})
 

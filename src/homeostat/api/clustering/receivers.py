@@ -65,7 +65,7 @@ NEW = {
     "name": Field(bodies.name, required=True),
     "type": Field(bodies.one_of("webhook", "message"), required=True),
     "cluster_id": Field(bodies.reference),
-    "action": Field(bodies.one_of(*BEGUN)),
+    "action": Field(bodies.one_of(ClusterAction.CREATE, *BEGUN)),
     "params": Field(bodies.mapping),
     "actor": Field(bodies.mapping),
 }
@@ -106,9 +106,11 @@ def create_receiver(context: Context, body: Body) -> Response:
         messages = context.clusters.receivers.messages
         row = messages.create(context.asking, given["name"], columns, context.base, context.check_types)
         return context.json({"receiver": views.receiver(row, context.base)}, 201)
-    for name in ("cluster_id", "action"):
+    for name, what in (("cluster_id", "Cluster identity"), ("action", "Action name")):
         if name not in given:
-            raise wrong(f"The {name} is required for creating a webhook.")
+            raise wrong(f"{what} is required for creating webhook receiver.")
+    if given["action"] == ClusterAction.CREATE:
+        raise wrong(f"Action name cannot be any of ['{ClusterAction.CREATE}'].")
     row = context.clusters.receivers.create(
         context.asking,
         given["name"],
@@ -135,7 +137,7 @@ def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
     with context.db.read() as tx:
         row = context.clusters.receivers.get(tx, context.asking, receiver_id)
     if row.type != "message":
-        raise wrong(f"The receiver '{row.id}' is of type {row.type}: only those of type message are notified.")
+        raise wrong("Notifying non-message receiver is not allowed.")
     mine = context.asking.owner["user"] == row.user
     if not (mine or context.caller.is_admin or context.caller.is_anybody):
         raise Rejected("Forbidden", "You are not authorized to complete this operation.")
@@ -168,7 +170,7 @@ def show_receiver(context: Context, receiver_id: str) -> Response:
     responses=ONE,
 )
 def update_receiver(context: Context, receiver_id: str, body: Body) -> Response:
-    given = bodies.read(bodies.unwrapped(body, "receiver"), CHANGED)
+    given = bodies.read(bodies.unwrapped(body, "receiver", changing=True), CHANGED)
     row = context.clusters.receivers.update(context.asking, receiver_id, given)
     return context.json({"receiver": views.receiver(row, context.base)})
 

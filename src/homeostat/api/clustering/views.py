@@ -49,6 +49,11 @@ def validated(checked: Spec, name: str, owner: Mapping[str, Any], **more: Any) -
     return {"id": None, "name": name, "type": checked.full_name, "spec": checked.sent, **more, **owner, **times}
 
 
+def warnings(checked: Spec) -> Wire:
+    """Return what should be written differently in a spec that was understood; {} where nothing should."""
+    return {"warnings": list(checked.warnings)} if checked.warnings else {}
+
+
 def clusters(
     tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str], bound: Mapping[str, list[str]]
 ) -> list[Wire]:
@@ -65,6 +70,7 @@ def clusters(
     active = living.active_nodes(tx, stacks)
     going_on = {row.target: row for row in actions.going_on(tx, ids)}
     created = actions.created_at(tx, ids)
+    evaluated = actions.evaluated(tx, ids)
     attached = parts.policies(tx, ids)
     made = parts.of_clusters(tx, attached)
     return [
@@ -73,7 +79,9 @@ def clusters(
             "name": row.name,
             "profile_id": row.profile_id,
             "profile_name": profiles.get(row.profile_id),
-            **_cluster_status(row, stacks.get(row.id), going_on.get(row.id), active.get(row.id, 0)),
+            **_cluster_status(
+                row, stacks.get(row.id), going_on.get(row.id), active.get(row.id, 0), evaluated.get(row.id, "")
+            ),
             "desired_capacity": row.desired_capacity,
             "min_size": row.min_size,
             "max_size": row.max_size,
@@ -93,7 +101,10 @@ def clusters(
     ]
 
 
-def _cluster_status(row: Row[Any], of: living.StackOf | None, going_on: Row[Any] | None, active: int) -> Wire:
+def _cluster_status(
+    row: Row[Any], of: living.StackOf | None, going_on: Row[Any] | None, active: int, last: str
+) -> Wire:
+    """Return status and reason of a cluster; `last` is the action after which it was evaluated, "" for none."""
     start = states.cluster_at_start(going_on.action, _operation(going_on)) if going_on is not None else None
     if start is not None:
         return {"status": start[0], "status_reason": start[1]}
@@ -102,7 +113,7 @@ def _cluster_status(row: Row[Any], of: living.StackOf | None, going_on: Row[Any]
         word = ClusterStatus.DELETING if stack is None or stack.action == Action.DELETE else ClusterStatus.UPDATING
         return {"status": word, "status_reason": stack.reason if stack is not None else ""}
     sizes = Sizes(row.min_size, row.max_size, row.desired_capacity)
-    status, reason = states.evaluated(f"CLUSTER_{stack.action}", [NodeStatus.ACTIVE] * active, sizes)
+    status, reason = states.evaluated(last or f"CLUSTER_{stack.action}", [NodeStatus.ACTIVE] * active, sizes)
     if stack.status == Status.FAILED and status == ClusterStatus.ACTIVE:
         # It has as many nodes as it should, and something of what was asked for was not reached.
         status, reason = ClusterStatus.WARNING, stack.reason

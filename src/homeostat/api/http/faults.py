@@ -30,6 +30,7 @@ class FaultError(BaseModel):
     type: str
     traceback: str | None = None
     message: str | None = None
+    remedy: str | None = None
 
 
 class Fault(BaseModel):
@@ -61,11 +62,13 @@ def fault(
     headers: dict[str, str] | None = None,
     *,
     traceback: bool = True,
+    remedy: str = "",
 ) -> Json:
     """Build a fault response.
 
     Args:
         kind: `error.type`.
+        remedy: `error.remedy`: what to do about it, where that is no part of the message.
         message: `error.message`; None for unexpected errors, whose texts are not shown to callers.
         traceback: Whether the error has the key `traceback`, which is always null. Faults of the Clustering API have
             the code in its place.
@@ -73,6 +76,8 @@ def fault(
     error: dict[str, Any] = {"type": kind, **({"traceback": None} if traceback else {"code": code})}
     if message is not None:
         error["message"] = message
+    if remedy:
+        error["remedy"] = remedy
     body = {"code": code, "title": HTTPStatus(code).phrase, "explanation": EXPLANATIONS[code], "error": error}
     return Json(body, code, headers)
 
@@ -85,7 +90,9 @@ def rejected(error: Rejected, challenge: str = "", *, traceback: bool = True) ->
         traceback: See `fault`.
     """
     headers = {"WWW-Authenticate": challenge} if error.code == 401 and challenge else None
-    return fault(error.code, error.fault, error.on_wire, headers, traceback=traceback)
+    if not traceback:  # clients of the Clustering API compare the whole message
+        return fault(error.code, error.fault, error.plain, headers, traceback=False, remedy=error.remedy)
+    return fault(error.code, error.fault, error.on_wire, headers)
 
 
 def transient(error: Transient, *, traceback: bool = True) -> Json:

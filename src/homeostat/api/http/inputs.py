@@ -66,11 +66,18 @@ async def _body(request: Request) -> Mapping[str, Any]:
     return body
 
 
+async def _harmless_body(request: Request) -> Mapping[str, Any]:
+    """Return the body of a request that changes nothing, as JSON object, also where it says no content type."""
+    body = await _sent(request, (JSON, ""))
+    return await _body(request) if body is None else body
+
+
 async def _signal_body(request: Request) -> Mapping[str, Any] | None:
     return await _sent(request, WITH_SIGNALS)
 
 
 Body = Annotated[Mapping[str, Any], Depends(_body)]
+HarmlessBody = Annotated[Mapping[str, Any], Depends(_harmless_body)]
 SignalBody = Annotated[Mapping[str, Any] | None, Depends(_signal_body)]
 
 

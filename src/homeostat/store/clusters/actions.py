@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 
 from homeostat.clustering.states import CANCELLED as CANCELLED_REASON
-from homeostat.clustering.states import DONE, PROCESSED, ActionStatus, ClusterAction
+from homeostat.clustering.states import DONE, EVALUATED, PROCESSED, ActionStatus, ClusterAction
 from homeostat.clustering.states import WAITING as WAITS
 from homeostat.model.status import Status
 from homeostat.store import events, schema
@@ -206,6 +206,17 @@ def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | N
         return None if row is None else float(row.end_time)
     end = end_of(tx, row)
     return None if end is None else end.at
+
+
+def evaluated(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, str]:
+    """Return the newest action of each of these clusters that has asked something of its nodes.
+
+    One that failed at once has asked nothing; others say what the status of a cluster is about.
+    """
+    asks = or_(_action.c.stack_id.is_not(None), _action.c.status == ActionStatus.SUCCEEDED)
+    mine = (_action.c.target.in_(cluster_ids), _action.c.action.in_(EVALUATED), asks)
+    chosen = select(_action.c.target, _action.c.action).where(*mine).order_by(_action.c.created_at)
+    return {row.target: row.action for row in tx.execute(chosen)}
 
 
 def created_at(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, float]:

@@ -171,6 +171,24 @@ def _asked(row: Row[Any], resource: Row[Any], going_on: Row[Any] | None) -> tupl
     return states.node_at_start(action, str(going_on.inputs.get("operation", "")))
 
 
+_TOLD = {
+    "building": "BUILD",
+    "rebooting": "REBOOT",
+    "rebuilding": "REBUILD",
+    "resizing": "RESIZE",
+    "stopped": "SHUTOFF",
+    "unreachable": "UNKNOWN",
+}
+"""Status of a server -> what Nova calls it; others have the same name, in capitals."""
+
+
+def _as_told(properties: Mapping[str, Any]) -> Wire:
+    """Return what was seen of a server or stack with its status as its cloud writes it."""
+    status = properties.get("status")
+    told = {"status": _TOLD.get(status, status.upper())} if isinstance(status, str) else {}
+    return {**properties, **told}
+
+
 def details(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Wire]:
     """Return what was last seen of the servers or stacks that nodes are, by the ids of the nodes."""
     stacks = living.stacks_of(tx, {row.stack_id for row in rows})
@@ -180,5 +198,5 @@ def details(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Wire]:
         resources, seen = load(tx, of.group_id, list(mine)) if of.group_id is not None else ({}, {})
         for each in resources.values():
             if each.name in mine and each.replaced_by is None and each.key in seen:
-                found[mine[each.name]] = dict(seen[each.key].observation.properties)
+                found[mine[each.name]] = _as_told(seen[each.key].observation.properties)
     return found

@@ -17,7 +17,7 @@ from homeostat.api.services.clusters.sizing import sizes_of
 from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
 from homeostat.clustering import sizes, states
 from homeostat.clustering.profiles import check_profile
-from homeostat.clustering.sizes import Adjustment, Sizes
+from homeostat.clustering.sizes import Adjustment, Resize, Sizes
 from homeostat.clustering.states import ClusterAction, ClusterStatus
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.status import Status
@@ -237,9 +237,8 @@ class Clusters:
             desired = max(size.min_size, min(now.desired, high))
         if Sizes(size.min_size, size.max_size, desired) == now:
             return None
-        exact = {"adjustment_type": Adjustment.EXACT, "number": desired}
-        limits = {"min_size": size.min_size, "max_size": size.max_size}
-        plan = self._all.sizing.resize(tx, row, {**exact, **limits})
+        request = Resize(Adjustment.EXACT, desired, size.min_size, size.max_size)
+        plan = self._all.sizing.resize(tx, row, request)
         return replace(plan, at_once=not (plan.added or plan.leaving or plan.released))
 
     def _mend(self, asking: Asking, id: str) -> None:

@@ -333,7 +333,7 @@ class ClusterService:
         with self._db.read() as tx:
             cluster = self.get(tx, asking, identity)
             if not force:
-                _check_idle(tx, cluster)
+                _check_idle(tx, cluster, identity)
         begun: list[str] = []
 
         def store(tx: Connection) -> None:
@@ -425,12 +425,12 @@ def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
     """Check that nothing goes on beside a new action of a cluster or node.
 
     Raises:
-        Rejected: ActionConflict.
+        Rejected: ResourceIsLocked.
     """
     if going_on:
-        listed = ", ".join(each.id for each in going_on)
-        message = f"The {action} action for target {target} conflicts with the following action(s): {listed}"
-        raise Rejected("ActionConflict", message)
+        kind, listed = action.partition("_")[0].lower(), ", ".join(each.id for each in going_on)
+        message = f"{action} for {kind} '{target}' cannot be completed because it is already locked."
+        raise Rejected("ResourceIsLocked", message, remedy=f"wait for the action(s) that go on: {listed}")
 
 
 def beside(going_on: Sequence[Row[Any]], plan: Plan) -> list[Row[Any]]:
@@ -438,8 +438,8 @@ def beside(going_on: Sequence[Row[Any]], plan: Plan) -> list[Row[Any]]:
     return [row for row in going_on if not plan.awaited or not waiting_actions.is_one(row)]
 
 
-def _check_idle(tx: Connection, cluster: Row[Any]) -> None:
-    """Check that a cluster may be deleted without force.
+def _check_idle(tx: Connection, cluster: Row[Any], identity: str) -> None:
+    """Check that a cluster, which the user calls `identity`, may be deleted without force.
 
     Raises:
         Rejected: ActionInProgress.
@@ -447,7 +447,7 @@ def _check_idle(tx: Connection, cluster: Row[Any]) -> None:
     for row in actions.going_on(tx, [cluster.id]):
         start = states.cluster_at_start(row.action)
         if start is not None and start[0] in states.BUSY_CLUSTER:
-            raise Rejected("ActionInProgress", f"The cluster '{cluster.name}' is in status {start[0]}.")
+            raise Rejected("ActionInProgress", f"The cluster '{identity}' is in status {start[0]}.")
 
 
 def _begin(

@@ -79,7 +79,7 @@ class HookWaits:
         self._clusters = clusters
 
     def complete(self, asking: Asking, identity: str, token: str) -> Begun:
-        """Let a node go, since what has waited for that is done.
+        """Let a node go, since what has waited for that is done; an action that does not wait stays as it is.
 
         Args:
             asking: Who asks.
@@ -87,16 +87,13 @@ class HookWaits:
             token: The `lifecycle_action_token` of the message.
 
         Raises:
-            Rejected: ResourceNotFound: there is no such cluster or action; ActionImmutable: it does not wait.
+            Rejected: ResourceNotFound: there is no such cluster or action.
         """
         with self._db.write() as tx:
             cluster = self._clusters.get(tx, asking, identity)
             row = listing.get(tx, schema.action, asking.reach, token, schema.action.c.cluster_id == cluster.id)
-            wanted = ActionStatus.WAITING_LIFECYCLE_COMPLETION
-            if row.status != wanted:
-                message = f"is in status ({row.status}) while expected status must be one of ({wanted})."
-                raise Rejected("ActionImmutable", f"Action ({row.id[:8]}) {message}")
-            waiting_actions.make_ready(tx, row, self._db.now_of(tx))
+            if row.status == ActionStatus.WAITING_LIFECYCLE_COMPLETION:
+                waiting_actions.make_ready(tx, row, self._db.now_of(tx))
         return Begun(cluster.id, row.id)
 
     def tidier(self, sinks: Sinks) -> "Tidier":

@@ -290,8 +290,8 @@ def _seen(tx: Connection, row: Row[Any], form: str) -> Member:
     of = living.stacks_of(tx, [row.stack_id]).get(row.stack_id)
     found = moves.at_rest(tx, of.group_id, str(row.number)) if of is not None and of.group_id is not None else None
     if found is None or of is None or of.group_id is None:
-        message = f"Nodes are not ACTIVE: ['{row.id}']. Only active nodes join a cluster, or leave it and stay."
-        raise Rejected("BadRequest", message)
+        remedy = "only active nodes join a cluster, or leave it and stay"
+        raise Rejected("BadRequest", f"Nodes are not ACTIVE: ['{row.id}'].", remedy=remedy)
     return Member(row, moved(row, form), of.group_id, found.key, found.shard)
 
 

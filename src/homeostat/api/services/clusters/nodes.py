@@ -23,7 +23,7 @@ from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering import sizes, states
 from homeostat.clustering.names import node_id
-from homeostat.clustering.profiles import check_profile, check_same_type
+from homeostat.clustering.profiles import check_profile, check_same_type, check_type_of_node
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import NodeAction
 from homeostat.model.errors import Rejected
@@ -99,7 +99,7 @@ class NodeService:
         own: Mapping[str, Any],
     ) -> Plan:
         kind = select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id)
-        check_same_type(tx.execute(kind).scalar_one(), profile.type)
+        check_type_of_node(tx.execute(kind).scalar_one(), profile.type)
         nodes = facts_of(tx, cluster)
         there = len(nodes)
         problem = sizes.size_problem(sizes_of(cluster), there + 1)
@@ -260,7 +260,7 @@ class NodeService:
         for each in going_on:
             start = states.node_at_start(each.action)
             if not force and start is not None and start[0] in states.BUSY_NODE:
-                raise Rejected("ActionInProgress", f"The node '{row.name}' is in status {start[0]}.")
+                raise Rejected("ActionInProgress", f"The node '{identity}' is in status {start[0]}.")
         if row.cluster_id is not None:
             return self._clusters.change(
                 asking, row.cluster_id, lambda tx, one: _leaving(tx, one, row), check_types, also

@@ -132,7 +132,7 @@ class OperationService:
             check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.OPERATION)
             nodes = _fitting(tx, _members(tx, cluster), filters, statuses)
             if not nodes:
-                raise Rejected("BadRequest", "No node (matching the filter) could be found")
+                raise Rejected("BadRequest", "No node (matching the filter) could be found.")
             inputs = {"operation": operation, "params": parameters, "filters": dict(filters)}
             return self._ask_cluster(tx, asking, cluster, nodes, ClusterAction.OPERATION, ask, inputs)
 
@@ -239,7 +239,8 @@ def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]
         raise Rejected("BadRequest", "The params and filters of an operation have to be maps.")
     strange = sorted(str(key) for key in filters if key not in FILTERS)
     if strange:
-        raise Rejected("BadRequest", f"Filter key '{strange[0]}' is unsupported; there is {', '.join(FILTERS)}.")
+        message = "\n".join(f"Filter key '{key}' is unsupported" for key in strange)
+        raise Rejected("BadRequest", f"{message}.", remedy=f"there is {', '.join(FILTERS)}")
     beside = {key: value for key, value in given.items() if key not in ("params", "filters")}
     return {**beside, **parameters}, filters
 

@@ -77,7 +77,8 @@ class Clustering:
         try:
             self._stacks.check_new(project, request)
         except Rejected as error:
-            raise Rejected("InvalidSpec", f"Failed in creating profile {name}: {error}") from error
+            message = f"Failed in creating profile {name}: {error.plain}"
+            raise Rejected("InvalidSpec", message, remedy=error.remedy) from error
         return checked
 
     def check_policy(self, name: str, spec: Any, project: str) -> Spec:

@@ -1,7 +1,7 @@
 """How many nodes a cluster has: another size, by hand or by the rules of its policies, and which nodes leave."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -42,25 +42,15 @@ class Sizing:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def resize(self, tx: Connection, cluster: Row[Any], given: Mapping[str, Any]) -> Plan:
+    def resize(self, tx: Connection, cluster: Row[Any], request: Resize) -> Plan:
         """Return the plan of a resize.
 
         Raises:
             Rejected: BadRequest.
         """
-        kind = given.get("adjustment_type")
-        request = Resize(
-            Adjustment(kind) if kind is not None else None,
-            given.get("number"),
-            given.get("min_size"),
-            given.get("max_size"),
-            given.get("min_step") if kind == Adjustment.PERCENT else None,
-            given.get("strict", True),
-        )
         nodes = facts_of(tx, cluster)
         after = sizes.resized(sizes_of(cluster), len(nodes), request)
-        names = ("adjustment_type", "number", "min_size", "max_size", "min_step", "strict")
-        inputs = {name: given.get(name) for name in names} | {"strict": request.strict}
+        inputs = {"adjustment_type" if name == "type" else name: value for name, value in asdict(request).items()}
         columns = {"min_size": after.min_size, "max_size": after.max_size}
         return self._sized(tx, cluster, ClusterAction.RESIZE, nodes, after.desired, inputs, columns)
 
@@ -170,6 +160,25 @@ class Sizing:
                 raise Rejected("ActionCooldown", f"The {direction} action for cluster {cluster.id} {message}")
             found = NamedRule(row.policy_name, rule)
         return found, ids
+
+
+def resize_asked(given: Mapping[str, Any]) -> Resize:
+    """Return the resize that a request asks for, from its fields.
+
+    Raises:
+        Rejected: BadRequest: it is not complete.
+    """
+    kind = given.get("adjustment_type")
+    request = Resize(
+        Adjustment(kind) if kind is not None else None,
+        given.get("number"),
+        given.get("min_size"),
+        given.get("max_size"),
+        given.get("min_step") if kind == Adjustment.PERCENT else None,
+        given.get("strict", True),
+    )
+    sizes.check_resize(request)
+    return request
 
 
 def _waiting(plan: Plan, hook: Mapping[str, Any], gone: Sequence[NodeFacts]) -> Plan:

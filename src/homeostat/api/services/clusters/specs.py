@@ -144,7 +144,8 @@ class SpecService:
             row = self.get(tx, asking, identity)
             living.forget_gone(tx, row.project)
             used = any(tx.execute(select(exists().where(column == row.id))).scalar_one() for column in self._used_by)
-            message = f"The {self.word} '{identity}' cannot be deleted: {self._in_use}."
+            named = row.id if self._table is schema.profile else identity
+            message = f"The {self.word} '{named}' cannot be deleted: {self._in_use}."
             if used:
                 raise Rejected("ResourceInUse", message)
             try:
