@@ -185,7 +185,7 @@ class HealthLaws:
         sick = before is not None and before.is_sick
         if after.is_sick and not sick and after.recovery is None:  # else its recovery goes on
             self._marked(after)
-        if sick and not after.is_sick:
+        if before is not None and before.is_ill and not after.is_ill:
             self._ladders.pop(after.key, None)
             self._actions[after.key] += 1000  # what follows is another finding
             if after.stands and before is not None and before.recovery is not None:
@@ -229,6 +229,8 @@ class HealthLaws:
             return
         known = [each for each in self._in_pass(begun.stack_id) if each is not None]
         self.happened[begun.what] += 1
+        if not row.is_sick and row.is_ill:
+            self.happened["recovered because a user has marked it"] += 1
         if begun.what == FENCE and not row.is_sick:
             self.happened["cut off because a user has marked it"] += 1
             return

@@ -57,6 +57,11 @@ class Member(NamedTuple):
         return mark is not None and mark["reporter"] == REPORTER
 
     @property
+    def is_ill(self) -> bool:
+        """Has a health policy, or a person, marked it?"""
+        return read(self.marks).get("unhealthy") is not None
+
+    @property
     def recovery(self) -> Mapping[str, Any] | None:
         found: Mapping[str, Any] | None = read(self.marks).get("recovery")
         return found

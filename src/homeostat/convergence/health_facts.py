@@ -12,12 +12,14 @@ from homeostat.clustering.policies import stored_policy
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.member_names import stands_beside
 from homeostat.model.node_health import NodeNames, ShardHealth
+from homeostat.model.status import Action, Status
 from homeostat.model.world import World
 from homeostat.planner.policies.incidents import FEW
 from homeostat.resources import groups
 from homeostat.store.shards import health
 from homeostat.store.stacks import revisions
 
+REMOVING = "members are being removed, and until that is done health checks of the group are off"
 POLICIES_MAX = 1000
 """Policies that are kept in memory."""
 
@@ -57,7 +59,19 @@ def shard_health(tx: Connection, world: World, shard: Row[Any], now: float) -> S
     if any(each.has_calls for each in found.values()):
         names = {row.key: node_names(row, checks) for row in health.members_of(tx, [(stack.id, world.shard)])}
     begun = health.begun(tx, stack.id, now) if unhealthy >= FEW else ()
-    return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered, names=names, begun=begun)
+    off = _are_leaving(world) or bool(health.paused(tx, [stack.id]))
+    paused = REMOVING if off else ""
+    return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered, paused=paused, names=names, begun=begun)
+
+
+def _are_leaving(world: World) -> bool:
+    """Return whether an action of the stack removes members of this shard."""
+    if world.stack.status != Status.IN_PROGRESS or world.stack.action == Action.DELETE:
+        return False
+    return any(
+        row.replaced_by is None and not row.failed and row.name not in world.definitions and not stands_beside(row.name)
+        for row in world.rows.values()
+    )
 
 
 def node_names(row: Row[Any], checks: Sequence[health.Check]) -> NodeNames:

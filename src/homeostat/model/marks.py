@@ -12,6 +12,9 @@ from homeostat.model.errors import Bug
 from homeostat.model.requested import Request
 from homeostat.model.stack_actions import STACK_ACTIONS
 
+HEALTH_POLICY = "homeostat:health-policy"
+"""Reporter of the marks that health policies make."""
+
 
 @dataclass(frozen=True, slots=True)
 class UnhealthyMark:

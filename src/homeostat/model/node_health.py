@@ -117,6 +117,7 @@ class ShardHealth:
         unhealthy: How many of them are unhealthy, in all shards.
         recovered: How many recoveries have begun in the last hour.
         blind: Why the observer doubts itself; "" where it does not.
+        paused: Why health checks are off; "" where they are on. What was found before does not count afterwards.
         names: Row key -> what placeholders stand for, where policies call workflows or webhooks.
         begun: Names of members and when recoveries of theirs have begun in the last hour, where several are unhealthy.
     """
@@ -128,6 +129,7 @@ class ShardHealth:
     unhealthy: int = 0
     recovered: int = 0
     blind: str = ""
+    paused: str = ""
     names: Mapping[str, NodeNames] = field(default_factory=dict)
     begun: Sequence[tuple[str, float]] = ()
 

@@ -19,6 +19,7 @@ from homeostat.convergence.health_facts import policy_of
 from homeostat.model.errors import Rejected
 from homeostat.model.node_health import Finding
 from homeostat.model.status import joined
+from homeostat.planner.policies.reported import with_report
 from homeostat.planner.report.health import described
 from homeostat.store.stacks import member_health
 
@@ -52,6 +53,7 @@ def list_health(
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
         found = member_health.listed(tx, top, query.finding, query.marker, query.limit)
+        now = context.db.now_of(tx)
         holding = [_policy(each, top) for each in member_health.policies(tx, top)]
     shown = [
         {
@@ -61,9 +63,11 @@ def list_health(
             "path": [each.name] if each.stack_id == top.id else [each.parent_name, each.name],
             "physical_resource_id": each.handle,
             "resource_status": joined(each.action, each.status),
-            **described(each.health, each.marks),
+            **described(node, each.marks),
         }
         for each in found
+        for node in [with_report(each.health, each.marks, now)]
+        if query.finding in (None, node.finding)
     ]
     links = [link("self", f"{context.stack_url(top)}/health")]
     if len(found) == query.limit:
@@ -106,7 +110,7 @@ def approve_recovery(
     """
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
-        finding = member_health.finding_of(tx, stack.id, resource_name)
+        finding = member_health.finding_of(tx, stack.id, resource_name, context.db.now_of(tx))
     if finding != Finding.UNHEALTHY:
         said = f"it is {finding}" if finding is not None else "no health policy holds for it"
         raise Rejected("Conflict", f"{resource_name}: there is nothing to recover: {said}")

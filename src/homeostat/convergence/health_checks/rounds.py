@@ -35,7 +35,7 @@ from homeostat.resources.base import Thing
 from homeostat.resources.registry import all_types, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import health, observations, shards, vantage_looks
-from homeostat.store.shards.health import Shard
+from homeostat.store.shards.health import Shard, Taken
 from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
@@ -85,6 +85,7 @@ class HealthRounds:
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             due = {(each.stack_id, each.number): each for each in health.take(tx, now, SHARDS_MAX)}
+        due = self._without_paused(due, now)
         if not due:
             return 0
         began = self._clock.monotonic()
@@ -100,6 +101,18 @@ class HealthRounds:
         metrics.checked(len(current.looks), self._clock.monotonic() - began)
         self._nudge()
         return len(due)
+
+    def _without_paused(self, due: dict[Shard, Taken], now: float) -> dict[Shard, Taken]:
+        """Return the shards whose checks are on; the others are looked at once their members are removed."""
+        with self._db.read() as tx:
+            off = health.paused(tx, sorted({stack_id for stack_id, _ in due})) if due else set()
+        skipped = sorted(shard for shard in due if shard[0] in off)
+        if skipped:
+            with self._db.write() as tx:
+                lock_order.take(tx, skipped)
+                for shard in skipped:
+                    health.pause(tx, shard, now, now + SOON_S)
+        return {shard: each for shard, each in due.items() if shard[0] not in off}
 
     def _keep(self, current: Round) -> None:
         """Take the shards for longer: to look at them may have taken long."""

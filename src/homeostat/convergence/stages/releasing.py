@@ -20,7 +20,7 @@ from homeostat.planner.policies.unhealthy import merely_marked
 from homeostat.planner.priority import urgency
 from homeostat.resources.registry import is_outside
 from homeostat.store.schema import Cell
-from homeostat.store.shards import leases, look_schedule, orphans, shards
+from homeostat.store.shards import health, leases, look_schedule, orphans, shards
 from homeostat.store.shards.shard_state import EncodedWrites
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, action_end, stack_state, stacks, status_at_rest
@@ -76,6 +76,8 @@ def release(current: Pass) -> None:
         times = (_wake_at(current, now), wake_at)
         wake_at = min((at for at in times if at is not None), default=None)
         look_schedule.schedule_look(tx, stack.id, lease.number, _observe_at(current, now))
+        if current.world.health is not None and current.world.health.paused:
+            health.pause(tx, (stack.id, lease.number), now, now)
         leases.release(tx, lease, lease.wakes, wake_at, _progress(current))
 
 

@@ -123,7 +123,7 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     if row.action == Action.CREATE and row.acted_at is None:
         return None
     # The action of a recovery ends first: what the newer revision replaces then is cut off before.
-    if row.action != Action.CREATE and recovery_state.is_marked(row):
+    if row.action != Action.CREATE and (recovery_state.is_marked(row) or recovery_state.is_acting(row)):
         return None
     if definition.type != row.type:
         return context.halted(row.name) or _replace(context, definition, row, now)

@@ -39,7 +39,7 @@ from homeostat.planner.lifecycle.recovery_state import (
     unfenced,
     was_recovered,
 )
-from homeostat.planner.policies import health_brake, unhealthy
+from homeostat.planner.policies import health_brake, reported, unhealthy
 from homeostat.planner.retry.policy import RETRY
 
 RECOVERED = "recovered: it is healthy again"
@@ -59,14 +59,19 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     health = context.world.health
     policy = health.policy_of(row.name) if health is not None else None
     mark = unhealthy.mark_of(row)
+    by_person = mark is not None and not is_marked(row)
     # In a locked or suspended stack what is wrong is shown with what was found; nothing begins from it.
-    if context.world.stack.held or row.external_id is not None or (mark is not None and not is_marked(row)):
+    if context.world.stack.held or row.external_id is not None or (by_person and not _is_verdict(context, row, now)):
         return None
     # What is cut off and out of sight is joined again once it is seen.
     concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and is_gone(context, row)))
     if health is None or policy is None:
         return _well(context, row, UNCHECKED, now) if concerned else None
+    if health.paused and row.asked_at is None:
+        return _paused(context, definition, row, health.paused, now) if concerned else None
     node = _fresh(health, policy, health.nodes.get(row.key) or _unlooked(row, mark), now)
+    if by_person:
+        return _reported(Case(context, definition, row, node, policy, now))
     if row.marks is not None and row.marks.kept and is_kept(context, row):
         return _well(context, row, KEPT, now) if concerned else None
     if node.finding is Finding.HEALTHY:
@@ -80,6 +85,41 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         return None if old or mends or node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
     case = Case(context, definition, row, node, policy, now)
     return _during_action(case) if context.world.stack.status == Status.IN_PROGRESS else _recovered(case)
+
+
+def _paused(context: Context, definition: Definition, row: Resource, why: str, now: float) -> Decision:
+    """Decide about an unhealthy member while health checks are off: nothing begins, and nothing goes on."""
+    if context.world.stack.status == Status.IN_PROGRESS:
+        if not (context.unsettled and not context.is_halted and context.differs(definition, row)):
+            return SETTLED
+        # The action replaces it by itself, after the same fence.
+        health = _health(context)
+        policy = health.policy_of(row.name)
+        if policy is not None:
+            return _recreate(Case(context, definition, row, _unlooked(row, unhealthy.mark_of(row)), policy, now))
+    due_at = now + health_brake.EXAMINED_S
+    return Waiting(row.name, Why.HELD_BACK, (), f"{row.reason}; {why}", row.updated_at, due_at, row.key)
+
+
+def _is_verdict(context: Context, row: Resource, now: float) -> bool:
+    """Return whether the mark of a person is for a health policy to act on; an update replaces what it concerns."""
+    health, stack = context.world.health, context.world.stack
+    holds = health is not None and health.policy_of(row.name) is not None
+    updated = stack.status == Status.IN_PROGRESS or context.is_newer(row)
+    return holds and not updated and reported.report_of(row.marks, now) is not None
+
+
+def _reported(case: Case) -> Decision:
+    """Decide about a member that a person has marked: it is recovered at once; later looks say whether that helped."""
+    row, health = case.row, _health(case.context)
+    if not reported.is_answered(row.marks):
+        return _recovered(replace(case, node=reported.with_report(case.node, row.marks, case.now)))
+    if health.looked_at <= row.updated_at and not (row.failed and row.action != Action.CHECK):
+        due_at = case.now + health_brake.EXAMINED_S
+        return Waiting(row.name, Why.VERIFYING, (), case.node.reason, row.updated_at, due_at, row.key)
+    if case.node.finding is Finding.HEALTHY or not case.policy.detections:
+        return _well(case.context, row, RECOVERED, case.now)
+    return _recovered(case)
 
 
 def cut_off_first(context: Context, row: Resource, reason: str, now: float) -> Decision | None:
@@ -98,7 +138,7 @@ def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: f
     """
     health, old = context.world.health, context.world.rows.get(row.replaces or "")
     policy = health.policy_of(row.name) if health is not None else None
-    if policy is None or not policy.force_recreate or old is None or not is_marked(old):
+    if policy is None or not policy.force_recreate or old is None or not (is_marked(old) or was_recovered(old)):
         return waits
     due_at = row.updated_at + policy.delete_timeout_s
     return replace(waits, due_at=due_at) if now < due_at else None
@@ -106,6 +146,9 @@ def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: f
 
 def _fresh(health: ShardHealth, policy: HealthPolicy, node: NodeHealth, now: float) -> NodeHealth:
     """Return the health of a member; unknown where all workers were away since it was found."""
+    if health.looked_at == 0.0 and node.finding is not Finding.UNKNOWN:
+        reason = f"{node.reason or WELL}; no look since members were removed"
+        return replace(node, finding=Finding.UNKNOWN, reason=reason)
     away_s = now - max(health.looked_at, node.since)
     if node.finding is Finding.UNHEALTHY and away_s > policy.stale_s:
         return replace(node, finding=Finding.UNKNOWN, reason=f"{node.reason}, {away_s:.0f} s ago; no look since")
@@ -175,7 +218,9 @@ def _during_action(case: Case) -> Decision:
 def _recovered(case: Case) -> Decision:
     row = case.row
     if case.node.finding is Finding.UNKNOWN:
-        return Waiting(row.name, Why.UNSEEN, (), case.node.reason, row.updated_at, key=row.key)
+        unlooked = _health(case.context).looked_at == 0.0
+        due_at = case.now + health_brake.EXAMINED_S if unlooked else None
+        return Waiting(row.name, Why.UNSEEN, (), case.node.reason, row.updated_at, due_at, row.key)
     return check.look_first(case.context.world, row) or _recover(case)
 
 

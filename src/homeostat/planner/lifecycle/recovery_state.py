@@ -7,7 +7,7 @@ from typing import Any, overload
 from homeostat.model.desired import Definition
 from homeostat.model.health_policy import HealthPolicy, Preserved
 from homeostat.model.intent import FENCE, arguments_of, operation_of
-from homeostat.model.marks import NO_MARKS, RecoveryMark
+from homeostat.model.marks import HEALTH_POLICY, NO_MARKS, RecoveryMark
 from homeostat.model.node_health import NodeHealth
 from homeostat.model.observed import Presence
 from homeostat.model.requested import RECREATE
@@ -17,8 +17,7 @@ from homeostat.planner.context import Context
 from homeostat.resources.registry import type_of
 
 ATTACHMENT = "OS::Cinder::VolumeAttachment"
-REPORTER = "homeostat:health-policy"
-"""Reporter of the marks that health policies make."""
+REPORTER = HEALTH_POLICY
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,8 @@ def was_recovered(row: Resource) -> bool:
 
 def is_acting(row: Resource) -> bool:
     """Return whether an action of a recovery, other than making another one, is in progress on a row."""
-    return row.busy and row.action != Action.CREATE and is_marked(row) and was_recovered(row)
+    marked = row.marks is not None and row.marks.unhealthy is not None
+    return row.busy and row.action != Action.CREATE and marked and was_recovered(row)
 
 
 def is_cut_off(row: Resource) -> bool:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     case,
     cast,
     delete,
+    exists,
     func,
     insert,
     or_,
@@ -26,9 +27,13 @@ from sqlalchemy import (
     update,
 )
 
+from homeostat.model.marks import Marks
+from homeostat.model.member_names import stands_beside
 from homeostat.model.node_health import Finding, NodeHealth
-from homeostat.model.status import Action
+from homeostat.model.status import Action, Status
+from homeostat.planner.policies.reported import is_answered, report_of
 from homeostat.store import schema
+from homeostat.store.clusters.actions import OPEN
 from homeostat.store.database import Database
 from homeostat.store.shards.shards import is_any_of, is_checked
 from homeostat.store.sql import lock_order, notices
@@ -38,6 +43,8 @@ TAKEN_S = 8.0
 """Time for which shards are taken; who needs longer takes them again before."""
 HOUR_S, KEPT_S = 3600.0, 86_400.0
 """Time for which recoveries count for their rate, and for which they are kept."""
+REMOVALS = ("CLUSTER_DEL_NODES", "CLUSTER_SCALE_IN", "NODE_DELETE")
+"""Actions of the Clustering API that remove nodes, whatever they are asked for."""
 BEGUN_MAX = 1000
 """Recoveries that are read, to see which of them have helped."""
 Shard = tuple[str, int]
@@ -193,6 +200,33 @@ def _keep(these: Sequence[Shard], before: float, until: float) -> UpdateBase:
     return update(_shard).where(is_any_of(these), _shard.c.health_at == before).values(health_at=until)
 
 
+def paused(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+    """Return the stacks of groups whose health checks are off, since a user removes members."""
+    row = _resource.c
+    leaving = (row.action == Action.DELETE, row.status == Status.IN_PROGRESS, row.replaced_by.is_(None))
+    acting = (_stack.c.status == Status.IN_PROGRESS, _stack.c.action != Action.DELETE)
+    mine = select(row.stack_id, row.name).join(_stack, _stack.c.id == row.stack_id)
+    rows = tx.execute(mine.where(row.stack_id.in_(list(stack_ids)), *leaving, *acting))
+    found = {each.stack_id for each in rows if not stands_beside(each.name)}
+    action = schema.action
+    removing = (action.c.action.in_(REMOVALS), action.c.status.in_(OPEN), action.c.cluster_id == _stack.c.parent_id)
+    asked = select(_stack.c.id).where(_stack.c.id.in_(list(stack_ids)), exists().where(*removing))
+    return found | set(tx.execute(asked).scalars())
+
+
+def pause(tx: Connection, shard: Shard, now: float, at: float) -> None:
+    """Have a shard looked at anew, as if it never was, from a time on; a look that has begun does not count.
+
+    Args:
+        tx: The transaction, which has locked the shard.
+        shard: The shard.
+        now: The time.
+        at: When it is due.
+    """
+    this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at.is_not(None))
+    tx.execute(update(_shard).where(*this).values(health_at=at, health_from=now, health_looked_at=None))
+
+
 def release(tx: Connection, shard: Shard, until: float, at: float, next_at: float, looked_at: float | None) -> None:
     """Give a shard back; one of which another look was requested meanwhile stays due.
 
@@ -211,7 +245,8 @@ def release(tx: Connection, shard: Shard, until: float, at: float, next_at: floa
         "health_from": case((mine, next_at), else_=_shard.c.health_from),
     }
     if looked_at is not None:
-        values["health_looked_at"] = looked_at
+        overtaken = and_(_shard.c.health_looked_at.is_(None), _shard.c.health_from > looked_at)
+        values["health_looked_at"] = case((overtaken, None), else_=looked_at)
     this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at.is_not(None))
     tx.execute(update(_shard).where(*this).values(**values))
 
@@ -308,10 +343,21 @@ def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
     stands = (row.key == _node.c.key, row.replaced_by.is_(None), row.action != Action.DELETE.value)
     found = (_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
     unhealthy = select(func.count()).select_from(_node).where(*found, *stands)
+    reported = sum(report_of(marks, now) is not None and not is_answered(marks) for marks in _marks(tx, stack_id))
     log = schema.recovery
     lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > now - HOUR_S, log.c.begins)
     one, other = tx.execute(select(unhealthy.scalar_subquery(), lately.scalar_subquery())).one()
-    return int(one), int(other)
+    return int(one) + reported, int(other)
+
+
+def _marks(tx: Connection, stack_id: str) -> list[Marks]:
+    """Return the marks of members that no look finds unhealthy."""
+    row = _resource.c
+    stands = (row.stack_id == stack_id, row.replaced_by.is_(None), row.action != Action.DELETE.value)
+    chosen = select(row.marks).select_from(_node.join(_resource, row.key == _node.c.key))
+    return list(
+        tx.execute(chosen.where(*stands, row.marks.is_not(None), _node.c.finding != Finding.UNHEALTHY.value)).scalars()
+    )
 
 
 def begun(tx: Connection, stack_id: str, now: float) -> list[tuple[str, float]]:

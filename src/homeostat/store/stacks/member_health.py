@@ -6,6 +6,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
 
 from homeostat.model.node_health import Finding
 from homeostat.model.status import Action
+from homeostat.planner.policies.reported import with_report
 from homeostat.store import schema
 
 _node, _resource, _stack, _check = schema.node_health, schema.resource, schema.stack, schema.health_check
@@ -17,7 +18,7 @@ def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, 
     Args:
         tx: A consistent read.
         top: Row of the stack.
-        finding: Only those with this finding; None for all.
+        finding: Only those that may have this finding; None for all.
         marker: Key after which the list begins; "" for the first one.
         limit: How many at most.
 
@@ -29,7 +30,9 @@ def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, 
     joined = _node.join(_resource, _resource.c.key == _node.c.key).join(_stack, _stack.c.id == _resource.c.stack_id)
     where = [_is_below(top), _stack.c.deleted_at.is_(None), _node.c.key > marker]
     where += [_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE]
-    if finding is not None:
+    if finding is Finding.UNHEALTHY:  # also by a mark, of which the reader judges
+        where.append(or_(_node.c.finding == finding.value, _resource.c.marks.is_not(None)))
+    elif finding is not None:
         where.append(_node.c.finding == finding.value)
     chosen = select(*of_row, *of_stack, _node.c.health).select_from(joined).where(*where)
     return list(tx.execute(chosen.order_by(_node.c.key).limit(limit)))
@@ -53,9 +56,9 @@ def _is_below(top: Row[Any]) -> ColumnElement[bool]:
     return or_(_stack.c.id == top.id, inside)
 
 
-def finding_of(tx: Connection, stack_id: str, name: str) -> str | None:
-    """Return what was found of a resource; None where no health policy holds for it."""
+def finding_of(tx: Connection, stack_id: str, name: str, now: float) -> str | None:
+    """Return what was found of a resource, or a person says of it; None where no health policy holds for it."""
     joined = _node.join(_resource, _resource.c.key == _node.c.key)
     mine = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
-    found = tx.execute(select(_node.c.finding).select_from(joined).where(*mine)).scalar()
-    return None if found is None else str(found)
+    found = tx.execute(select(_node.c.health, _resource.c.marks).select_from(joined).where(*mine)).first()
+    return None if found is None else with_report(found.health, found.marks, now).finding.value
