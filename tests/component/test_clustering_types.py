@@ -287,7 +287,7 @@ def test_an_update_waits_while_something_else_goes_on_in_the_cluster() -> None:
     service.update(stack_id, whole(name="other", policies=[]))
     service.live(5)
     assert service.state(stack_id) == "UPDATE_IN_PROGRESS"
-    assert "conflicts with the following action" in service.row(stack_id, "cluster").reason
+    assert "it is already locked" in service.row(stack_id, "cluster").reason
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert (service.the("cluster").name, service.bound(service.handle(stack_id))) == ("other", {})

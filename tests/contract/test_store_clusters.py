@@ -74,7 +74,7 @@ def clusters(database: Database) -> Clusters:
 
 def test_an_action_ends_as_its_stack_does(clusters: Clusters) -> None:
     cluster = clusters.made()
-    with pytest.raises(Rejected, match="conflicts with the following action"):
+    with pytest.raises(Rejected, match="it is already locked"):
         clusters.scale(cluster, 1)
     clusters.end(cluster)
     first = clusters.scale(cluster, 1)
