@@ -176,8 +176,8 @@ class Story:
         story = "\n".join([*self.told, f"{state}: {self.service.stack(self.stack_id).reason}", *said, f"{happened}"])
         fails = any(note.why.startswith(FAILS) for found in notes.values() for note in found)
         waits = any(note.why.startswith(WAITS) for found in notes.values() for note in found)
-        if fails:
-            assert state == "UPDATE_FAILED", story
+        if fails:  # as an update; or as a check, where that is of something that the update does not reach
+            assert state in ("UPDATE_FAILED", "CHECK_FAILED"), story
         elif not waits:
             assert state == "UPDATE_COMPLETE", story
         self.told.append(state)

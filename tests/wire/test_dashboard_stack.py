@@ -110,6 +110,34 @@ def test_what_an_update_would_do_is_shown_before_it_is_sent(browser: Browser, ht
     shows(browser, "resume complete")
 
 
+def test_what_a_colleague_has_changed_since_is_neither_sent_over_nor_undone(
+    browser: Browser, http: httpx.Client, address: str
+) -> None:
+    stack = created(http)
+    visit(browser, f"{address}/{stack}/change")
+    fill(browser, "zone", "east")
+    push(browser, "Preview")
+    shows(browser, "1 will be replaced")
+    assert http.patch(f"/stacks/{stack}", json={"parameters": {"zone": "south"}}).status_code == 202
+    push(browser, "Update")
+    browser.click("//dialog[@open]//button[normalize-space()='Update']")
+    shows(browser, "has moved since revision 1: UPDATE made revision 2 at")
+    assert (revisions(http, stack), parameter(http, stack, "zone")) == (2, "south")
+    browser.click("//dialog[@open]//button[normalize-space()='Leave it']")
+    settled(http, stack, status="UPDATE_COMPLETE")
+    push(browser, "Preview")
+    shows(browser, "1 will be replaced")
+    push(browser, "Update")
+    confirm(browser, "Update")
+    until(lambda: revisions(http, stack) == 3, "the update to be sent")
+    settled(http, stack, status="UPDATE_COMPLETE")
+    assert http.patch(f"/stacks/{stack}", json={"parameters": {"zone": "west"}}).status_code == 202
+    push(browser, "Undo")
+    shows(browser, "has moved since revision 3: UPDATE made revision 4 at")
+    assert (revisions(http, stack), parameter(http, stack, "zone")) == (4, "west")
+    assert all("412" in each for each in browser.troubles())
+
+
 def test_a_stack_is_deleted_and_what_it_retains_is_said(browser: Browser, http: httpx.Client, address: str) -> None:
     stack = created(http)
     visit(browser, f"{address}/{stack}/change")

@@ -122,3 +122,60 @@ def test_a_deleted_stack_keeps_them(http: httpx.Client, stack: str) -> None:
     newest, *older = http.get(f"{stack}/revisions").json()["revisions"]
     assert (newest["empty"], len(older)) == (True, 2)
     assert http.get(f"{stack}/revisions/{newest['number']}").json()["revision"]["template"] == {}
+
+
+VALUE = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "word"}}}
+WORD = {
+    "heat_template_version": "wallaby",
+    "parameters": {"word": {"type": "string", "default": "one"}},
+    "resources": {"v": VALUE},
+}
+
+
+def worded(http: httpx.Client) -> str:
+    """The path of a stack of one value."""
+    made = http.post("/stacks", json={"stack_name": "worded", "template": WORD}).json()["stack"]["id"]
+    settled(http, made, status="CREATE_COMPLETE")
+    return f"/stacks/worded/{made}"
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_an_update_of_what_was_previewed_is_refused_once_the_stack_has_moved(http: httpx.Client, method: str) -> None:
+    stack, body = worded(http), {"template": WORD, "parameters": {"word": "two"}}
+    previewed = http.request(method, f"{stack}/preview", json=body)
+    tag = previewed.headers["ETag"]
+    assert tag == http.get(stack).headers["ETag"] == '"1"'
+    assert previewed.json()["revision"] == 1
+    moved = http.patch(stack, json={"parameters": {"word": "three"}})
+    assert (moved.status_code, moved.headers["ETag"]) == (202, '"2"')
+    refused = http.request(method, stack, json=body, headers={"If-Match": tag})
+    assert refused.status_code == 412
+    assert refused.json()["error"]["type"] == "PreconditionFailed"
+    said = refused.json()["error"]["message"]
+    assert said.startswith("The stack worded has moved since revision 1: UPDATE made revision 2 at ")
+    assert http.get(stack).json()["stack"]["parameters"]["word"] == "three"
+    again = http.request(method, stack, json=body, headers={"If-Match": moved.headers["ETag"]})
+    assert (again.status_code, again.headers["ETag"]) == (202, '"3"')
+
+
+def test_going_back_is_bound_to_a_revision_too(http: httpx.Client) -> None:
+    stack = worded(http)
+    for word in ("two", "three"):
+        http.patch(stack, json={"parameters": {"word": word}})
+    refused = http.patch(stack, json={"revision": 1}, headers={"If-Match": '"1"'})
+    assert refused.status_code == 412
+    assert "UPDATE made revision 2 at" in refused.json()["error"]["message"]
+    assert "and 1 more came after it" in refused.json()["error"]["message"]
+    assert http.patch(stack, json={"revision": 1}, headers={"If-Match": '"3"'}).status_code == 202
+
+
+@pytest.mark.parametrize("tags", [None, "*", '"7", "1"'])
+def test_without_a_revision_nothing_is_bound(http: httpx.Client, tags: str | None) -> None:
+    headers = {} if tags is None else {"If-Match": tags}
+    assert http.patch(worded(http), json={"parameters": {"word": "two"}}, headers=headers).status_code == 202
+
+
+@pytest.mark.parametrize("tag", ["1", 'W/"1"', '"one"', "nonsense", '""'])
+def test_a_tag_that_names_no_revision_of_the_stack_matches_none(http: httpx.Client, tag: str) -> None:
+    refused = http.patch(worded(http), json={"parameters": {"word": "two"}}, headers={"If-Match": tag})
+    assert refused.status_code == 412

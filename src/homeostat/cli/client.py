@@ -68,8 +68,14 @@ class Client:
         """Create a stack and return its id."""
         return str(self._request("POST", "stacks", json=body)["stack"]["id"])
 
-    def update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-        self._request("PUT", _path(stack), json=body)
+    def update(self, stack: Mapping[str, Any], body: Mapping[str, Any], previewed: Wire | None = None) -> None:
+        """Update the stack; only if it is still at the revision of a preview, where one was shown.
+
+        Raises:
+            Fault: 412 where it has moved since.
+        """
+        headers = {} if previewed is None else {"If-Match": f'"{previewed["revision"]}"'}
+        self._request("PUT", _path(stack), json=body, headers=headers)
 
     def preview(self, body: Mapping[str, Any]) -> Wire:
         """Preview a creation: `{resource_changes, more_members, …}`."""

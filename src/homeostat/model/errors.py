@@ -48,6 +48,7 @@ FAULT_CODES: dict[str, int] = {
     "PhysicalResourceIDAmbiguity": 400,
     "PhysicalResourceNameAmbiguity": 400,
     "PolicyBindingNotFound": 404,
+    "PreconditionFailed": 412,
     "RequestLimitExceeded": 400,
     "RequestTimeout": 408,
     "ResourceActionNotSupported": 400,

@@ -17,6 +17,7 @@ EXPLANATIONS = {
     406: "The server cannot produce a response that the request accepts.",
     408: "The server timed out waiting for the request.",
     409: "There was a conflict when trying to complete your request.",
+    412: "What the request was made for has changed since.",
     429: "The caller has sent too many requests in a given amount of time.",
     500: "The server has either erred or is incapable of performing the requested operation.",
     503: "The server is currently unavailable. Please try again at a later time.",

@@ -20,6 +20,7 @@ from homeostat.api.orchestration.bodies import (
     refuse_revision,
 )
 from homeostat.api.orchestration.models.previews import StackPreview, UpdatePreview
+from homeostat.api.orchestration.revision_match import tag_of
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
 from homeostat.api.services.adoption_looks import Obstacle
@@ -127,7 +128,11 @@ def _adoption(adopted: AdoptionPreview) -> Wire:
 def preview_update(
     context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
 ) -> Response:
-    """Preview an update: the resources that it would change, how and why, as the planner decides. Changes nothing."""
+    """Preview an update: the resources that it would change, how and why, as the planner decides. Changes nothing.
+
+    It holds for one revision of the stack, the `ETag` of the answer: an update with that in `If-Match` does what was
+    shown, or is refused with 412.
+    """
     return _preview(context, stack_name, stack_id, body, patch=bool(body.get("existing")), show_nested=show_nested)
 
 
@@ -153,7 +158,8 @@ def _preview(
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
     preview = context.service.stack_service.preview_update(stack_id, request, patch=patch)
-    return Json(_changes(context, preview, show_nested=show_nested))
+    shown = {"revision": preview.revision, **_changes(context, preview, show_nested=show_nested)}
+    return Json(shown, headers=tag_of(preview.revision))
 
 
 def _changes(context: RequestContext, preview: Preview, *, show_nested: bool) -> Wire:

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Query, Request
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
@@ -31,6 +31,7 @@ from homeostat.api.orchestration.models.stacks import (
     ShownStack,
     Stacks,
 )
+from homeostat.api.orchestration.revision_match import IfMatch, check_match, tag_of
 from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, shown_template, text_or_json
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import is_deleted, link, stack_detail, stack_identity, stack_summary
@@ -120,7 +121,7 @@ def show_stack(
         body = stack_detail(context, tx, row, graph)
         if resolve_outputs and not is_deleted(row):
             body["outputs"] = outputs.resolved(tx, row, graph)
-    return Json({"stack": body})
+    return Json({"stack": body}, headers=tag_of(row.revision))
 
 
 @ROUTER.put(
@@ -129,12 +130,17 @@ def show_stack(
     summary="Update a stack",
     status_code=202,
     response_class=Response,
-    responses=answers(None, "Accepted; the stack is being updated.", 202),
+    responses=answers(None, "Accepted; the stack is being updated.", 202) | documented(412),
     openapi_extra=described_body(UpdateRequest),
 )
-def update_stack(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """Replace template, parameters, environment, files and tags as a whole. Accepted in every state of the stack."""
-    return _update(context, stack_name, stack_id, body, patch=bool(body.get("existing")))
+def update_stack(
+    context: Context, stack_name: StackName, stack_id: StackId, body: Body, if_match: IfMatch = None
+) -> Response:
+    """Replace template, parameters, environment, files and tags as a whole. Accepted in every state of the stack.
+
+    With `If-Match` only if the stack is still at that revision. The answer has the `ETag` of the new one.
+    """
+    return _update(context, stack_name, stack_id, body, if_match, patch=bool(body.get("existing")))
 
 
 @ROUTER.patch(
@@ -143,21 +149,31 @@ def update_stack(context: Context, stack_name: StackName, stack_id: StackId, bod
     summary="Update parts of a stack",
     status_code=202,
     response_class=Response,
-    responses=answers(None, "Accepted; the stack is being updated.", 202),
+    responses=answers(None, "Accepted; the stack is being updated.", 202) | documented(412),
     openapi_extra=described_body(UpdateRequest),
 )
-def patch_stack(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """Update what the body has, and keep what it omits."""
-    return _update(context, stack_name, stack_id, body, patch=True)
+def patch_stack(
+    context: Context, stack_name: StackName, stack_id: StackId, body: Body, if_match: IfMatch = None
+) -> Response:
+    """Update what the body has, and keep what it omits; `If-Match` as for a whole update."""
+    return _update(context, stack_name, stack_id, body, if_match, patch=True)
 
 
-def _update(context: RequestContext, stack_name: str, stack_id: str, body: Body, *, patch: bool) -> Response:
+def _update(
+    context: RequestContext, stack_name: str, stack_id: str, body: Body, if_match: str | None, *, patch: bool
+) -> Response:
     request = read_request(body, context)
     refuse_revision(request, patch=patch)
     with context.db.read() as tx:
         context.check_types_of(tx, context.live_stack(tx, stack_name, stack_id))
-    context.service.stack_service.update(stack_id, request, patch=patch, by=context.caller)
-    return nothing(202)
+        check_match(tx, stack_id, if_match)
+
+    def still_there(tx: Connection) -> None:
+        check_match(tx, stack_id, if_match)
+
+    service = context.service.stack_service
+    number = service.update(stack_id, request, patch=patch, by=context.caller, first=still_there)
+    return nothing(202, tag_of(number))
 
 
 @ROUTER.delete(

@@ -55,6 +55,7 @@ class Preview:
         deleted: Previews of the stacks that would be deleted with their resources.
         more: Members that were not planned: fate -> count.
         required_by: Resource -> its dependents, in the new template.
+        revision: Revision of the stack that would be updated; 0 for one that does not exist.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Preview:
     deleted: dict[str, "Preview"] = field(default_factory=dict)
     more: dict[Fate, int] = field(default_factory=dict)
     required_by: dict[str, list[str]] = field(default_factory=dict)
+    revision: int = 0
 
     @property
     def changes_anything(self) -> bool:
@@ -131,7 +133,7 @@ class Previewer:
             identity = Identity(stack.id, stack.name, stack.project)
             # Both revisions' values are shown, so both revisions' secrets are hidden.
             redaction = redaction.of(compile_desired(before, identity, strict=False))
-        preview = Preview(stack.id, stack.name, stack.project, (), redaction, compiled)
+        preview = Preview(stack.id, stack.name, stack.project, (), redaction, compiled, revision=stack.revision)
         return self._filled(preview, stack, before, desired)
 
     def of_deletion(
@@ -145,7 +147,8 @@ class Previewer:
             policies: Resource -> new policy, for the stack itself.
         """
         self._policies, self._files = {stack.id: policies}, after.files
-        preview = Preview(stack.id, stack.name, stack.project, (), Redaction().of(compiled), compiled)
+        redaction = Redaction().of(compiled)
+        preview = Preview(stack.id, stack.name, stack.project, (), redaction, compiled, revision=stack.revision)
         return self._filled(preview, stack, before, revisions.EMPTY)
 
     # -- one stack ---------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ async function changed(method, path, body, more, query) {
   const options = { method, headers: headers({ "Content-Type": "application/json", ...more }) };
   const answer = await answered(path, query, body === undefined ? options : { ...options, body: JSON.stringify(body) });
   const text = await answer.text();
-  return text ? JSON.parse(text) : null;
+  return { value: text ? JSON.parse(text) : null, tag: answer.headers.get("ETag") };
 }
 
 /** The JSON of a GET. */
@@ -61,7 +61,17 @@ export async function getText(project, path) {
 
 /** The JSON of an answer to a request that changes something; null where there is none. */
 export async function send(method, project, path, body, query) {
-  return changed(method, below(project, path), body, {}, query);
+  return (await changed(method, below(project, path), body, {}, query)).value;
+}
+
+/**
+ * As `send`, for one revision of a stack: refused if the stack has moved since.
+ *
+ * @param match - the `tag` of an earlier answer, which was of that revision; null for any
+ * @returns the `value` of the answer, and its own `tag`
+ */
+export async function sendFor(match, method, project, path, body, query) {
+  return changed(method, below(project, path), body, match ? { "If-Match": match } : {}, query);
 }
 
 // The Clustering API names no project in its paths: a header does. Another one says which of its forms is understood.
@@ -74,7 +84,7 @@ export async function getClustering(project, path, query) {
 
 /** As `send`, to the Clustering API. */
 export async function sendClustering(method, project, path, body) {
-  return changed(method, `clustering/v1/${path}`, body, clustering(project));
+  return (await changed(method, `clustering/v1/${path}`, body, clustering(project))).value;
 }
 
 /**

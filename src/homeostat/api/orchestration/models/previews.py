@@ -52,6 +52,9 @@ class MoreMembers(BaseModel):
 
 
 class UpdatePreview(BaseModel):
+    """Effects of an update on the stack at this revision."""
+
+    revision: int
     resource_changes: ResourceChanges
     more_members: list[MoreMembers]
 

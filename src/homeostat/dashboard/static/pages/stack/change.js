@@ -1,7 +1,7 @@
 // Changes of a stack: what an update would do, before it is sent; actions on the whole stack; its deletion.
 
 import { useEffect, useState } from "../../vendor/hooks.js";
-import { get, getText, send } from "../../api.js";
+import { get, getText, send, sendFor } from "../../api.js";
 import { Action, html, Problem } from "../../parts.js";
 import { countAll, isLarge } from "./drift.js";
 import { Plan, summary } from "./plan.js";
@@ -101,11 +101,8 @@ function Update({ project, path }) {
     event.preventDefault();
     setState({ busy: true });
     try {
-      const [found, { revisions }] = await Promise.all([
-        send("PATCH", project, `${path}/preview`, body, { show_nested: true }),
-        get(project, `${path}/revisions`, { limit: 1 }),
-      ]);
-      setPreview({ found, body, before: { revision: revisions[0].number, ...(body.tags === undefined ? {} : { tags: base.tags }) } });
+      const { value: found, tag } = await sendFor(null, "PATCH", project, `${path}/preview`, body, { show_nested: true });
+      setPreview({ found, tag, body, before: { revision: found.revision, ...(body.tags === undefined ? {} : { tags: base.tags }) } });
       setState({});
     } catch (error) {
       setState({ error });
@@ -134,12 +131,12 @@ function Update({ project, path }) {
         says=${preview ? html`<p>${summary(preview.found)}</p>` : ""}
         run=${async () => {
           const { before } = preview;
-          await send("PATCH", project, path, preview.body);
+          const { tag } = await sendFor(preview.tag, "PATCH", project, path, preview.body);
           setTurn(turn + 1);
-          return before;
+          return { before, tag };
         }}
-        undo=${async (before) => {
-          await send("PATCH", project, path, before);
+        undo=${async ({ before, tag }) => {
+          await sendFor(tag, "PATCH", project, path, before);
           setTurn((one) => one + 1);
         }}
       />

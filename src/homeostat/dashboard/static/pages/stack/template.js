@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "../../vendor/hooks.js";
 import { diffLines } from "../../vendor/diff-line.js";
-import { get, getText, send } from "../../api.js";
+import { get, getText, sendFor } from "../../api.js";
 import { Action, html, Moment, Problem, useRepeated } from "../../parts.js";
 import { Plan } from "./plan.js";
 
@@ -83,15 +83,15 @@ function Shown({ project, path, number, other }) {
   return compared ? html`<${Difference} before=${compared} after=${one} />` : html`<pre>${one.text}</pre>`;
 }
 
-function Back({ project, path, number, newest }) {
+function Back({ project, path, number }) {
   return html`<${Action}
     label="Go back"
     about=${`revision ${number}`}
-    look=${() => send("PATCH", project, `${path}/preview`, { revision: number }, { show_nested: true })}
-    says=${(preview) => html`<p>The stack will be updated to revision ${number}, which will be stored as the newest.</p>
-      <${Plan} preview=${preview} />`}
-    run=${() => send("PATCH", project, path, { revision: number })}
-    undo=${() => send("PATCH", project, path, { revision: newest })}
+    look=${() => sendFor(null, "PATCH", project, `${path}/preview`, { revision: number }, { show_nested: true })}
+    says=${({ value }) => html`<p>The stack will be updated to revision ${number}, which will be stored as the newest.</p>
+      <${Plan} preview=${value} />`}
+    run=${async (_, { value, tag }) => ({ before: value.revision, ...(await sendFor(tag, "PATCH", project, path, { revision: number })) })}
+    undo=${({ before, tag }) => sendFor(tag, "PATCH", project, path, { revision: before })}
   />`;
 }
 
@@ -116,7 +116,7 @@ export function Template({ project, path }) {
               <td><${Moment} at=${each.creation_time} /></td>
               <td>${each.action.toLowerCase()}</td>
               <td class="rest">${remarks(each)}</td>
-              <td>${!each.newest && !each.empty && html`<${Back} project=${project} path=${path} number=${each.number} newest=${found[0].number} />`}</td>
+              <td>${!each.newest && !each.empty && html`<${Back} project=${project} path=${path} number=${each.number} />`}</td>
             </tr>`,
           )}
         </tbody>
