@@ -18,6 +18,7 @@ CLOUD_ADMIN = "rule:context_is_admin"
 PROJECT_ADMIN = "role:admin and project_id:%(project_id)s"
 MEMBER = "role:member and project_id:%(project_id)s"
 READER = "role:reader and project_id:%(project_id)s"
+MEMBER_OR_STACK_USER = f"({MEMBER}) or (role:{STACK_USER} and project_id:%(project_id)s)"
 READER_OR_STACK_USER = f"({READER}) or (role:{STACK_USER} and project_id:%(project_id)s)"
 NO_STACK_USER = "rule:deny_stack_user"
 ANYBODY = "rule:allow_everybody"
@@ -28,6 +29,7 @@ WORDS: Mapping[str, str] = {
     PROJECT_ADMIN: "admins of the project",
     MEMBER: "members",
     READER: "readers",
+    MEMBER_OR_STACK_USER: "members and stack users",
     READER_OR_STACK_USER: "readers and stack users",
 }
 """Defaults in words, for documentation."""
@@ -333,6 +335,14 @@ SINGLE = (
     Rule("actions:break_lock", PROJECT_ADMIN, "Unlock what others have locked.", None, ours=True, on=ACTIONS),
     Rule("resource:metadata", READER_OR_STACK_USER, "Show the metadata of a resource.", ANYBODY),
     Rule("resource:signal", READER_OR_STACK_USER, "Signal a resource.", ANYBODY),
+    Rule(
+        "resource:signal_gate",
+        MEMBER_OR_STACK_USER,
+        "Signal a handle that a rollout waits for, or listens to: what is said decides how it goes on.",
+        None,
+        ours=True,
+        on=("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/signal"),
+    ),
     Rule(
         "resource:clear_hook",
         MEMBER,

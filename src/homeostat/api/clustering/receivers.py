@@ -26,6 +26,7 @@ from homeostat.clustering.states import ClusterAction, webhook_action_name
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from homeostat.store.clusters import listing
+from homeostat.store.clusters.node_views import Wire
 
 LOG = logging.getLogger(__name__)
 ROUTER = router("receivers")
@@ -87,7 +88,12 @@ def list_receivers(request: Request, context: Context) -> Response:
             only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, only["cluster_id"])
         page = listing.Page(wanted.project, only, wanted.order, wanted.marker, wanted.limit)
         rows = context.clusters.receivers.page(tx, page)
-    return context.json({"receivers": [views.receiver(row, context.base) for row in rows]})
+    return context.json({"receivers": [_shown(context, row) for row in rows]})
+
+
+def _shown(context: ClusteringContext, row: Row[Any]) -> Wire:
+    acts = context.service.policy.allows("receivers:notify", context.caller, context.project)
+    return views.receiver(row, context.base, acts=acts)
 
 
 @ROUTER.post(
@@ -105,7 +111,7 @@ def create_receiver(context: Context, body: Body) -> Response:
         columns = {name: given.get(name, {}) for name in ("actor", "params")}
         messages = context.clusters.receivers.messages
         row = messages.create(context.asking, given["name"], columns, context.base, context.check_types)
-        return context.json({"receiver": views.receiver(row, context.base)}, 201)
+        return context.json({"receiver": _shown(context, row)}, 201)
     for name, what in (("cluster_id", "Cluster identity"), ("action", "Action name")):
         if name not in given:
             raise wrong(f"{what} is required for creating webhook receiver.")
@@ -119,7 +125,7 @@ def create_receiver(context: Context, body: Body) -> Response:
         given.get("params", {}),
         given.get("actor", {}),
     )
-    return context.json({"receiver": views.receiver(row, context.base)}, 201)
+    return context.json({"receiver": _shown(context, row)}, 201)
 
 
 @ROUTER.post(
@@ -159,7 +165,7 @@ def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
 def show_receiver(context: Context, receiver_id: str) -> Response:
     with context.db.read() as tx:
         row = context.clusters.receivers.get(tx, context.asking, receiver_id)
-    return context.json({"receiver": views.receiver(row, context.base)})
+    return context.json({"receiver": _shown(context, row)})
 
 
 @ROUTER.patch(
@@ -172,7 +178,7 @@ def show_receiver(context: Context, receiver_id: str) -> Response:
 def update_receiver(context: Context, receiver_id: str, body: Body) -> Response:
     given = bodies.read(bodies.unwrapped(body, "receiver", changing=True), CHANGED)
     row = context.clusters.receivers.update(context.asking, receiver_id, given)
-    return context.json({"receiver": views.receiver(row, context.base)})
+    return context.json({"receiver": _shown(context, row)})
 
 
 @ROUTER.delete(

@@ -175,10 +175,16 @@ def binding(row: Row[Any], cluster_name: str, made: parts.Parts) -> Wire:
     }
 
 
-def receiver(row: Row[Any], base: str) -> Wire:
-    """Return a receiver as users see it; `base` is the URL of the API."""
+def receiver(row: Row[Any], base: str, *, acts: bool) -> Wire:
+    """Return a receiver as users see it.
+
+    Args:
+        row: Its row.
+        base: The URL of the API.
+        acts: Whether the caller may begin what it does: only they see the address, which needs no login.
+    """
     params = [("V", "2"), *sorted((name, str(value)) for name, value in row.params.items())]
-    channel = {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"}
+    channel = {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"} if acts else {}
     if row.type == "message":
         channel = {QUEUE: row.channel[QUEUE]}
     return {

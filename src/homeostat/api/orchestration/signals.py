@@ -19,8 +19,10 @@ from homeostat.model.plan import event_of
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.resources.families.wait_conditions import HANDLE
 from homeostat.resources.registry import kind_of
 from homeostat.store import events
+from homeostat.store.stacks import rollout_reports
 
 ROUTER = router("resources")
 BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}}}
@@ -39,6 +41,8 @@ def signal(
     """Send a signal to a resource. Its type determines what the body may have.
 
     A group of instances that waits for its members takes `{"id": …, "status": "SUCCESS" | "FAILURE", "reason": …}`.
+
+    A handle that a rollout waits for is signalled only by those who may decide about it (`resource:signal_gate`).
 
     `{"unset_hook": hook}` lets any resource continue that waits at this hook; that is authorized by a rule of its own
     (`resource:clear_hook`).
@@ -60,11 +64,22 @@ def signal(
             event = event_of(row, action=during, reason=refused_during(during))
             events.append(tx, stack.id, [event], context.db.now_of(tx))
         raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
+    _check_gate(context, row, kind)
     if takes_reports(row.type):
         _report(context, stack.id, row, holder, body)
     else:
         context.service.signals.native(stack.project, kind, row.handle, body)
     return Json(None)
+
+
+def _check_gate(context: RequestContext, row: Resource, kind: str) -> None:
+    """Check that the caller may signal a handle that a rollout waits for, or listens to. Raise Rejected."""
+    if kind != HANDLE:
+        return
+    with context.db.read() as tx:
+        _, gates = rollout_reports.addressed(tx, row.handle)
+    if gates:
+        context.service.policy.check("resource:signal_gate", context.caller, context.project)
 
 
 def _report(

@@ -20,7 +20,7 @@ class Receivers:
         self._service = context.services.receivers
 
     def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
-        shown = (views.receiver(row, self._context.base) for row in rows)
+        shown = (views.receiver(row, self._context.base, acts=True) for row in rows)
         return {each["id"]: {name: value for name, value in each.items() if name != "domain"} for each in shown}
 
     def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
