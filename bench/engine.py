@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from taskflow.exceptions import UnclaimableJob
+
 from bench.databases import Statements, kind_of, opened, size_of
 from bench.figures import Measured, queued_s
 from homeostat.api.services.quotas import Quotas
@@ -39,7 +41,10 @@ class Engine:
         """Run passes until the stack is at rest. Fails: RuntimeError unless it is COMPLETE then."""
         while True:
             for job in self.board.iterjobs():
-                self.board.claim(job, "bench")
+                try:
+                    self.board.claim(job, "bench")
+                except UnclaimableJob:  # it was deleted with its parent since it was listed
+                    continue
                 run_pass(self.reconciler, job)
             with self.db.read() as tx:
                 row = stacks.get(tx, stack_id)
