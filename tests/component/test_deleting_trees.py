@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from sqlalchemy import func, select
@@ -87,7 +88,16 @@ def test_a_worker_that_dies_after_a_member_was_deleted_does_no_harm(*, owned: bo
         service.claim()
     service.stack_service.delete(stack_id)
     run_pass(service.reconciler, service.claim())  # the root's, which begins the deletion of the group's stack
-    service.die_after_nested_act()
+    job = service.claim()
+    delete = service.nested_stacks.delete_unbegun
+
+    def dies_afterwards(*arguments: Any) -> Any:
+        delete(*arguments)
+        raise KeyboardInterrupt
+
+    with patch.object(service.nested_stacks, "delete_unbegun", dies_afterwards), pytest.raises(KeyboardInterrupt):
+        run_pass(service.reconciler, job)
+    assert sum(each.deleted_at is not None for each in service.stacks()) == (2 if owned else 3)
     service.live(60)
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert left(service) == 0

@@ -1,6 +1,7 @@
 """The store's contract, on SQLite and on PostgreSQL: a deletion goes on under other deletion policies (ADR 0048)."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -65,6 +66,32 @@ def test_what_has_rows_is_left_to_its_own_pass(database: Database) -> None:
         number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S)
         assert not deletion.end_if_empty(database, tx, inner, number, NOW)
     assert stack_row(database, inner).deleted_at is None
+
+
+def test_many_that_were_never_begun_are_deleted_by_few_statements_and_no_other_is(database: Database) -> None:
+    root = add_stack(database, "root")
+    inside: dict[str, Any] = {"parent_id": root, "parent_shard": 0, "root_id": root, "depth": 1}
+    names = ("fresh", "owned", "with-rows", "revised")
+    ids = {name: add_stack(database, name, parent_key=name, **inside) for name in names}
+    writes = Writes()
+    writes.insert(resource("key", ids["with-rows"], "a"))
+    now = NOW + 1
+    with database.write() as tx:
+        shard_state.record(database, tx, ids["with-rows"], writes, NOW)
+        mine = schema.shard.c.stack_id == ids["owned"]
+        tx.execute(update(schema.shard).where(mine).values(lease_until=now + 1))
+        stack = locked(database, tx, ids["revised"])
+        action_begin.revise(database, tx, stack, Action.UPDATE, SAID, NOW, TIMEOUT_S)
+        gone = deletion.delete_unbegun(database, tx, root, names, now)
+    assert gone == {name: ids[name] for name in ("fresh", "revised")}
+    for name, number in (("fresh", 2), ("revised", 3)):
+        row, shard = stack_row(database, ids[name]), shard_row(database, ids[name])
+        assert (row.action, row.status, row.deleted_at) == (Action.DELETE, "COMPLETE", now)
+        assert (row.revision, shard.settled_revision, shard.wake_at, shard.epoch) == (number, number, None, 1)
+        with database.read() as tx:
+            found = [(each.action, each.status) for each in events.page(tx, [ids[name]])]
+        assert found[-2:] == [(Action.DELETE, "IN_PROGRESS"), (Action.DELETE, "COMPLETE")]
+    assert all(stack_row(database, ids[name]).deleted_at is None for name in ("owned", "with-rows"))
 
 
 def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database) -> None:

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -110,7 +110,12 @@ class StepExecutor:
             if kind == "":
                 return [self._execute_builtin(world, verb, step, redact) for step in steps]
             if kind == STACK:
-                return [self._execute_nested(world, step, ownership, redact) for step in steps]
+                gone: Mapping[str, Answer] = {}
+                if verb is Verb.DELETE and len(steps) > 1:
+                    gone = self._nested_stacks.delete_unbegun(world, steps, ownership)
+                return [
+                    gone.get(step.row.key) or self._execute_nested(world, step, ownership, redact) for step in steps
+                ]
             with tracing.span("call", verb=verb, kind=kind, count=len(steps), project=world.stack.project):
                 return self._call_redacted(world, verb, kind, steps, ownership, redact)
         except Superseded:

@@ -65,6 +65,8 @@ VERBS_WITHOUT_PLAN = frozenset({Verb.FIND, Verb.OPERATE, Verb.DELETE})
 """Verbs that need no plan: they do not depend on the next revision of the nested stack."""
 PARTS_MAX = 100_000
 """Most parts of one thing in nested stacks that are deleted together with it."""
+DELETED_AT_ONCE = 100
+"""Nested stacks that one transaction deletes: others wait for it."""
 PLANS_MAX = 5
 """Plans made for one step before it is put off."""
 
@@ -142,6 +144,27 @@ class NestedStacks:
                 tree_size.give_up(self._db, world, reason, self._clock.now(), self._timeout_s)
                 raise
         raise Transient(f"the stack of {step.row.name} is changed by others again and again")
+
+    def delete_unbegun(self, world: World, steps: Sequence[Step], ownership: ShardOwnership) -> dict[str, Answer]:
+        """Delete the nested stacks of which nothing was begun, many in one transaction.
+
+        Returns:
+            Row key -> answer, of these alone.
+
+        Raises:
+            Superseded: A newer owner has the parent's shard.
+        """
+        answers: dict[str, Answer] = {}
+        if world.stack.spares is not None:
+            return answers
+        keys = [step.row.key for step in steps]
+        for start in range(0, len(keys), DELETED_AT_ONCE):
+            with self._db.write() as tx:
+                now, some = self._clock.now(), keys[start : start + DELETED_AT_ONCE]
+                gone = deletion.delete_unbegun(self._db, tx, world.stack.id, some, now)
+                answers |= {key: Observation(Presence.ABSENT, id, seen_at=now) for key, id in gone.items()}
+                ownership.fence(tx)  # last, as in `execute`
+        return answers
 
     def parts_inside(self, world: World, row: Resource) -> Mapping[str, Sequence[str]]:
         """Return the handles of what nested stacks of the tree are deleting of the kinds of a thing's parts, by kind.

@@ -90,12 +90,17 @@ def settle_unbegun(tx: Connection, stack_id: str, revision: int, now: float) -> 
 
     The new epoch supersedes a worker whose lease has run out and that is about to create the first rows.
     """
-    table = schema.shard
     if _begun(tx, stack_id, now).scalar_one():
         return False
-    values = {"epoch": table.c.epoch + 1, "settled_revision": revision, "owner": None, "planned": 0, "done": 0}
-    tx.execute(update(table).where(table.c.stack_id == stack_id).values(wake_at=None, **values))
+    settle_all(tx, [stack_id], revision)
     return True
+
+
+def settle_all(tx: Connection, stack_ids: Sequence[str], revision: int) -> None:
+    """Bring all shards of stacks without rows to rest at a revision; who owned one is superseded."""
+    table = schema.shard
+    values = {"epoch": table.c.epoch + 1, "settled_revision": revision, "owner": None, "planned": 0, "done": 0}
+    tx.execute(update(table).where(table.c.stack_id.in_(stack_ids)).values(wake_at=None, **values))
 
 
 @prepared

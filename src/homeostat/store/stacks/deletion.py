@@ -2,16 +2,20 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, select, update
 
 from homeostat.model.status import Action, DeletionPolicy, Status
-from homeostat.store import schema
+from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
-from homeostat.store.stacks import action_begin, action_end, revisions, stacks
+from homeostat.store.sql import lock_order
+from homeostat.store.stacks import action_begin, action_end, revisions, stack_state, stacks
 
+ENDED = "Stack DELETE completed successfully"
 POLICIES = "policies"
 """The intent of a revision that only defines the policies with which its stack is deleted."""
 
@@ -122,6 +126,53 @@ def end_if_empty(db: Database, tx: Connection, stack_id: str, number: int, now: 
     if not shards.settle_unbegun(tx, stack_id, number, now):
         return False
     return action_end.settle(db, tx, stack_id, number, now, wakes_parent=False) is not None
+
+
+def delete_unbegun(db: Database, tx: Connection, parent_id: str, keys: Sequence[str], now: float) -> dict[str, str]:
+    """Delete nested stacks of which nothing was ever begun, many at once; see `end_if_empty`.
+
+    Args:
+        db: The database.
+        tx: The transaction.
+        parent_id: The stack that they are nested in.
+        keys: Keys of the rows of their parents.
+        now: The agreed time.
+
+    Returns:
+        Key -> id of each that was deleted. All others are left as they are.
+    """
+    table, shard, row = schema.stack, schema.shard, schema.resource
+    plain = (column.is_(None) for column in (table.c.complete_revision, table.c.snapshot, table.c.lock, table.c.spares))
+    mine = (table.c.parent_id == parent_id, table.c.parent_key.in_(keys), table.c.deleted_at.is_(None), *plain)
+    lock_order.take_stacks(tx, *mine)
+    ids = list(tx.execute(select(table.c.id).where(*mine)).scalars())
+    lock_order.take_shards(tx, shard.c.stack_id.in_(ids))
+    begun = set(tx.execute(select(row.c.stack_id).where(row.c.stack_id.in_(ids)).distinct()).scalars())
+    begun |= set(
+        tx.execute(select(shard.c.stack_id).where(shard.c.stack_id.in_(ids), shard.c.lease_until > now)).scalars()
+    )
+    chosen = select(table).where(table.c.id.in_(set(ids) - begun)).order_by(table.c.revision, table.c.id)
+    found = tx.execute(chosen).all()
+    for number, alike in groupby(found, key=attrgetter("revision")):
+        _delete_alike(db, tx, list(alike), int(number) + 1, now)
+    return {each.parent_key: each.id for each in found}
+
+
+def _delete_alike(db: Database, tx: Connection, rows: Sequence[Row[Any]], number: int, now: float) -> None:
+    """Begin and end the deletion of stacks without rows, by a revision of this number."""
+    ids = [each.id for each in rows]
+    for each in rows:
+        revisions.store_revision(db, tx, each.id, number, Action.DELETE, revisions.EMPTY, now)
+        states = ((Status.IN_PROGRESS, ""), (Status.COMPLETE, ENDED))
+        said = [stack_state.stack_event(each.id, each.name, Action.DELETE, *state) for state in states]
+        events.append(tx, each.id, said, now)
+    begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS, "updated_at": now}
+    stack_state.change_all(tx, rows, begun)
+    begun_rows = tx.execute(select(schema.stack).where(schema.stack.c.id.in_(ids))).all()
+    nothing_more = dict.fromkeys(("deadline", "step_at", "rollback_to", "look_from"))
+    ended = {"status": Status.COMPLETE, "reason": ENDED, "complete_revision": number, "deleted_at": now}
+    stack_state.change_all(tx, begun_rows, {**ended, **nothing_more})
+    shards.settle_all(tx, ids, number)
 
 
 def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
