@@ -408,6 +408,7 @@ def test_a_member_is_reached_in_one_statement() -> None:
     assert len([each for each in statements if each.startswith("SELECT")]) == 2
     with service.db.read() as tx:
         assert instance_metadata(tx, service.id, VirtualLocation("wait", "x")) is None
+        assert instance_metadata(tx, service.id, VirtualLocation("group", "nobody")) is None
 
 
 def test_what_a_member_inherits_is_one_statement_more_and_in_a_root_stack_none() -> None:

@@ -145,3 +145,13 @@ def test_a_user_reads_any_place_over_cloudformation_too(rolling: Rolling) -> Non
     url = f"{rolling.url}/v1/?Action=DescribeStackResource&StackName=web&LogicalResourceId=group.Instances."
     found = httpx.get(url + rolling.members()[2], auth=("ada", "x"))
     assert (found.status_code, '"v"' in found.text) == (200, True), found.text
+
+
+@pytest.mark.parametrize("name", ["nobody", "group", "0"])
+def test_what_is_no_member_has_no_place(rolling: Rolling, name: str) -> None:
+    answer = rolling.http.get(f"{rolling.path}/resources/group/instances/{name}/metadata")
+    assert answer.status_code == 404
+    assert f"with the member {name} could not be found" in answer.text
+    query = f"Action=DescribeStackResource&StackName=web&LogicalResourceId=group.Instances.{name}"
+    described = httpx.get(f"{rolling.url}/v1/?{query}", auth=("ada", "x"))
+    assert (described.status_code, "could not be found" in described.text) == (400, True)

@@ -32,18 +32,22 @@ def location(name: str) -> VirtualLocation | None:
 
 
 def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dict[str, Any] | None:
-    """Return the metadata of a group as a member has them; None where the stack has no such group."""
+    """Return the metadata of a group as a member has them; None where there is no such group or member.
+
+    Members of groups behind load balancers are known by the ids of their servers, too.
+    """
     row = rollouts.metadata_of(tx, stack_id, at.group, at.instance)
     kind = None if row is None else type_of(row.type)
     if row is None or not isinstance(kind, Membership):
         return None
-    # The id that users know of a server behind load balancers is not that of its member of the group.
-    if row.instance_id is None and row.new_metadata is not None and BALANCERS in kind.properties:
-        member = rollouts.member_with(tx, row.handle, at.instance)
-        row = row if member is None else rollouts.metadata_of(tx, stack_id, at.group, member)
-    if row is None:
-        return None
-    return dict(rollouts.seen_by(row) or {})
+    if row.instance_id is None and not row.is_member:
+        member = None if row.handle is None else rollouts.member_with(tx, row.handle, at.instance)
+        if member is None:
+            return None
+        # The id that users know of a server behind load balancers is not that of its member of the group.
+        if row.new_metadata is not None and BALANCERS in kind.properties:
+            row = rollouts.metadata_of(tx, stack_id, at.group, member)
+    return None if row is None else dict(rollouts.seen_by(row) or {})
 
 
 def groups_around(tx: Connection, row: Resource | Owner, parent_key: str | None) -> list[tuple[Group, str]]:

@@ -148,7 +148,10 @@ def show_instance_metadata(
         stack = context.live_stack(tx, stack_name, stack_id)
         shown = instance_metadata(tx, stack.id, VirtualLocation(resource_name, instance_id))
         if shown is None:
-            raise Rejected("EntityNotFound", f"The group {resource_name} could not be found in stack {stack_name}.")
+            raise Rejected(
+                "EntityNotFound",
+                f"The group {resource_name} with the member {instance_id} could not be found in stack {stack_name}.",
+            )
         context.check_stack_user(tx, stack, f"{resource_name}{INSTANCES}{instance_id}")
     return Json({"metadata": shown})
 

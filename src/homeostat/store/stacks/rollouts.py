@@ -18,6 +18,7 @@ from sqlalchemy import (
     case,
     cast,
     delete,
+    exists,
     insert,
     literal,
     literal_column,
@@ -310,10 +311,11 @@ def names_of(tx: Connection, stack_id: str, handles: Collection[str]) -> dict[st
 
 
 def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> Row[Any] | None:
-    """Return the metadata that a member of a group has, in one query with one index read more than that of the group.
+    """Return the metadata that a member of a group has, in one query with two index reads more than that of the group.
 
     Returns:
-        A row of `metadata`; None where the stack has no such resource.
+        A row of `metadata`, and whether the member is one of the resources of the group; None where the stack has no
+        such resource.
     """
     return _metadata_of(tx, stack_id, name, instance_id).first()
 
@@ -411,4 +413,6 @@ def _metadata_of(stack_id: str, name: str, instance_id: str) -> Select[Any]:
     mine = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
     active = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)
     columns = (_resource.c[name] for name in ("name", "type", "metadata", "new_metadata", "handle"))
-    return select(*columns, _active.c.instance_id).outerjoin(_active, active).where(*mine)
+    member = _resource.alias("member")
+    is_member = exists().where(member.c.handle == instance_id, member.c.stack_id == _resource.c.handle)
+    return select(*columns, _active.c.instance_id, is_member.label("is_member")).outerjoin(_active, active).where(*mine)
