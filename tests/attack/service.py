@@ -40,9 +40,13 @@ _NUMBERS = itertools.count(1)
 
 @dataclass(slots=True)
 class Attacked:
-    """A service of its own processes: one API, one worker, SQLite, the simulated cloud."""
+    """A service of its own processes: one API, one worker, SQLite, the simulated cloud.
+
+    login — name and password, where the service asks for them.
+    """
 
     home: Path
+    login: tuple[str, str] | None = None
 
     @property
     def service(self) -> Service:
@@ -51,7 +55,8 @@ class Attacked:
         return found
 
     def client(self, project: str) -> httpx.Client:
-        return httpx.Client(base_url=f"{self.service.url}/v1/{project}", timeout=PATIENCE_S, follow_redirects=True)
+        base_url = f"{self.service.url}/v1/{project}"
+        return httpx.Client(base_url=base_url, timeout=PATIENCE_S, follow_redirects=True, auth=self.login)
 
     def pids(self) -> dict[str, int]:
         """Process id of the API and of the worker."""
@@ -73,7 +78,7 @@ def _peak_mb(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def serving(home: Path, *flags: str) -> Iterator[Attacked]:
+def serving(home: Path, *flags: str, login: tuple[str, str] | None = None) -> Iterator[Attacked]:
     """A service with its state in `home`."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HOMEOSTAT_", "OS_"))}
     arguments = ["serve", "--port", "0", "--cloud", "simulated", *flags]
@@ -89,7 +94,7 @@ def serving(home: Path, *flags: str) -> Iterator[Attacked]:
         try:
             until(lambda: process.poll() is not None or State(home).running(), "the service to run")
             assert process.poll() is None, (home / "log").read_text()
-            attacked = Attacked(home)
+            attacked = Attacked(home, login)
             until(lambda: _answers(attacked), "the API to answer")
             yield attacked
         finally:
@@ -103,7 +108,7 @@ def serving(home: Path, *flags: str) -> Iterator[Attacked]:
 
 def _answers(attacked: Attacked) -> bool:
     try:
-        with attacked.client(NEIGHBOUR) as http:
+        with attacked.client(NEIGHBOUR if attacked.login is None else attacked.login[0]) as http:
             return http.get("stacks").status_code == 200
     except httpx.TransportError:
         return False

@@ -24,20 +24,24 @@ from homeostat.api.clustering.receivers import WEBHOOKS
 from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.context import Service
 from homeostat.api.http import faults
+from homeostat.api.http.addresses import Addresses
 from homeostat.api.http.event_streams import EventTail
+from homeostat.api.http.fair_places import ClientGone
 from homeostat.api.http.health import METHODS, Health
-from homeostat.api.http.heavy_requests import PLACES, ClientGone, HeavyRequests
+from homeostat.api.http.heavy_requests import PLACES, HeavyRequests
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.responses import Json, nothing
 from homeostat.api.http.versions import versions_answer
 from homeostat.api.middleware import (
     METRICS,
+    AnswerHeaders,
     BodyLimit,
     Faults,
     HeadLimit,
     OriginCheck,
     ProjectGuard,
     RequestId,
+    RequestShares,
     Traced,
     Versions,
 )
@@ -114,6 +118,7 @@ def create_app(
     ec2: Ec2 | None = None,
     body_s: float = 60.0,
     drain_file: Path | None = None,
+    addresses: Addresses = Addresses(),
 ) -> FastAPI:
     """Return the ASGI application for this database. It starts no threads of its own.
 
@@ -125,6 +130,7 @@ def create_app(
         ec2: Verifies requests signed with keys of users; None where there are none.
         body_s: Time within which a request's body has to arrive.
         drain_file: While this file is there, load balancers are to send nothing.
+        addresses: Where links lead.
     """
     app = _Application(
         title="Homeostat",
@@ -138,6 +144,7 @@ def create_app(
     policy = Policy() if policy is None else policy
     service = _service(db, stack_service, clock, limits, policy)
     app.state.service = service
+    app.state.addresses = addresses
     app.state.admission = Authenticator(db, clock, access, ec2)
     app.include_router(signed_urls.EARLY)
     for router in ROUTERS:
@@ -186,15 +193,22 @@ def _add_middleware(
 ) -> None:
     # The one added last is the outermost.
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES_MIN, compresslevel=1)
-    app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s)
+    app.add_middleware(RequestShares, shares=service.shares)
+    app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s, shares=service.shares)
     app.add_middleware(
-        ProjectGuard, access=access, policy=service.policy, may_signal=service.signals.token, buckets=service.buckets
+        ProjectGuard,
+        access=access,
+        policy=service.policy,
+        may_signal=service.signals.token,
+        buckets=service.buckets,
+        shares=service.shares,
     )
     app.add_middleware(OriginCheck, access=access)
     app.add_middleware(Versions)
     app.add_middleware(HeadLimit, bytes_max=limits.head_bytes_max)
     app.add_middleware(Faults)
     app.add_middleware(Traced)
+    app.add_middleware(AnswerHeaders)
     app.add_middleware(RequestId, access_log=access_log)
 
 

@@ -1,7 +1,7 @@
 """What route handlers work with: the service, the caller, the stacks that the caller may see."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Annotated, Any
@@ -11,10 +11,13 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.access.enforcer import Policy, forbidden
+from homeostat.api.http.addresses import base_of
 from homeostat.api.http.event_streams import EventTail
+from homeostat.api.http.fair_places import Sharer, sharers_of
 from homeostat.api.http.heavy_requests import ClientWatch, HeavyRequests
 from homeostat.api.http.inputs import quoted
 from homeostat.api.http.rate_limits import TokenBuckets
+from homeostat.api.http.shares import Shares
 from homeostat.api.services import typed
 from homeostat.api.services.actions import StackActions
 from homeostat.api.services.clusters.services import Clustering
@@ -48,6 +51,7 @@ class Service:
         hidden_tags: Stacks with one of these tags are listed only on request.
         definitions: Cached graphs of shards, for requests that consult the planner.
         places: Places for requests that check templates.
+        shares: Places for all requests.
     """
 
     db: Database
@@ -67,6 +71,7 @@ class Service:
     hidden_tags: tuple[str, ...] = ()
     definitions: DesiredGraphs = field(default_factory=DesiredGraphs)
     places: HeavyRequests = field(default_factory=HeavyRequests)
+    shares: Shares = field(default_factory=Shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,11 @@ class RequestContext:
     @property
     def outbound(self) -> Outbound:
         return self.service.stack_service.outbound
+
+    @property
+    def sharers(self) -> tuple[Sharer, ...]:
+        """Those whose shares this request counts for."""
+        return sharers_of(self.project, self.caller.key)
 
     def stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
         """Return the stack with this name and id, deleted ones included.
@@ -189,8 +199,7 @@ def _stack_url(base: str, project: str, name: str, stack_id: str) -> str:
 async def _requested(
     request: Request, project: Annotated[str, Path(description="Id of the project.")]
 ) -> RequestContext:
-    base = f"{str(request.base_url).rstrip('/')}/v1"
-    return RequestContext(request.app.state.service, request.state.caller, project, base)
+    return RequestContext(request.app.state.service, request.state.caller, project, f"{base_of(request)}/v1")
 
 
 Context = Annotated[RequestContext, Depends(_requested)]
@@ -199,13 +208,22 @@ StackId = Annotated[str, Path(description="Id of the stack.")]
 ResourceName = Annotated[str, Path(description="Name of the resource in its template.")]
 
 
-async def _placed(request: Request, context: Context) -> AsyncIterator[None]:
-    """Hold a place during the request.
+@asynccontextmanager
+async def heavy_place(request: Request, sharers: tuple[Sharer, ...], client: ClientWatch) -> AsyncIterator[None]:
+    """Hold a place for requests that check templates, in place of that which all requests have.
 
     The body is read first: after it, the only message left to receive is the client's disconnect.
     """
+    service: Service = request.app.state.service
     await request.body()
-    async with context.service.places.one(context.project, context.client, request.receive):
+    if (leave := getattr(request.state, "leave_place", None)) is not None:
+        leave()
+    async with service.places.one(sharers, client, request.receive):
+        yield
+
+
+async def _placed(request: Request, context: Context) -> AsyncIterator[None]:
+    async with heavy_place(request, context.sharers, context.client):
         yield
 
 

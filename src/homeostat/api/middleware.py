@@ -10,6 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,8 +22,12 @@ from homeostat.api import errors
 from homeostat.api.access.auth import STACK_USER, Access, Caller
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.errors import CLOUDFORMATION, is_clustering
+from homeostat.api.http import faults
 from homeostat.api.http.connections import PEER
+from homeostat.api.http.fair_places import Sharer, address_of, sharers_of
+from homeostat.api.http.inputs import SMALL
 from homeostat.api.http.rate_limits import TokenBuckets
+from homeostat.api.http.shares import Shares
 from homeostat.api.http.versions import versions_answer
 from homeostat.model.errors import Rejected, Transient
 from homeostat.observability import tracing
@@ -42,6 +47,7 @@ No project has paths of this form.
 """
 SIGNAL_TOKEN = re.compile(r"[0-9a-f]{32}\.[\w-]+\Z")
 """Form of the token of a handle, sent as `X-Auth-Token`."""
+Found = TypeVar("Found")
 MaySignal = Callable[[str, str, Sequence[str]], bool]
 """Return whether a token is that of a handle; called with the token, the project and the parts of the path."""
 _STACK_ID = re.compile(r"/stacks/(?:[^/]+/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=/|$)")
@@ -87,6 +93,36 @@ class RequestId:
             ACCESS_LOG.info(
                 "%(method)s %(path)s %(code)s in %(spent_ms)s ms (%(request_id)s)", line | {"spent_ms": spent_ms}
             )
+
+
+class AnswerHeaders:
+    """Middleware for what every answer says: that it is no other type than it says, and that no cache keeps it.
+
+    Answers with rules of their own for caches (the dashboard's files) keep them. A request that has both
+    `Content-Length` and `Transfer-Encoding` is read as chunks, and its connection ends with the answer (RFC 9112, 6.3):
+    a proxy in front may have seen another end of it, and what comes then is not to be taken for a request.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        named = {name for name, _ in scope["headers"]}
+        hangs_up = b"content-length" in named and b"transfer-encoding" in named
+
+        async def completed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers.setdefault("Cache-Control", faults.CACHING)
+                if hangs_up:
+                    headers["Connection"] = "close"
+            await send(message)
+
+        await self._app(scope, receive, completed)
 
 
 class Traced:
@@ -179,16 +215,25 @@ class ProjectGuard:
     Args:
         may_signal: Checks a handle's token for exactly this project and path.
         buckets: Rate limits: per caller and project, and per signed path.
+        shares: Where callers that are not known yet wait for their turn.
     """
 
     def __init__(
-        self, app: ASGIApp, *, access: Access, policy: Policy, may_signal: MaySignal, buckets: TokenBuckets
+        self,
+        app: ASGIApp,
+        *,
+        access: Access,
+        policy: Policy,
+        may_signal: MaySignal,
+        buckets: TokenBuckets,
+        shares: Shares,
     ) -> None:
         self._app = app
         self._access = access
         self._policy = policy
         self._may_signal = may_signal
         self._buckets = buckets
+        self._shares = shares
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         guarded = scope["type"] == "http" and _is_guarded(scope["path"])
@@ -201,12 +246,13 @@ class ProjectGuard:
                 if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                     raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
                 headers = Headers(scope=scope)
-                caller = self._policy.known(await self._caller(scope["method"], scope["path"], headers))
+                caller = self._policy.known(await self._caller(scope, headers))
                 if scope["path"] != METRICS:
                     project = _project_of(scope["path"], headers, caller)
                     caller.check_project(project)
-                    self._buckets.take(project, caller.user_id or caller.user)
+                    self._buckets.take(project, caller.key)
                     scope["state"]["project"] = project
+                    scope["state"]["sharers"] = sharers_of(project, caller.key)
             except Rejected as error:
                 await errors.rejected(scope, error, self._access.challenge)(scope, receive, send)
                 return
@@ -224,23 +270,29 @@ class ProjectGuard:
     async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             self._buckets.take(scope["path"])
+            scope["state"]["sharers"] = address_of(scope)
         except Rejected as error:
             await errors.rejected(scope, error)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    async def _caller(self, method: str, path: str, headers: Headers) -> Caller:
+    async def _caller(self, scope: Scope, headers: Headers) -> Caller:
         """Authenticate the caller, in a thread where that may take long."""
-        token = headers.get("x-auth-token", "")
+        method, path, token = scope["method"], scope["path"], headers.get("x-auth-token", "")
         if method == "POST" and path.endswith("/signal") and SIGNAL_TOKEN.match(token):
             parts = path.split("/")[2:]
-            if await to_thread.run_sync(self._may_signal, token, parts[0], parts):
+            if await self._identified(scope, self._may_signal, token, parts[0], parts):
                 return Caller(project=parts[0], roles=frozenset({STACK_USER}), only_here=True)
         # Answers from memory need no thread: most requests come from callers that were seen shortly before.
         known = self._access.known(headers)
         if known is not None:
             return known
-        return await to_thread.run_sync(self._access.caller, headers, method, path)
+        return await self._identified(scope, self._access.caller, headers, method, path)
+
+    async def _identified(self, scope: Scope, identify: Callable[..., Found], *arguments: Any) -> Found:
+        """Return what this finds out about the caller, within the share of the address."""
+        async with self._shares.logins.one(address_of(scope)):
+            return await to_thread.run_sync(identify, *arguments, limiter=self._shares.login_threads)
 
 
 def _project_of(path: str, headers: Headers, caller: Caller) -> str:
@@ -257,6 +309,50 @@ def _project_of(path: str, headers: Headers, caller: Caller) -> str:
     if not named:
         raise Rejected("Forbidden", "A project is needed: scope your token to one, or name it in X-Project-Id.")
     return named
+
+
+class RequestShares:
+    """Middleware that has requests wait while their project, their user or their address has its share of the process.
+
+    Requests whose caller is not known yet pass: the CloudFormation API finds that out itself, other paths are open.
+    What remains of an answer once it has begun takes no place: a client may read it slowly, or follow events for hours.
+    """
+
+    def __init__(self, app: ASGIApp, *, shares: Shares) -> None:
+        self._app = app
+        self._shares = shares
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sharers = scope["state"].get("sharers") if scope["type"] == "http" else None
+        if sharers is None:
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._shares.requests.take(sharers)
+        except (Rejected, Transient) as error:
+            await _put_off(scope, error)(scope, receive, send)
+        else:
+            await self._within(sharers, scope, receive, send)
+
+    async def _within(self, sharers: tuple[Sharer, ...], scope: Scope, receive: Receive, send: Send) -> None:
+        holds = True
+
+        def give_back() -> None:
+            nonlocal holds
+            if holds:
+                holds = False
+                self._shares.requests.give_back(sharers)
+
+        async def begun(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                give_back()
+            await send(message)
+
+        scope["state"]["leave_place"] = give_back
+        try:
+            await self._app(scope, receive, begun)
+        finally:
+            give_back()
 
 
 class HeadLimit:
@@ -284,13 +380,15 @@ class BodyLimit:
     """Middleware that reads the whole body before the route runs.
 
     It refuses a body of more than `bytes_max` bytes, without keeping it, and one that has not arrived within
-    `patience_s` seconds. A request whose body breaks off is dropped, not acted upon.
+    `patience_s` seconds. A request whose body breaks off is dropped, not acted upon. A large body is read only when
+    its project, its user or its address does not have its share of those in memory.
     """
 
-    def __init__(self, app: ASGIApp, *, bytes_max: int, patience_s: float) -> None:
+    def __init__(self, app: ASGIApp, *, bytes_max: int, patience_s: float, shares: Shares) -> None:
         self._app = app
         self._bytes_max = bytes_max
         self._patience_s = patience_s
+        self._shares = shares
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -301,6 +399,21 @@ class BodyLimit:
         if "content-length" not in headers and "transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
+        if "transfer-encoding" not in headers and int(headers["content-length"]) <= SMALL:
+            await self._read_whole(scope, headers, receive, send)
+            return
+        sharers = scope["state"].get("sharers") or address_of(scope)
+        try:
+            await self._shares.bodies.take(sharers)
+        except (Rejected, Transient) as error:
+            await _hung_up(_put_off(scope, error), scope, receive, send)
+            return
+        try:
+            await self._read_whole(scope, headers, receive, send)
+        finally:
+            self._shares.bodies.give_back(sharers)
+
+    async def _read_whole(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         bytes_max = self._bytes_max * (FORM_FACTOR if scope["path"] in CLOUDFORMATION else 1)
         try:
             async with asyncio.timeout(self._patience_s):
@@ -350,6 +463,11 @@ class BodyLimit:
 
 class ClientDisconnected(Exception):
     """The client disconnected before its request was complete."""
+
+
+def _put_off(scope: Scope, error: Rejected | Transient) -> Response:
+    """Return the answer to a request that there is no place for."""
+    return errors.transient(scope, error) if isinstance(error, Transient) else errors.rejected(scope, error)
 
 
 async def _hung_up(answer: Response, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,8 +1,10 @@
 """The API process: serves the application with uvicorn."""
 
 import logging
+import resource
 import socket
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import uvicorn
@@ -12,6 +14,8 @@ from homeostat.api.access.enforcer import Policy
 from homeostat.api.app import Limits, create_app
 from homeostat.api.cloudformation.authentication import Ec2
 from homeostat.api.context import Service
+from homeostat.api.http.addresses import Addresses
+from homeostat.api.http.connection_shares import Network
 from homeostat.api.http.connections import Timeouts, protocol
 from homeostat.api.services.pipeline.prerequisites import Prerequisites
 from homeostat.api.services.quotas import Quotas
@@ -31,6 +35,8 @@ It is longer than clients wait between two polls: to them, a connection that clo
 """
 BACKLOG = 2048
 """Connections that may wait to be accepted."""
+OTHER_FILES = 256
+"""Files that a process opens besides its connections: of the database, and towards other services."""
 GRACE_S = 10
 """Time that running requests get to finish when the process is told to stop."""
 
@@ -51,6 +57,8 @@ class ApiSettings:
         policy: Authorization rules; None for the defaults.
         makes_users: Users are created for servers that log in.
         ec2: Verifies requests signed with keys of users; None where there are none.
+        proxies: Addresses of proxies that say whose request it is (`X-Forwarded-For`, `X-Forwarded-Proto`).
+        public_url: URL of the service for links in answers, without version; "" for the one that a client uses.
     """
 
     host: str = "127.0.0.1"
@@ -66,6 +74,8 @@ class ApiSettings:
     policy: Policy | None = None
     makes_users: bool = False
     ec2: Ec2 | None = None
+    public_url: str = ""
+    proxies: Sequence[Network] = ()
 
 
 def run_api(
@@ -90,7 +100,22 @@ def run_api(
         ValueError: The access mode does not allow this address.
     """
     access.check_host(listening.getsockname()[0] if listening is not None else settings.host)
+    settings = replace(settings, patience=_within_files(settings.patience))
     run(server(db, clock, entropy, access, settings, clouds, trusts), listening)
+
+
+def _within_files(patience: Timeouts) -> Timeouts:
+    """Let the process open as many files as its connections need; return as many connections as it may have then.
+
+    Where files run out first, no connection can be accepted, and none makes room for another.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = patience.connections_max + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        needed = soft
+    return replace(patience, connections_max=max(1, min(patience.connections_max, needed - OTHER_FILES)))
 
 
 def server(
@@ -126,12 +151,15 @@ def server(
         policy=settings.policy,
         ec2=settings.ec2,
         body_s=settings.patience.body_s,
+        addresses=Addresses(settings.public_url),
     )
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        http=protocol(settings.patience, needs_peer=access.needs_peer),
+        http=protocol(settings.patience, needs_peer=access.needs_peer, proxies=settings.proxies),
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=[str(each) for each in settings.proxies],
         backlog=BACKLOG,
         ws="none",
         h11_max_incomplete_event_size=settings.limits.head_bytes_max,

@@ -34,6 +34,7 @@ def add_service_flags(command: ArgumentParser) -> None:
     _add_storage(command)
     add_openstack(command)
     _add_listening(command)
+    _add_proxies(command)
     _add_access(command)
     _add_limits_of_requests(command)
     _add_limits_of_stacks(command)
@@ -140,8 +141,19 @@ def _add_listening(command: ArgumentParser) -> None:
         command,
         "public-url",
         "",
-        "URL of the API for servers that send signals (default: where it listens)",
+        "URL of the API for links in its answers, and for servers that send signals (default: where it listens; links "
+        "follow the name that a client uses if it is one of this machine)",
         metavar="URL",
+    )
+
+
+def _add_proxies(command: ArgumentParser) -> None:
+    add_list(
+        command,
+        "trusted-proxy",
+        "a proxy in front that says whose request it is (X-Forwarded-For, X-Forwarded-Proto): clients have shares by "
+        "their own addresses then, not by that of the proxy; may be repeated",
+        metavar="ADDRESS|NETWORK",
     )
 
 

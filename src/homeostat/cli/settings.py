@@ -1,5 +1,6 @@
 """Settings of the service and of a client, read from flags (`service_flags`) and `HOMEOSTAT_*` variables."""
 
+import ipaddress
 import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -137,6 +138,8 @@ class ServiceSettings:
     """These modules may import the names of Heat."""
     public_url: str = ""
     """Address at which servers reach the API; empty for the one it listens on."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies whose word about the client's address is taken."""
     log_level: str = "info"
     log_json: bool = False
 
@@ -198,6 +201,7 @@ class ServiceSettings:
             plugins=tuple(each.expanduser().absolute() for each in arguments.plugins),
             heat_imports=arguments.heat_imports,
             public_url=arguments.public_url.rstrip("/").removesuffix("/v1"),
+            trusted_proxies=tuple(arguments.trusted_proxy),
             log_level=arguments.log_level,
             log_json=arguments.log_json,
         )
@@ -264,6 +268,11 @@ class ServiceSettings:
             raise Usage(f"--board: give {SQL_BOARD}, or a URL that begins with {', '.join(REDIS_SCHEMES)}")
         if self.public_url and not self.public_url.startswith(("http://", "https://")):
             raise Usage(f"--public-url {self.public_url}: give it as http://HOST:PORT")
+        for proxy in self.trusted_proxies:
+            try:
+                ipaddress.ip_network(proxy, strict=False)
+            except ValueError as error:
+                raise Usage(f"--trusted-proxy {proxy}: give an address, or a network such as 10.0.0.0/24") from error
 
     def _check_packages(self) -> None:
         if self.redis_url and find_spec("redis") is None:
@@ -362,6 +371,7 @@ class ServiceSettings:
             "HOMEOSTAT_PLUGINS": os.pathsep.join(map(str, self.plugins)),
             "HOMEOSTAT_HEAT_IMPORTS": "1" if self.heat_imports else "",
             "HOMEOSTAT_PUBLIC_URL": self.public_url,
+            "HOMEOSTAT_TRUSTED_PROXY": " ".join(self.trusted_proxies),
             "HOMEOSTAT_LOG_LEVEL": self.log_level,
             "HOMEOSTAT_LOG_JSON": "1" if self.log_json else "",
         }

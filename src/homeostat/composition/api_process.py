@@ -1,11 +1,13 @@
 """One API process."""
 
+import ipaddress
 import socket
 from argparse import Namespace
 
 from homeostat.cli.errors import OK
 from homeostat.cli.logs import start_logging
 from homeostat.cli.operator_commands import load_plugins
+from homeostat.cli.service import url_of
 from homeostat.cli.settings import ServiceSettings
 from homeostat.composition.access import access, ec2, makes_users, policy, trusts
 from homeostat.composition.clouds import clouds, outbound_rules, shared_environment
@@ -25,6 +27,7 @@ def api(arguments: Namespace) -> int:
     settings = ServiceSettings.of(arguments)
     start_logging(settings.log_level, settings.log_json)
     load_plugins(arguments)
+    listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     there = ApiSettings(
         host=settings.host,
         port=settings.port,
@@ -42,8 +45,9 @@ def api(arguments: Namespace) -> int:
         policy=policy(settings),
         makes_users=makes_users(settings),
         ec2=ec2(settings),
+        proxies=[ipaddress.ip_network(each, strict=False) for each in settings.trusted_proxies],
+        public_url=_public_url(settings, listening),
     )
-    listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
     with (
         ready_database(settings) as db,
         traced(settings, "api"),
@@ -53,3 +57,10 @@ def api(arguments: Namespace) -> int:
         spare_the_collector()
         run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, of_stacks)
     return OK
+
+
+def _public_url(settings: ServiceSettings, listening: socket.socket | None) -> str:
+    """Return the URL that links in answers have; "" where the operator gave none, and they follow the client's."""
+    port = settings.port if listening is None else listening.getsockname()[1]
+    # `serve` tells its processes where it listens, for servers that signal, unless the operator gave another URL.
+    return "" if settings.public_url == url_of(settings.host, port) else settings.public_url

@@ -9,7 +9,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from homeostat.api.context import HEAVY
-from homeostat.api.http.heavy_requests import TURN_S, ClientGone, ClientWatch, HeavyRequests
+from homeostat.api.http.fair_places import ClientGone
+from homeostat.api.http.heavy_requests import TURN_S, ClientWatch, HeavyRequests
 from homeostat.api.orchestration import snapshots
 from homeostat.model.errors import TooManyRequests, Transient
 
@@ -29,7 +30,7 @@ class Client:
         self.task = asyncio.ensure_future(self._ask())
 
     async def _ask(self) -> None:
-        async with self._places.one(self._project, self.watch, self._receive):
+        async with self._places.one((("project", self._project),), self.watch, self._receive):
             self._log.append(self._name)
             self.works = True
             try:

@@ -13,7 +13,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import ipaddress
 import logging
 import os
 import re
@@ -26,6 +25,7 @@ from typing import Protocol
 import bcrypt
 from cachetools import TTLCache
 
+from homeostat.api.http.addresses import host_named, is_loopback
 from homeostat.model.errors import Rejected
 
 LOG = logging.getLogger(__name__)
@@ -78,6 +78,11 @@ class Caller:
     def is_anybody(self) -> bool:
         """Whether callers are not authenticated at all (access mode `none`): every request is allowed."""
         return self.project is None and self.user is None and self.user_id is None
+
+    @property
+    def key(self) -> str | None:
+        """What tells this user from others: the id, else the name; None where callers have neither."""
+        return self.user_id or self.user
 
     @property
     def is_stack_user(self) -> bool:
@@ -146,7 +151,7 @@ class NoAccess:
         return self._users is not None
 
     def check_host(self, host: str) -> None:
-        if not _is_loopback(host):
+        if not is_loopback(host):
             raise ValueError(
                 f"without access control the API serves loopback addresses only, not {host}: "
                 "listen on 127.0.0.1, or use access mode basic"
@@ -156,8 +161,8 @@ class NoAccess:
         host = headers.get("host", "")
         # A foreign host name that resolves to 127.0.0.1 would let a web page reach the service as its own origin (DNS
         # rebinding).
-        named = _AUTHORITY.match(host)
-        if named is None or not _is_loopback(named[1] or named[2]):
+        named = host_named(host)
+        if named is None or not is_loopback(named):
             raise Rejected(
                 "Forbidden",
                 f"Without access control the service answers at addresses such as 127.0.0.1, not at {host!r}: "
@@ -179,10 +184,6 @@ class NoAccess:
         return Caller()
 
 
-_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+))(?::\d+)?\Z")
-"""A bracketed IPv6 address, or another address or name; with an optional port."""
-
-
 def check_page(headers: Mapping[str, str]) -> None:
     """Refuse requests that a browser sends on behalf of a web page of another origin.
 
@@ -196,15 +197,6 @@ def check_page(headers: Mapping[str, str]) -> None:
     own = origin is None or origin.lower() in (f"http://{host}", f"https://{host}")
     if site not in ("none", "same-origin") or not own:
         raise Rejected("Forbidden", "Web pages of others may not ask here (see the headers Origin and Sec-Fetch-Site).")
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 _HASH = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}\Z")
@@ -253,8 +245,21 @@ class BasicAccess:
         """Refuse requests caused by web pages: browsers remember passwords and send them with such requests."""
         check_page(headers)
 
-    def known(self, headers: Mapping[str, str]) -> None:
-        """Return None: verifying needs a hash or at least a look at the file, and both block."""
+    def known(self, headers: Mapping[str, str]) -> Caller | None:
+        """Return the caller whose password was verified a short time ago, where the file is still the same.
+
+        So a caller who is known does not wait for hashes of wrong passwords.
+        """
+        credentials = _credentials(headers.get("authorization", ""))
+        account = None if credentials is None else self._accounts.get(credentials[0])
+        if credentials is None or account is None or self._digest(credentials[1], account.hash) not in self._believed:
+            return None
+        try:
+            if _stamp(self._path) != self._stamp:
+                return None
+        except OSError:
+            return None
+        return Caller(credentials[0], account.project, roles=account.roles)
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
         credentials = _credentials(headers.get("authorization", ""))
@@ -292,12 +297,15 @@ class BasicAccess:
         for cost in [most] if spent is None else range(spent, most):
             bcrypt.hashpw(password[:72], bcrypt.gensalt(cost))
 
+    def _digest(self, password: bytes, hashed: bytes) -> bytes:
+        return hmac.digest(self._secret, hashed + b"\0" + password, hashlib.sha256)
+
     def _verified(self, password: bytes, hashed: bytes) -> bool:
         """Return whether the password matches.
 
         Matches are remembered for a while, as digests keyed with a secret of this process.
         """
-        digest = hmac.digest(self._secret, hashed + b"\0" + password, hashlib.sha256)
+        digest = self._digest(password, hashed)
         with self._lock:
             if digest in self._believed:
                 return True

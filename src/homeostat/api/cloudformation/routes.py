@@ -1,6 +1,5 @@
 """The single route of the CloudFormation API: the parameter `Action` selects the action."""
 
-import contextlib
 import logging
 from collections.abc import Mapping
 
@@ -15,8 +14,11 @@ from homeostat.api.cloudformation.errors import Refused, refused
 from homeostat.api.cloudformation.parameters import FORM, Parameters, read_pairs
 from homeostat.api.cloudformation.responses import Xml
 from homeostat.api.cloudformation.signatures import SignedRequest
-from homeostat.api.context import RequestContext, Service
+from homeostat.api.context import RequestContext, Service, heavy_place
+from homeostat.api.http.addresses import base_of
+from homeostat.api.http.fair_places import address_of
 from homeostat.api.http.responses import Json
+from homeostat.api.http.shares import Shares
 from homeostat.api.http.versions import version_of
 from homeostat.model.errors import Rejected, Transient
 
@@ -75,14 +77,13 @@ async def _answered(request: Request) -> Response:
         sent = await _sent(request)
         parameters = Parameters.of((*sent.query, *sent.form))
         as_json = parameters.get("ContentType") == "JSON"
-        action = await to_thread.run_sync(_admitted, request, sent, parameters)
+        shares: Shares = request.app.state.service.shares
+        async with shares.logins.one(address_of(request.scope)):
+            action = await to_thread.run_sync(_admitted, request, sent, parameters, limiter=shares.login_threads)
         name = parameters.get("Action") or ""
-        async with contextlib.AsyncExitStack() as held:
-            if name in HEAVY:
-                context = action.context
-                await held.enter_async_context(
-                    context.service.places.one(context.project, context.client, request.receive)
-                )
+        sharers = action.context.sharers
+        heavy = heavy_place(request, sharers, action.context.client)
+        async with heavy if name in HEAVY else shares.requests.one(sharers):
             return await to_thread.run_sync(_act, action, name, as_json)
     except (Refused, Rejected, Transient) as error:
         problem = refused(error)
@@ -119,10 +120,9 @@ def _admitted(request: Request, sent: SignedRequest, parameters: Parameters) -> 
         raise Refused("AccessDenied", f"{name} needs POST, or a signature in the header Authorization.")
     service: Service = request.app.state.service
     caller = service.policy.known(admitted.caller)
-    service.buckets.take(admitted.project, caller.user_id or caller.user, admitted.holder and admitted.holder.name)
+    service.buckets.take(admitted.project, caller.key, admitted.holder and admitted.holder.name)
     service.policy.check(f"cloudformation:{name}", caller, admitted.project)
-    base = f"{str(request.base_url).rstrip('/')}/v1"
-    context = RequestContext(service, caller, admitted.project, base)
+    context = RequestContext(service, caller, admitted.project, f"{base_of(request)}/v1")
     return ActionContext(context, parameters, admitted.holder)
 
 

@@ -10,7 +10,9 @@ from fastapi import Depends, Request
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.clustering import bodies
-from homeostat.api.context import Service
+from homeostat.api.context import Service, heavy_place
+from homeostat.api.http import addresses
+from homeostat.api.http.fair_places import sharers_of
 from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import SignalBody
 from homeostat.api.http.responses import Json
@@ -106,7 +108,7 @@ def version_of(request: Request) -> Version:
 
 def base_of(request: Request) -> str:
     """Return the URL of the API with its version, as the caller sees it."""
-    return f"{str(request.base_url).rstrip('/')}{PREFIX}/v1"
+    return f"{addresses.base_of(request)}{PREFIX}/v1"
 
 
 async def _requested(request: Request) -> ClusteringContext:
@@ -129,8 +131,7 @@ def since(major: int, minor: int) -> Any:
 
 
 async def _placed(request: Request, context: Context) -> AsyncIterator[None]:
-    await request.body()
-    async with context.service.places.one(context.project, ClientWatch(), request.receive):
+    async with heavy_place(request, sharers_of(context.project, context.caller.key), ClientWatch()):
         yield
 
 

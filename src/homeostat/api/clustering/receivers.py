@@ -17,7 +17,8 @@ from homeostat.api.clustering.cluster_actions import ACTIONS, FIELDS
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, base_of, version_of
 from homeostat.api.clustering.lists import ListRules, read_query
 from homeostat.api.clustering.routes import accepted, answers, router, takes
-from homeostat.api.context import Service
+from homeostat.api.context import Service, heavy_place
+from homeostat.api.http.fair_places import sharers_of
 from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import Body, SignalBody
 from homeostat.api.http.responses import nothing
@@ -203,9 +204,7 @@ Known = Annotated[Row[Any], Depends(_known)]
 
 async def _placed(request: Request, receiver: Known) -> AsyncIterator[None]:
     """Hold a place for the project of a receiver, as `HEAVY` does for that of a caller."""
-    service: Service = request.app.state.service
-    await request.body()
-    async with service.places.one(receiver.project, ClientWatch(), request.receive):
+    async with heavy_place(request, sharers_of(receiver.project, receiver.user), ClientWatch()):
         yield
 
 

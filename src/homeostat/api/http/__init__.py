@@ -3,5 +3,6 @@
 - `connections`, `peers`, `path_convertors`: from the first byte to the route; which user's process is calling
 - `inputs`: bodies, booleans and numbers as clients send them
 - `heavy_requests`, `rate_limits`: how much one caller may request
+- `fair_places`, `shares`, `connection_shares`: how much each of those who ask gets of what there is
 - `responses`, `faults`, `event_streams`, `versions`: what is sent back
 """

@@ -5,6 +5,7 @@ Clients that are too slow, or send what is not HTTP, are disconnected. The appli
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -14,6 +15,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from homeostat.api.http import faults
+from homeostat.api.http.connection_shares import ConnectionShares, Network
 from homeostat.api.http.peers import uid_of_peer
 
 PEER = "peer_uid"
@@ -29,7 +31,7 @@ class Timeouts:
         head_s: From the first byte of a request, or the start of the connection, to the end of the request's head.
         body_s: To the end of the request's body.
         stalled_s: Time within which a client must read some of what it is sent.
-        connections_max: Connections of one API process.
+        connections_max: Connections of one API process; one address gets half of them.
     """
 
     head_s: float = 30.0
@@ -38,29 +40,31 @@ class Timeouts:
     connections_max: int = 2000
 
 
-def protocol(patience: Timeouts, *, needs_peer: bool = False) -> Any:
+def protocol(patience: Timeouts, *, needs_peer: bool = False, proxies: Sequence[Network] = ()) -> Any:
     """Return the value for `http` in uvicorn's settings.
 
     Args:
-        asks_for_peers: Put the connecting process's user id into the state of each request as `PEER`, where it is
-            known.
+        needs_peer: Put the connecting process's user id into the state of each request as `PEER`, where it is known.
+        proxies: See `ConnectionShares`.
     """
-    return partial(Connection, patience, needs_peer)
+    return partial(Connection, patience, needs_peer, ConnectionShares(patience.connections_max, proxies))
 
 
 class Connection(H11Protocol):
     """uvicorn's HTTP/1.1 protocol with time limits for slow clients."""
 
-    def __init__(self, patience: Timeouts, needs_peer: bool, *args: Any, **more: Any) -> None:
+    def __init__(self, patience: Timeouts, needs_peer: bool, shares: ConnectionShares, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._patience = patience
         self._needs_peer = needs_peer
+        self._shares = shares
+        self._owed: Any = h11.IDLE
         self._awaiting: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self._patience.connections_max:
+        if not self._shares.enter(self, self.client[0] if self.client else ""):
             self._refuse(503, "ServiceUnavailable", "Too many connections; try again later.")
             return
         if self._needs_peer:
@@ -68,6 +72,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._shares.leave(self)
         self._stop_awaiting()
         self._stop_timer()
         self._unset_keepalive_if_required()
@@ -76,6 +81,24 @@ class Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._watch()
+        self._note_owed()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note_owed()
+
+    def make_room(self) -> None:
+        """Close this connection for another: it is told so, unless it idles between two requests."""
+        if self.cycle is not None and self.cycle.response_complete:
+            self.timeout_keep_alive_handler()
+        else:
+            self._refuse(503, "ServiceUnavailable", "Too many connections wait for their clients; try again later.")
+
+    def _note_owed(self) -> None:
+        owed = self.conn.their_state
+        if owed is not self._owed:
+            self._owed = owed
+            self._shares.note(self, owes=owed in (h11.IDLE, h11.SEND_BODY))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -117,7 +140,8 @@ class Connection(H11Protocol):
         if not self.transport.is_closing() and self.conn.our_state in NOT_YET_ANSWERED:
             retry = {"Retry-After": str(faults.RETRY_AFTER_S)} if code == HTTPStatus.SERVICE_UNAVAILABLE else None
             answer = faults.fault(code, kind, message, retry)
-            headers = [*answer.raw_headers, (b"connection", b"close")]
+            caching = (b"cache-control", faults.CACHING.encode())
+            headers = [*answer.raw_headers, caching, (b"x-content-type-options", b"nosniff"), (b"connection", b"close")]
             reason = HTTPStatus(code).phrase.encode()
             for event in (
                 h11.Response(status_code=code, headers=headers, reason=reason),

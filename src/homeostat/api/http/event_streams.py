@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 import orjson
 from anyio import CapacityLimiter, to_thread
 
-from homeostat.model.errors import Transient
+from homeostat.api.http.fair_places import RETRY_AFTER_S, FairPlaces, Sharer
+from homeostat.model.errors import TooManyRequests, Transient
 from homeostat.store import events
 from homeostat.store.builtin.event_sinks import EventHorizon
 from homeostat.store.database import Database
@@ -33,8 +35,13 @@ PAGE = 500
 """Most events that are read at once."""
 FOLLOWERS_MAX = 1000
 """Most streams of one process."""
+FOLLOWERS_EACH = FOLLOWERS_MAX // 4
+"""Most of them of one project, and of one user."""
 READERS = 4
-"""Followers that read the database at the same time. Others wait, without delaying any other request."""
+"""Followers that read the database at the same time, at most half of them of one project, or of one user.
+
+Others wait, without delaying any other request.
+"""
 MEDIA_TYPE = "text/event-stream"
 
 
@@ -61,9 +68,10 @@ Read = Callable[[int, int], EventPage]
 
 @dataclass(eq=False, slots=True)
 class Follower:
-    """One open stream; `news` is set when its root stack may have new events."""
+    """One open stream; `changed` is set when its root stack may have new events."""
 
     root_id: str
+    sharers: tuple[Sharer, ...]
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -83,6 +91,8 @@ class EventTail:
         self._horizon = EventHorizon()
         self._followers: set[Follower] = set()
         self._polling: asyncio.Task[None] | None = None
+        self._shares: Counter[Sharer] = Counter()
+        self._reading = FairPlaces(READERS, "that follow events", waiting_max=FOLLOWERS_MAX, patience_s=STREAM_S)
         self._readers = CapacityLimiter(READERS)
         self.sure = 0
         self.closed = False
@@ -93,24 +103,34 @@ class EventTail:
         for follower in self._followers:
             follower.changed.set()
 
-    def check_room(self) -> None:
-        """Raise Transient when too many streams are open already."""
+    def check_room(self, sharers: Sequence[Sharer]) -> None:
+        """Check that there is room for another stream.
+
+        Raises:
+            TooManyRequests: One of the sharers follows as many as it may.
+            Transient: All together do.
+        """
+        for kind, name in sharers:
+            if self._shares[kind, name] >= FOLLOWERS_EACH:
+                message = f"{FOLLOWERS_EACH} clients of this {kind} follow events here already"
+                raise TooManyRequests(message, RETRY_AFTER_S)
         if len(self._followers) >= FOLLOWERS_MAX:
             raise Transient(f"{FOLLOWERS_MAX} clients follow events here already")
 
-    async def stream(self, root_id: str, read: Read, cursor: int) -> AsyncIterator[bytes]:
+    async def stream(self, root_id: str, read: Read, cursor: int, sharers: tuple[Sharer, ...]) -> AsyncIterator[bytes]:
         """Yield the events of a root stack after `cursor`, as bytes of a `text/event-stream`.
 
         The stream ends when the database does not answer; the client reconnects.
         """
         ends_at = time.monotonic() + STREAM_S
         yield b"retry: %d\n\n" % COME_BACK_MS
-        with self._following(root_id) as follower:
+        with self._following(root_id, sharers) as follower:
             while not self.closed and time.monotonic() < ends_at:
                 # Cleared before reading: an event that is committed during the read sets it again and is not missed.
                 follower.changed.clear()
                 try:
-                    page = await to_thread.run_sync(read, cursor, self.sure, limiter=self._readers)
+                    async with self._reading.one(sharers):
+                        page = await to_thread.run_sync(read, cursor, self.sure, limiter=self._readers)
                 except Transient as error:
                     LOG.warning("a stream of events ends: %s", error)
                     return
@@ -123,15 +143,20 @@ class EventTail:
                     yield b": nothing new\n\n"
 
     @contextlib.contextmanager
-    def _following(self, root_id: str) -> Iterator[Follower]:
-        follower = Follower(root_id)
+    def _following(self, root_id: str, sharers: tuple[Sharer, ...]) -> Iterator[Follower]:
+        follower = Follower(root_id, sharers)
         self._followers.add(follower)
+        self._shares.update(sharers)
         if self._polling is None or self._polling.done():
             self._polling = asyncio.create_task(self._poll())
         try:
             yield follower
         finally:
             self._followers.discard(follower)
+            self._shares.subtract(sharers)
+            for each in sharers:
+                if not self._shares[each]:
+                    del self._shares[each]
 
     async def _poll(self) -> None:
         while self._followers and not self.closed:

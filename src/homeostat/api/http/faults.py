@@ -25,6 +25,8 @@ EXPLANATIONS = {
 """The general sentence for each status code; `error.message` has the details of this request."""
 
 RETRY_AFTER_S = 5
+CACHING = "no-store"
+"""Value of `Cache-Control` for all answers of the APIs: they hold what only the caller may see."""
 
 
 class FaultError(BaseModel):

@@ -33,22 +33,32 @@ class Health:
         self._drain_file = drain_file
         self._patience_s = patience_s
         self._threads: CapacityLimiter | None = None
+        self._look: asyncio.Task[str] | None = None
 
     async def answer(self) -> Response:
         """Return the answer to a check; it waits for no request and writes nothing."""
         if self._drain_file is not None and self._drain_file.exists():
             return _answer(503, DRAINED)
+        # One look at the database answers all who ask meanwhile: whoever asks all the time does not keep the others
+        # from an answer, after which load balancers would take this process for dead.
+        if self._look is None or self._look.done():
+            self._look = asyncio.create_task(self._find_trouble())
+        trouble = await asyncio.shield(self._look)
+        return _answer(503, trouble) if trouble else _answer(200, "OK")
+
+    async def _find_trouble(self) -> str:
+        """Ask the database; return what is wrong, or ""."""
         if self._threads is None:
             self._threads = CapacityLimiter(THREADS)  # belongs to the event loop that is running now
         try:
             async with asyncio.timeout(self._patience_s):
                 await to_thread.run_sync(self._ask, limiter=self._threads, abandon_on_cancel=True)
         except TimeoutError:
-            return _answer(503, f"the database did not answer within {self._patience_s:g} s")
+            return f"the database did not answer within {self._patience_s:g} s"
         except Transient as error:
             LOG.warning("not well: %s", error)
-            return _answer(503, str(error))
-        return _answer(200, "OK")
+            return str(error)
+        return ""
 
     def _ask(self) -> None:
         with self._db.read() as tx:
@@ -56,5 +66,4 @@ class Health:
 
 
 def _answer(code: int, text: str) -> Response:
-    headers = {"Cache-Control": "no-store"} | ({"Retry-After": "1"} if code != 200 else {})
-    return PlainTextResponse(f"{text}\n" if code != 200 else text, code, headers)
+    return PlainTextResponse(f"{text}\n" if code != 200 else text, code, {"Retry-After": "1"} if code != 200 else None)

@@ -1,11 +1,14 @@
 """What requests carry besides their path: bodies, booleans, numbers and names."""
 
-from collections.abc import Collection, Mapping
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import orjson
+from anyio import to_thread
 from fastapi import Depends, Request
 from pydantic import BaseModel, BeforeValidator
 
@@ -26,7 +29,11 @@ def quoted(part: str) -> str:
     return quote(part, safe="")
 
 
+SMALL = 65_536
+"""Largest body in bytes that is parsed at once; a larger one is in a thread, so that other requests go on."""
 JSON = "application/json"
+KEY_SHOWN = 100
+"""Most characters of a key that a message quotes."""
 WITH_SIGNALS = (JSON, "text/plain", "")
 """Content types of signals: scripts on servers send none, or the default of their HTTP tool."""
 
@@ -40,13 +47,31 @@ async def _sent(request: Request, kinds: Collection[str]) -> Mapping[str, Any] |
     raw = await request.body()
     if _kind(request) not in kinds or not raw.startswith(b"{"):
         return None
+    return _parsed(raw) if len(raw) <= SMALL else await to_thread.run_sync(_parsed, raw)
+
+
+def _parsed(raw: bytes) -> Mapping[str, Any]:
     try:
         body = dict(orjson.loads(raw))
         if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:  # fewer brackets than that cannot be nested that deep
             check_bounds(body)
+        # The parser keeps the last of equal keys; who has judged the body before may have seen the first.
+        json.loads(raw, object_pairs_hook=_check_keys, parse_int=_drop, parse_float=_drop)
     except ValueError as error:
         raise Rejected("HTTPBadRequest", f"Malformed JSON in the body: {error}") from error
     return body
+
+
+def _check_keys(pairs: Sequence[tuple[str, Any]]) -> None:
+    """Raise ValueError for an object of JSON that has a key twice."""
+    if len(dict(pairs)) == len(pairs):
+        return
+    (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+    raise ValueError(f"the key {twice[:KEY_SHOWN]!r} is there more than once in one object")
+
+
+def _drop(_: str) -> None:
+    """Return nothing for a number, whose value is known already."""
 
 
 def _kind(request: Request) -> str:

@@ -1,5 +1,6 @@
 """Rate limits per caller: a token bucket each, refilled at an even rate."""
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -22,8 +23,8 @@ class TokenBuckets:
         self._rate = rate
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._full_at: dict[Hashable, float] = {}
-        """Time at which each bucket is full again, which is all there is to know of it."""
+        self._full_at: dict[bytes, float] = {}
+        """Digest of a key -> time at which each bucket is full again, which is all there is to know of it."""
 
     def __len__(self) -> int:
         return len(self._full_at)
@@ -33,13 +34,15 @@ class TokenBuckets:
         if self._rate is None:
             return
         now = self._monotonic()
+        # A key may hold what callers wrote, of any length; so many of them must not fill the memory.
+        digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
         with self._lock:
-            full_at = max(self._full_at.get(key, now), now) + 1 / self._rate.per_s
+            full_at = max(self._full_at.get(digest, now), now) + 1 / self._rate.per_s
             wait_s = full_at - now - self._rate.burst / self._rate.per_s
             if wait_s <= 1e-9:
                 if len(self._full_at) >= BUCKETS_MAX:
                     self._forget(now)
-                self._full_at[key] = full_at
+                self._full_at[digest] = full_at
                 return
         raise TooManyRequests(f"At most {self._rate.per_s:g} requests a second, and {self._rate.burst} at once", wait_s)
 

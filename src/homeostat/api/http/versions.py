@@ -4,12 +4,13 @@ from typing import Any
 
 from starlette.requests import Request
 
+from homeostat.api.http.addresses import base_of
 from homeostat.api.http.responses import Json
 
 
 def version_of(request: Request) -> dict[str, Any]:
     """Return the only API version, in the format of version discovery."""
-    href = f"{str(request.base_url).rstrip('/')}/v1/"
+    href = f"{base_of(request)}/v1/"
     return {"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": href}]}
 
 

@@ -117,14 +117,14 @@ def _streamed(context: RequestContext, stack_name: str, stack_id: str, query: Ev
             # 204 tells EventSource clients to stop reconnecting.
             return nothing()
     tail = context.service.tail
-    tail.check_room()
+    tail.check_room(context.sharers)
 
     def read(after: int, until: int) -> EventPage:
         with context.db.read() as tx:
             return _read(context, tx, top.id, query, after, until)
 
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(tail.stream(top.root_id, read, cursor), 200, headers, MEDIA_TYPE)
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(tail.stream(top.root_id, read, cursor, context.sharers), 200, headers, MEDIA_TYPE)
 
 
 def _read(
