@@ -425,6 +425,12 @@ class TestBodies:
         with pytest.raises(Usage, match="at most 10: "):
             stack_body(self.write(tmp_path, "t.yaml", "heat_template_version: rocky"), [], [])
 
-    @pytest.mark.parametrize(("path", "name"), [("a/web-tier.yaml", "web-tier"), ("1 my app!.yaml", "my-app-")])
+    @pytest.mark.parametrize(("path", "name"), [("a/web-tier.yaml", "web-tier"), ("web.v2.yaml", "web.v2")])
     def test_a_stack_is_named_after_its_file(self, path: str, name: str) -> None:
         assert default_name(path) == name
+
+    @pytest.mark.parametrize("path", ["2024-web.yaml", "my app.yaml", "wéb.yaml", "-"])
+    def test_a_name_that_does_not_fit_is_not_made_to(self, path: str) -> None:
+        """`2024-web.yaml` and `2025-web.yaml` were one stack."""
+        with pytest.raises(Usage, match=r"homeostat up .* NAME"):
+            default_name(path)

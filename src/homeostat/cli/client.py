@@ -68,22 +68,32 @@ class Client:
         """Create a stack and return its id."""
         return str(self._request("POST", "stacks", json=body)["stack"]["id"])
 
-    def update(self, stack: Mapping[str, Any], body: Mapping[str, Any], previewed: Wire | None = None) -> None:
-        """Update the stack; only if it is still at the revision of a preview, where one was shown.
+    def update(
+        self,
+        stack: Mapping[str, Any],
+        body: Mapping[str, Any],
+        *,
+        existing: bool = False,
+        previewed: Wire | None = None,
+    ) -> None:
+        """Update a stack; only if it is still at the revision of `previewed`, where there is one.
+
+        Args:
+            existing: Parameters that the body does not name keep their values.
 
         Raises:
             Fault: 412 where it has moved since.
         """
-        headers = {} if previewed is None else {"If-Match": f'"{previewed["revision"]}"'}
-        self._request("PUT", _path(stack), json=body, headers=headers)
+        self._request("PATCH" if existing else "PUT", _path(stack), json=body, headers=_bound_to(previewed))
 
     def preview(self, body: Mapping[str, Any]) -> Wire:
         """Preview a creation: `{resource_changes, more_members, …}`."""
         return self._request("POST", "stacks/preview", json=body)
 
-    def preview_update(self, stack: Mapping[str, Any], body: Mapping[str, Any]) -> Wire:
-        """Preview an update, nested stacks included."""
-        return self._request("PUT", f"{_path(stack)}/preview", json=body, params={"show_nested": "true"})
+    def preview_update(self, stack: Mapping[str, Any], body: Mapping[str, Any], *, existing: bool = False) -> Wire:
+        """Preview what `update` would do, nested stacks included."""
+        method, params = "PATCH" if existing else "PUT", {"show_nested": "true"}
+        return self._request(method, f"{_path(stack)}/preview", json=body, params=params)
 
     def delete(self, stack: Mapping[str, Any]) -> None:
         self._request("DELETE", _path(stack))
@@ -123,9 +133,9 @@ class Client:
     def revision(self, stack: Mapping[str, Any], number: int) -> Wire:
         return dict(self._request("GET", f"{_path(stack)}/revisions/{number}")["revision"])
 
-    def go_back(self, stack: Mapping[str, Any], revision: int) -> None:
-        """Update the stack to an earlier revision."""
-        self._request("PATCH", _path(stack), json={"revision": revision})
+    def go_back(self, stack: Mapping[str, Any], revision: int, previewed: Wire | None = None) -> None:
+        """Update the stack to an earlier revision; see `update` for `previewed`."""
+        self._request("PATCH", _path(stack), json={"revision": revision}, headers=_bound_to(previewed))
 
     def preview_going_back(self, stack: Mapping[str, Any], revision: int) -> Wire:
         params = {"show_nested": "true"}
@@ -216,6 +226,10 @@ class Client:
             json = answer.headers.get("content-type", "").startswith("application/json")
             return dict(answer.json() or {}) if json else {}
         raise _fault(answer)
+
+
+def _bound_to(previewed: Wire | None) -> dict[str, str]:
+    return {} if previewed is None else {"If-Match": f'"{previewed["revision"]}"'}
 
 
 def _path(stack: Mapping[str, Any]) -> str:

@@ -104,7 +104,7 @@ class Demo(Demonstration):
             The half-done stack; None when the update completed before it was seen.
         """
         self._greeting = greeting
-        changed = ("up", str(TEMPLATE), "-P", f"port={self._port}", "-P", f"message={greeting}", "--no-wait")
+        changed = ("up", str(TEMPLATE), "-P", f"port={self._port}", "-P", f"message={greeting}", "-y", "--no-wait")
         with self._client() as client:
             stack = client.stack(STACK)
             before = client.newest_event(stack)

@@ -117,7 +117,7 @@ class ClusterDemo(Demonstration):
     def _up(self, nodes: int, message: str = "Hello") -> None:
         given = {"nodes": nodes, "message": message, "port": self._port, "drain": DRAIN_S}
         parameters = [each for name, value in given.items() for each in ("-P", f"{name}={value}")]
-        self._homeostat("up", str(self.template), *parameters)
+        self._homeostat("up", str(self.template), *parameters, "-y")
 
     def _answered(self, count: int, message: str) -> None:
         """Check that so many servers answer now, each with this message, and that no request has been lost."""

@@ -124,7 +124,7 @@ class RolloutDemo(Demonstration):
                 return at_rest
 
             parameters = ("-P", f"release={release}", "-P", f"weights={weights}")
-            self._homeostat("up", str(self.template), *parameters, "--no-wait")
+            self._homeostat("up", str(self.template), *parameters, "-y", "--no-wait")
             self._until(over, "the rollout to end")
             ended = look(client, self.stack)
         found = str(ended.stack["stack_status"])

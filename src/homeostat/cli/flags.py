@@ -77,6 +77,21 @@ def add_stack_description(command: ArgumentParser, template: str | None = None) 
     )
 
 
+def add_existing(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--existing", action="store_true", help="keep the values of parameters that are not named, in an update"
+    )
+
+
+def add_yes(command: ArgumentParser) -> None:
+    command.add_argument(
+        "-y",
+        "--yes",
+        action="store_true",
+        help="do not ask; needed where there is no terminal to ask at",
+    )
+
+
 def add_no_wait(command: ArgumentParser) -> None:
     command.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
 

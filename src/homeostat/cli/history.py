@@ -7,9 +7,10 @@ from rich.text import Text
 
 from homeostat.cli import pictures
 from homeostat.cli.client import Client, Wire
+from homeostat.cli.confirmation import confirm_losses
 from homeostat.cli.connection import connect
 from homeostat.cli.errors import OK
-from homeostat.cli.flags import Commands, add_client_command, add_no_wait, add_stack_name
+from homeostat.cli.flags import Commands, add_client_command, add_no_wait, add_stack_name, add_yes
 from homeostat.cli.follow import accepted, ended, followed
 from homeostat.cli.output import console, write_json
 from homeostat.cli.plan_tree import counted, drawn
@@ -79,8 +80,11 @@ def back(arguments: Namespace) -> int:
         stack = client.stack(arguments.name)
         if arguments.dry_run:
             return _print_preview(client, stack, arguments)
+        preview = None if arguments.yes else client.preview_going_back(stack, arguments.revision)
+        if preview is not None:
+            confirm_losses(stack["stack_name"], preview, (), "or look at it with --dry-run")
         after = client.newest_event(stack)
-        client.go_back(stack, arguments.revision)
+        client.go_back(stack, arguments.revision, preview)
         if arguments.no_wait:
             return accepted(client, stack["id"], arguments)
         return ended(client, followed(client, stack["id"], arguments, after), arguments)
@@ -121,4 +125,5 @@ def add_commands(commands: Commands) -> None:
     add_stack_name(command)
     command.add_argument("revision", metavar="REVISION", type=int, help="see `homeostat history NAME`")
     command.add_argument("--dry-run", action="store_true", help="show what would change; change nothing")
+    add_yes(command)
     add_no_wait(command)

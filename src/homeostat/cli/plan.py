@@ -5,7 +5,7 @@ from argparse import Namespace
 from homeostat.cli.adoption_plan import plan_adoption
 from homeostat.cli.connection import connect
 from homeostat.cli.errors import OK, TO_DO, Usage
-from homeostat.cli.flags import Commands, add_client_command, add_stack_description
+from homeostat.cli.flags import Commands, add_client_command, add_existing, add_stack_description
 from homeostat.cli.output import console, write_json
 from homeostat.cli.plan_tree import counted, drawn, to_do
 from homeostat.cli.stack_files import default_name, stack_body
@@ -23,7 +23,7 @@ def plan(arguments: Namespace) -> int:
         if before is None:
             preview = client.preview({**body, "stack_name": name})
         else:
-            preview = client.preview_update(before, body)
+            preview = client.preview_update(before, body, existing=arguments.existing)
     counts = counted(preview)
     if arguments.json:
         changes = {key: preview[key] for key in ("resource_changes", "more_members")}
@@ -57,4 +57,5 @@ def add_commands(commands: Commands) -> None:
         metavar="FILE",
         help="exported or abandoned stack, - for standard input: show what its adoption would do",
     )
+    add_existing(command)
     command.add_argument("--detailed-exit-code", action="store_true", help="end with 4 if there is something to do")

@@ -1,6 +1,5 @@
 """Commands about whole stacks: up, watch, list, show, events, explain, down. Each returns the exit code."""
 
-import sys
 import time
 from argparse import BooleanOptionalAction, Namespace
 from contextlib import AbstractContextManager, nullcontext
@@ -11,9 +10,18 @@ from rich.text import Text
 from homeostat.cli import explain as explanations
 from homeostat.cli import pictures, views
 from homeostat.cli.client import Client, Wire
+from homeostat.cli.confirmation import confirm, confirm_losses
 from homeostat.cli.connection import connect
-from homeostat.cli.errors import FAILED, OK, Fault, Problem, Usage
-from homeostat.cli.flags import Commands, add_client_command, add_no_wait, add_stack_description, add_stack_name
+from homeostat.cli.errors import FAILED, OK, Fault, Problem
+from homeostat.cli.flags import (
+    Commands,
+    add_client_command,
+    add_existing,
+    add_no_wait,
+    add_stack_description,
+    add_stack_name,
+    add_yes,
+)
 from homeostat.cli.follow import (
     REASONS,
     EventLines,
@@ -26,8 +34,9 @@ from homeostat.cli.follow import (
     print_event,
     view_for,
 )
-from homeostat.cli.output import console, write_json
-from homeostat.cli.stack_files import default_name, stack_body
+from homeostat.cli.output import SafeConsole, console, write_json
+from homeostat.cli.parameter_resets import reset_parameters
+from homeostat.cli.stack_files import default_name, source_of, stack_body
 from homeostat.cli.views import Snapshot
 
 REASONS_MAX = 1000
@@ -40,6 +49,7 @@ def up(arguments: Namespace) -> int:
     name = arguments.name or default_name(arguments.template)
     if arguments.rollback is not None:
         body["disable_rollback"] = not arguments.rollback
+    body["template_source"] = source_of(arguments.template)
     if arguments.timeout is not None:
         body["timeout_mins"] = arguments.timeout
     with connect(arguments, start=True) as client:
@@ -49,12 +59,39 @@ def up(arguments: Namespace) -> int:
             identity = client.create({**body, "stack_name": name})
         else:
             identity = before["id"]
-            client.update(before, body)
+            if arguments.name is None:
+                _confirm_source(before, body["template_source"], arguments)
+            _update(client, before, body, arguments)
         if not arguments.json:
             console().print(f"Picture: {client.picture_address(name, identity)}", soft_wrap=True)
         if arguments.no_wait:
             return accepted(client, identity, arguments)
         return ended(client, followed(client, identity, arguments, after), arguments)
+
+
+def _confirm_source(stack: Wire, source: str, arguments: Namespace) -> None:
+    """Ask before a template updates the stack of another one whose file has the same name."""
+    name, before = stack["stack_name"], stack.get("template_source")
+    if not before or before == source or arguments.yes:
+        return
+    confirm(
+        f"Stack {name} was made from {before}, not from {source}. Update it?",
+        f"stack {name} was made from {before}, not from {source}: name the stack that is meant, as in "
+        f"homeostat up {arguments.template} NAME, or allow it with -y",
+        "nothing was changed",
+    )
+
+
+def _update(client: Client, stack: Wire, body: Wire, arguments: Namespace) -> None:
+    """Update a stack; what would be deleted or replaced needs a person's consent, or -y."""
+    resets = [] if arguments.existing else list(reset_parameters(client, stack, body))
+    for reset in resets:
+        SafeConsole(stderr=True).print(f"parameter {reset}", soft_wrap=True)
+    preview = None if arguments.yes else client.preview_update(stack, body, existing=arguments.existing)
+    if preview is not None:
+        kept = "or keep the values of all parameters with --existing" if resets else "or look at it: homeostat plan"
+        confirm_losses(stack["stack_name"], preview, resets, kept)
+    client.update(stack, body, existing=arguments.existing, previewed=preview)
 
 
 def watch(arguments: Namespace) -> int:
@@ -180,20 +217,17 @@ def down(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
         if not arguments.yes:
-            _confirm(stack)
+            name = stack["stack_name"]
+            confirm(
+                f"Delete stack {name} ({stack['id']}) and all it made?",
+                f"deleting {name} needs confirmation: add -y",
+                "nothing was deleted",
+            )
         after = client.newest_event(stack)
         client.delete(stack)
         if arguments.no_wait:
             return accepted(client, stack["id"], arguments)
         return ended(client, followed(client, stack["id"], arguments, after), arguments)
-
-
-def _confirm(stack: Wire) -> None:
-    if not sys.stdin.isatty():
-        raise Usage(f"deleting {stack['stack_name']} needs confirmation: add -y")
-    answer = input(f"Delete stack {stack['stack_name']} ({stack['id']}) and all it made? [y/N] ")
-    if answer.strip().lower() not in ("y", "yes"):
-        raise Problem("nothing was deleted")
 
 
 # -- flags -------------------------------------------------------------------------------------------------------------
@@ -219,13 +253,16 @@ def _add_up(commands: Commands) -> None:
         "create a stack, or update it if it exists, and watch it come up",
         "homeostat up examples/hello.yaml\n"
         "  homeostat up web.yaml shop -P message=Hello -P port=8080 -e production.yaml --rollback\n\n"
-        "A template describes the whole stack: parameters without a value take their defaults, in updates too.\n"
+        "A template describes the whole stack: parameters that are not named return to their defaults, in updates,\n"
+        "too; --existing keeps their values. An update that deletes or replaces something asks first, or needs -y.\n"
         "Files named by get_file are read relative to the template. If no service runs, one is started in the\n"
         "background (homeostat serve --detach).",
     )
     add_stack_description(command)
     command.add_argument("--rollback", action=BooleanOptionalAction, help="roll back on failure")
     command.add_argument("--timeout", metavar="MIN", type=int, help="minutes until the operation counts as failed")
+    add_existing(command)
+    add_yes(command)
     add_no_wait(command)
 
 
@@ -279,5 +316,5 @@ def _add_down(commands: Commands) -> None:
         commands, down, "down", "delete a stack and all its resources", "homeostat down web-tier -y"
     )
     add_stack_name(command)
-    command.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
+    add_yes(command)
     add_no_wait(command)

@@ -21,6 +21,7 @@ STANDARD_INPUT = "-"
 BODY_MAX, BODY_MAX_SET = 1_048_576, "HOMEOSTAT_MAX_BODY"
 """Largest body of a request, unless the operator of the service says otherwise; and the variable that says it here."""
 _TEMPLATE_SUFFIXES = (".yaml", ".yml", ".template")
+_STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 _REMOTE = ("http://", "https://")
 Named = tuple[str, bool]
 """Name of a file as written, and whether it is a template."""
@@ -84,11 +85,29 @@ def _inputs(environments: Sequence[Path], parameters: Sequence[str], files: dict
 
 
 def default_name(template: str) -> str:
-    """Derive a stack's name from its template's file. Raise Usage when that is not possible."""
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(template).stem).lstrip("-_.0123456789")
+    """Return the name of a template's file as that of its stack.
+
+    It is the whole name or none: one that was made fit could be that of another file, whose stack would be updated.
+
+    Raises:
+        Usage: The file has no name, or one that no stack can have.
+    """
+    name = Path(template).stem
     if template == STANDARD_INPUT or not name:
         raise Usage("the stack needs a name: homeostat up TEMPLATE NAME")
+    if not _STACK_NAME.match(name):
+        raise Usage(
+            f"{name} cannot be the name of a stack, which begins with a letter, and goes on with letters, digits, _, . "
+            f"and -: name the stack yourself, as in homeostat up {template} NAME"
+        )
     return name
+
+
+def source_of(template: str) -> str:
+    """Return where a template comes from: the whole path of its file, or its URL; "" for standard input."""
+    if template == STANDARD_INPUT or template.startswith(_REMOTE):
+        return template.removeprefix(STANDARD_INPUT)
+    return str(Path(template.removeprefix("file://")).expanduser().resolve())
 
 
 def _parameter(text: str) -> tuple[str, str]:

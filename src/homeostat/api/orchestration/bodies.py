@@ -19,6 +19,7 @@ from homeostat.templates.registry import check_registry
 
 STACK_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
 NAME_MAX, SHOWN_MAX = 255, 40
+SOURCE_MAX = 4096
 ENVIRONMENT_FILES_MAX = 500
 
 NOT_YET = {
@@ -52,6 +53,9 @@ class UpdateRequest(TemplateRequest):
     disable_rollback: bool | None = None
     timeout_mins: int | None = Field(None, description="Minutes; 0 means the service's default.")
     tags: str | list[str] | None = Field(None, description="A list, or text separated by commas.")
+    template_source: str | None = Field(
+        None, description="The file that the template was read from, as clients want to know it again."
+    )
     clear_parameters: list[str] | None = Field(
         None, description="PATCH only: parameters whose stored values are dropped."
     )
@@ -110,6 +114,7 @@ def read_request(body: Mapping[str, Any], context: RequestContext) -> StackReque
         disable_rollback=_optional(body, "disable_rollback", flag),
         timeout_mins=_optional(body, "timeout_mins", minutes),
         tags=_optional(body, "tags", _tags),
+        template_source=_optional(body, "template_source", _source),
         clear_parameters=tuple(_optional(body, "clear_parameters", _names) or ()),
         revision=_optional(body, "revision", _revision),
         look_first=bool(_optional(body, "converge", flag)),
@@ -219,6 +224,12 @@ def minutes(value: Any) -> int:
 def _tags(value: Any) -> list[str]:
     tags = value.split(",") if isinstance(value, str) else _names(value)
     return check_tags([tag.strip() for tag in tags if tag.strip()])
+
+
+def _source(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > SOURCE_MAX:
+        raise ValueError(f"it must be a text of at most {SOURCE_MAX} characters")
+    return value
 
 
 def _names(value: Any) -> list[str]:

@@ -81,6 +81,7 @@ def stack_detail(context: RequestContext, tx: Connection, stack: Row[Any], graph
         "disable_rollback": stack.disable_rollback,
         "timeout_mins": stacks.timeout_mins_of(tx, stack),
         "tags": stack.tags or [],
+        "template_source": stack.template_source,
         "lock": lock_shown(stack),
     }
 

@@ -164,6 +164,7 @@ class StackService:
             disable_rollback=request.disable_rollback is not False,
             timeout_mins=request.timeout_mins,
             tags=request.tags,
+            template_source=request.template_source,
             action=Action.CREATE if document is None else Action.ADOPT,
         )
         stacks_max = self.quotas.stacks_max if by is None or not by.is_admin else None
@@ -389,4 +390,6 @@ def _changes(request: StackRequest, *, patch: bool) -> dict[str, Any]:
         changes["disable_rollback"] = request.disable_rollback
     if request.timeout_mins is not None:
         changes["timeout_mins"] = request.timeout_mins
+    if request.template_source is not None:
+        changes["template_source"] = request.template_source
     return changes

@@ -33,6 +33,7 @@ stack = Table(
     Column("look_from", Double),
     Column("step_at", Double),
     Column("tags", Json),
+    Column("template_source", Text),
     Column("shards", Integer, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),

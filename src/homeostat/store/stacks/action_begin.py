@@ -47,6 +47,7 @@ class NewStack:
     disable_rollback: bool = True
     timeout_mins: int | None = None
     tags: list[str] | None = None
+    template_source: str | None = None
     converge: bool = True
     observe_s: float | None = None
     exceptions: Mapping[str, Mapping[str, Any]] | None = None

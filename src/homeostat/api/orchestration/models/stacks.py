@@ -56,6 +56,9 @@ class Stack(StackSummary):
     notification_topics: list[str]
     disable_rollback: bool
     timeout_mins: int | None
+    template_source: str | None = Field(
+        description="The file that the template was read from, where its client said so."
+    )
     lock: Lock | None = None
     outputs: list[Output] | None = None
 

@@ -18,6 +18,7 @@ class StackRequest:
     Options that are None stay as they are, or take their default on create.
 
     Attributes:
+        template_source: The file that the template was read from, in the client's words.
         clear_parameters: Parameters whose stored values are dropped (PATCH only).
         revision: Number of the revision that supplies what this request leaves out; None for the newest (PATCH only).
         look_first: Observe every resource before it counts as settled, however little the template changes.
@@ -33,6 +34,7 @@ class StackRequest:
     disable_rollback: bool | None = None
     timeout_mins: int | None = None
     tags: list[str] | None = None
+    template_source: str | None = None
     clear_parameters: Collection[str] = ()
     revision: int | None = None
     look_first: bool = False
