@@ -10,6 +10,7 @@ from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence import reconciler
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.json_pieces import plain
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Step
 from homeostat.planner import Frontier
@@ -39,7 +40,7 @@ def test_the_document_lists_what_there_is() -> None:
     stack_id = service.create(resources, parameters={}, tags=["a"])
     service.rest()
 
-    exported = service.moving.export(stack_id)
+    exported = plain(service.moving.export(stack_id))
 
     assert (exported["name"], exported["id"], exported["action"], exported["status"]) == (
         "web",
@@ -69,7 +70,7 @@ def test_what_is_nested_is_a_document_in_its_place() -> None:
     stack_id = service.create({"group": group(2), "child": {"type": "child.yaml"}}, files=CHILD)
     service.rest()
 
-    exported = service.moving.export(stack_id)["resources"]
+    exported = plain(service.moving.export(stack_id))["resources"]
 
     assert sorted(each["resource_id"] for each in exported["group"]["resources"].values()) == service.servers()
     assert sorted(exported["group"]["resources"]) == ["0", "1"]
@@ -84,7 +85,7 @@ def test_a_handle_brings_its_signals_along() -> None:
     service.signal(stack_id, "handle", id="1", data="d", reason="r")
     service.rest()
 
-    exported = service.moving.export(stack_id)["resources"]["handle"]
+    exported = plain(service.moving.export(stack_id))["resources"]["handle"]
 
     assert exported["metadata"] == {"1": {"status": "SUCCESS", "reason": "r", "data": "d"}}
     assert [each["id"] for each in exported["resource_data"]["signals"]] == ["1"]
@@ -95,7 +96,7 @@ def test_abandoning_touches_nothing() -> None:
     stack_id = service.create({"group": group(2), "disk": volume(), "child": {"type": "child.yaml"}}, files=CHILD)
     service.rest()
     before = {handle: dict(thing) for handle, thing in service.cloud.things().items()}
-    exported = service.moving.export(stack_id)
+    exported = plain(service.moving.export(stack_id))
 
     assert service.moving.abandon(stack_id) == exported
     service.rest()
@@ -340,7 +341,7 @@ def test_a_locked_stack_is_not_abandoned() -> None:
     with pytest.raises(Rejected, match="unlock it first"):
         service.moving.abandon(stack_id)
 
-    assert service.moving.export(stack_id)["id"] == stack_id
+    assert plain(service.moving.export(stack_id))["id"] == stack_id
     assert service.stack(stack_id).spares is None
 
 

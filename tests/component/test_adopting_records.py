@@ -5,6 +5,7 @@ import json
 import pytest
 from sqlalchemy import delete, update
 
+from homeostat.json_pieces import plain
 from homeostat.model.status import Action, Status
 from homeostat.resources.families.configs import CONFIG
 from homeostat.store import schema
@@ -144,7 +145,7 @@ def test_a_handle_that_another_stack_still_has_is_not_made_again_under_its_id(de
     service = Service()
     first = service.create({"handle": handle()})
     service.rest()
-    exported = service.moving.export(first)
+    exported = plain(service.moving.export(first))
     row = service.row(first, "handle")
     with service.db.write() as tx:
         records.remove(tx, [row.handle])

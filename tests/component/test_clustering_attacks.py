@@ -14,6 +14,7 @@ from homeostat.builtin.clustering.cloud import Things
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Creation
 from homeostat.identity import descent
+from homeostat.json_pieces import plain
 from homeostat.model.errors import Rejected, Transient
 from homeostat.store.builtin import records
 from tests.component.clusters import Clusters, cluster, node, policy, profile, receiver
@@ -107,7 +108,7 @@ def test_two_stacks_do_not_adopt_one_cluster() -> None:
     service = Clusters()
     mine = service.create({"profile": profile(), "cluster": cluster(1)})
     service.rest()
-    document = service.moving.export(mine)
+    document = plain(service.moving.export(mine))
     other = service.adopt(document)
     service.rest()
     assert service.state(other) == "ADOPT_FAILED"

@@ -248,6 +248,24 @@ def test_paginators_come_to_an_end(cfn: Any, monkeypatch: pytest.MonkeyPatch, ht
     assert len(everything["Stacks"]) == 4
 
 
+def test_long_pages_end_early_and_long_lists_are_refused(
+    cfn: Any, monkeypatch: pytest.MonkeyPatch, http: httpx.Client
+) -> None:
+    for name in ("a", "b", "c"):
+        settled(http, cfn.create_stack(StackName=name, TemplateBody=BODY)["StackId"].rpartition("/")[2])
+    monkeypatch.setattr("homeostat.api.cloudformation.paging.PAGE_BYTES", 1)
+    for operation, key in (("list_stacks", "StackSummaries"), ("describe_stacks", "Stacks")):
+        pages = list(cfn.get_paginator(operation).paginate())
+        assert [[each["StackName"] for each in page[key]] for page in pages] == [["c"], ["b"], ["a"]]
+    monkeypatch.setattr("homeostat.api.cloudformation.paging.XML_BYTES_MAX", 10)
+    for ask in (cfn.describe_stack_resources, cfn.list_stack_resources):
+        status, code, message = refusal(ask, StackName="a")
+        assert (status, code) == (400, "RequestLimitExceeded")
+        assert "NextToken" in message
+    monkeypatch.setattr("homeostat.api.cloudformation.responses.XML_BYTES_MAX", 10)
+    assert refusal(cfn.get_template, StackName="a")[:2] == (400, "RequestLimitExceeded")
+
+
 # -- plain requests ----------------------------------------------------------------------------------------------------
 
 

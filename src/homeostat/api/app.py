@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Match, Route
 from homeostat.api import dashboard, errors
 from homeostat.api.access.auth import Access
 from homeostat.api.access.enforcer import Policy
+from homeostat.api.answer_limit import AnswerLimit
 from homeostat.api.cloudformation import routes as cloudformation
 from homeostat.api.cloudformation import signed_urls
 from homeostat.api.cloudformation.authentication import Authenticator, Ec2
@@ -192,6 +193,7 @@ def _add_middleware(
     app: FastAPI, service: Service, access: Access, limits: Limits, *, access_log: bool, body_s: float
 ) -> None:
     # The one added last is the outermost.
+    app.add_middleware(AnswerLimit)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES_MIN, compresslevel=1)
     app.add_middleware(RequestShares, shares=service.shares)
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s, shares=service.shares)

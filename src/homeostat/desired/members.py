@@ -21,6 +21,7 @@ from homeostat.templates import DynamicMap, declared_in
 from homeostat.templates.functions.references import GetResource
 from homeostat.templates.registry import Registry, is_template
 from homeostat.templates.tree import Context
+from homeostat.templates.weights import VALUE_WEIGHT
 
 MEMBERS_PER_SHARD = 1000
 """Members of a group in one shard: those whose numbers are in one range of so many."""
@@ -53,8 +54,11 @@ def group_members(template: groups.Group, shard: int, registry: Registry, files:
     """Return the definitions of the members in one shard; only these are built."""
     low = shard * MEMBERS_PER_SHARD
     found = {}
+    numbered: dict[int, bool] = {}
     for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
-        member = member_of(template, one, name)
+        if id(one) not in numbered:
+            numbered[id(one)] = groups.is_numbered(one, template["index_var"])
+        member = member_of(template, one, name, numbered=numbered[id(one)])
         further = {section: member[section] for section in groups.FURTHER_SECTIONS if section in member}
         definition = Definition(name, member["type"], member.get("properties") or {}, static=True, **further)
         found[name] = with_policy(_member(registry.applied(definition), files))
@@ -65,6 +69,39 @@ def group_members(template: groups.Group, shard: int, registry: Registry, files:
     return found
 
 
+def group_weight(template: groups.Group, shard: int, most: int, *, written: bool) -> int:
+    """Return what the properties of the members of one shard weigh, without building them.
+
+    Args:
+        template: Of the group's revision.
+        shard: Number of the shard.
+        most: Beyond this, it is not counted to its end.
+        written: Count the texts that members share each time, as they are written out; otherwise only what each has of
+            its own.
+    """
+    low = shard * MEMBERS_PER_SHARD
+    total, index_var = 0, template["index_var"]
+    weights: dict[int, int] = {}
+    for _, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
+        if id(one) not in weights:
+            weights[id(one)] = _weight(one.get("properties"), index_var, written=written)
+        total += weights[id(one)]
+        if total > most:
+            break
+    return total
+
+
+def _weight(value: Any, index_var: str | None, *, written: bool) -> int:
+    """Weigh each part of a value, and its texts where they are written or a number stands in them."""
+    if isinstance(value, str):
+        return VALUE_WEIGHT + (len(value) if written or (index_var is not None and index_var in value) else 0)
+    if isinstance(value, Mapping):
+        return VALUE_WEIGHT + sum(VALUE_WEIGHT + _weight(item, index_var, written=written) for item in value.values())
+    if isinstance(value, list | tuple):
+        return VALUE_WEIGHT + sum(_weight(item, index_var, written=written) for item in value)
+    return VALUE_WEIGHT
+
+
 def _beside(name: str, member: str, entry: Mapping[str, Any]) -> Definition:
     """Return the definition of what stands beside a member: it comes after the member, and goes before it."""
     one, path = entry["resource_def"], ("resources", name, "properties", entry["member"])
@@ -72,9 +109,12 @@ def _beside(name: str, member: str, entry: Mapping[str, Any]) -> Definition:
     return Definition(name, one["type"], DynamicMap({**one["properties"], **of_member}), requires=(member,))
 
 
-def member_of(template: groups.Group, one: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the definition of one member of a group: of a node, with its name, its id and its index in it."""
-    member = groups.member_definition(one, name, template["index_var"])
+def member_of(template: groups.Group, one: Mapping[str, Any], name: str, *, numbered: bool = True) -> dict[str, Any]:
+    """Return the definition of one member of a group: of a node, with its name, its id and its index in it.
+
+    Where it is not numbered, its number stands nowhere in it: it shares the values of all alike.
+    """
+    member = groups.member_definition(one, name, template["index_var"] if numbered else None)
     nodes = template.get("nodes")
     if nodes is None:
         return member

@@ -1,6 +1,6 @@
 """The text and the size of a revision."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from homeostat.desired.compiling import Definitions
@@ -12,6 +12,9 @@ from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
     declared_in,
 )
+
+GENERATED = {"heat_template_version": "2015-04-30"}
+"""What a template that lists the members of a group or chain has besides them."""
 
 
 def size_of(desired: Desired) -> int:
@@ -35,16 +38,18 @@ def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
         definitions: Its definitions, of all shards.
     """
     if desired.kind == "group":
-        group = desired.template
-        members: dict[str, Any] = {}
-        for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"])):
-            members[name] = member_of(group, one, name)
-            members |= {place: _beside_text(name, entry) for place, entry in groups.beside_of(group, name)}
-    elif desired.kind == "chain":
-        members = {name: _member_text(each) for name, each in definitions.items()}
-    else:
-        return dict(desired.template)
-    return {"heat_template_version": "2015-04-30", "resources": members}
+        return {**GENERATED, "resources": dict(group_text(desired.template))}
+    if desired.kind == "chain":
+        return {**GENERATED, "resources": {name: _member_text(each) for name, each in definitions.items()}}
+    return dict(desired.template)
+
+
+def group_text(group: groups.Group) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the members of a group, and what stands beside them, as a template lists them."""
+    for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"])):
+        yield name, member_of(group, one, name)
+        for place, entry in groups.beside_of(group, name):
+            yield place, _beside_text(name, entry)
 
 
 def _beside_text(member: str, entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -143,6 +143,19 @@ def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str
     return definition | {name: resource_def[name] for name in FURTHER_SECTIONS if resource_def.get(name)}
 
 
+def is_numbered(definition: Mapping[str, Any], index_var: str | None) -> bool:
+    """Return whether the number of a member stands anywhere in its properties."""
+    return index_var is not None and _holds(definition.get("properties"), index_var)
+
+
+def _holds(value: Any, text: str) -> bool:
+    if isinstance(value, str):
+        return text in value
+    if isinstance(value, Mapping):
+        return any(_holds(item, text) for item in value.values())
+    return isinstance(value, list | tuple) and any(_holds(item, text) for item in value)
+
+
 def replaced(value: Any, name: str, index_var: str) -> Any:
     """Return a value in whose texts, at any depth, `name` stands for `index_var`."""
     if isinstance(value, str):

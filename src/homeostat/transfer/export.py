@@ -4,15 +4,18 @@ The document is not redacted: it contains the secrets of the stack.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from homeostat.builtin.kinds.base import RECORD, SIGNALS
 from homeostat.builtin.signals import handle_metadata
+from homeostat.desired.compiling import Definitions
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.desired.texts import template_text
+from homeostat.desired.texts import GENERATED, group_text, template_text
+from homeostat.json_pieces import Entries
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.intent import adoption_of
@@ -22,26 +25,39 @@ from homeostat.planner.current import current_row
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, shown_id, type_of
 from homeostat.store.builtin import records
+from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks, views
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import environments
 
 Document = dict[str, Any]
+Reading = Callable[[], AbstractContextManager[Connection]]
+"""Opens a transaction that reads."""
+READ_BYTES = 1024 * 1024
+"""Bytes of the properties that are read at once, as far as one can tell."""
+READ_MAX = 500
 
 
-def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs) -> Document:
+def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs, reading: Reading) -> Document:
     """Return the document of a stack as it is, with everything nested in it.
 
+    Its resources, and the members of groups in its template, are made while it is written (`json_pieces`), some at a
+    time.
+
     Args:
-        tx: A consistent read.
+        tx: What the beginning is read in.
         stack: Row of the stack.
         graphs: Cache of compiled graphs.
+        reading: Opens what the resources are read in: the same consistent read each time, or a new one; then each part
+            of the document is as it is when its turn comes.
     """
     revision = views.described_revision(tx, stack.id) or stack.revision
     desired = revisions.desired_of(tx, stack.id, revision)
     identity = Identity(stack.id, stack.name, stack.project)
-    graph: dict[str, Definition] = {}
-    for number in range(stack.shards):
-        graph |= graphs.get(identity, revision, number, lambda: desired)
+
+    def graph_of(number: int) -> Definitions:
+        return graphs.get(identity, revision, number, lambda: desired)
+
     shown = environments.user_sections(desired.environment)
     return {
         "name": stack.name,
@@ -53,25 +69,48 @@ def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs) -> Document
         "tags": stack.tags,
         "environment": {**shown, "parameters": {**(shown.get("parameters") or {}), **desired.parameters}},
         "files": dict(desired.files),
-        "template": template_text(desired, graph),
-        "resources": _resources(tx, stack, graph, graphs),
+        "template": _template(desired, graph_of),
+        "resources": Entries(_resources(reading, stack, graph_of, graphs)),
     }
 
 
+def _template(desired: Desired, graph_of: Callable[[int], Definitions]) -> Document:
+    if desired.kind == "group":
+        return {**GENERATED, "resources": Entries(group_text(desired.template))}
+    return template_text(desired, graph_of(0))
+
+
 def _resources(
-    tx: Connection, stack: Row[Any], graph: Mapping[str, Definition], graphs: DesiredGraphs
-) -> dict[str, Document]:
-    rows, seen = views.resources(tx, stack.id)
+    reading: Reading, stack: Row[Any], graph_of: Callable[[int], Definitions], graphs: DesiredGraphs
+) -> Iterator[tuple[str, Document | Entries]]:
+    for number in range(stack.shards):
+        graph = graph_of(number)
+        with reading() as tx:
+            size = shard_state.stored_bytes(tx, stack.id, number)
+        count = max(1, min(READ_MAX, READ_BYTES * len(graph) // (size + 1)))
+        names = list(graph)
+        for first in range(0, len(names), count):
+            some = {name: graph[name] for name in names[first : first + count]}
+            with reading() as tx:
+                found = _some(tx, stack, some, number, graphs, reading)
+            yield from found.items()
+
+
+def _some(
+    tx: Connection, stack: Row[Any], definitions: Definitions, shard: int, graphs: DesiredGraphs, reading: Reading
+) -> dict[str, Document | Entries]:
+    """Return the entries of some resources of one shard."""
+    rows, seen = views.resources(tx, stack.id, definitions, [shard])
     by_name: dict[str, list[Resource]] = defaultdict(list)
     for row in rows.values():
         by_name[row.name].append(row)
     facts = stacks.facts(stack)
-    found = {}
-    for name, definition in graph.items():
+    found: dict[str, Document | Entries] = {}
+    for name, definition in definitions.items():
         current = _row_of(by_name.get(name, ()), facts)
         found[name] = _unmade(definition)
         if current is not None and not _is_of_others(current, definition):
-            found[name] = _entry(tx, stack.project, current, seen.get(current.key), graphs)
+            found[name] = _entry(tx, stack.project, current, seen.get(current.key), graphs, reading)
     return found
 
 
@@ -104,14 +143,16 @@ def _unmade(definition: Definition) -> Document:
     return {"name": definition.name, "resource_id": None, "type": called, **state, "metadata": {}, "resource_data": {}}
 
 
-def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs) -> Document:
+def _entry(
+    tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs, reading: Reading
+) -> Document | Entries:
     # What is still to be adopted is exported as its document had it.
     adopted = adoption_of(row.intent) if row.action == Action.INIT else None
     if adopted is not None and "document" in adopted:
         return dict(adopted["document"])
     child = stacks.get(tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
     if child is not None:
-        return document(tx, child, graphs)
+        return Entries(_nested(child, graphs, reading))
     return {
         "name": row.name,
         "resource_id": shown_id(row.type, row.handle) or None,
@@ -121,6 +162,12 @@ def _entry(tx: Connection, project: str, row: Resource, seen: Seen | None, graph
         "metadata": adopted["metadata"] if adopted is not None else _metadata(tx, project, row),
         "resource_data": dict(adopted["data"]) if adopted is not None else _data(tx, project, row, seen),
     }
+
+
+def _nested(stack: Row[Any], graphs: DesiredGraphs, reading: Reading) -> Iterator[tuple[str, Any]]:
+    with reading() as tx:
+        found = document(tx, stack, graphs, reading)
+    yield from found.items()
 
 
 def _metadata(tx: Connection, project: str, row: Resource) -> Document:

@@ -1,26 +1,64 @@
 """Pages of long lists: a response's `NextToken` is sent with the next request."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from homeostat.api.cloudformation.context import ActionContext
+from homeostat.api.cloudformation.responses import REMEDY, XML_BYTES_MAX
+from homeostat.api.http.answer_budget import PAGE_BYTES, too_large
+from homeostat.json_pieces import encoded
 
 PAGE = 5_000
 """Items of one response: more than callers without paging have, and few enough for memory."""
+READ_MAX = 500
+"""Items that are read at once."""
 Read = Callable[[Connection, str | None, int], Sequence[Row[Any]]]
 """Read items after a marker, up to a number."""
+Show = Callable[[Connection, Row[Any]], Any]
 
 
 def page_of(
-    action: ActionContext, read: Read, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
-) -> tuple[Sequence[Row[Any]], dict[str, str]]:
-    """Read a page; also return what the response says about the next page.
+    action: ActionContext, read: Read, show: Show, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
+) -> tuple[list[Any], dict[str, str]]:
+    """Return a page, and what the response says about the next one: it ends after `PAGE` items, or where it is long.
 
     Args:
+        action: The request.
+        read: Reads items.
+        show: Returns an item as callers see it.
         token_of: Returns the marker of an item.
     """
+    found: list[Any] = []
+    size, token = 0, action.parameters.get("NextToken")
     with action.context.db.read() as tx:
-        rows = read(tx, action.parameters.get("NextToken"), PAGE)
-    return rows, {"NextToken": token_of(rows[-1])} if len(rows) == PAGE else {}
+        while len(found) < PAGE and size < PAGE_BYTES:
+            count = min(READ_MAX, PAGE - len(found))
+            rows = read(tx, token, count)
+            for row in rows:
+                if size >= PAGE_BYTES:
+                    break
+                found.append(show(tx, row))
+                size += len(encoded(found[-1]))
+                token = token_of(row)
+            else:
+                if len(rows) < count:
+                    return found, {}
+    return found, {"NextToken": token} if token is not None else {}
+
+
+def whole(items: Iterable[Any]) -> list[Any]:
+    """Return all items of a list that has no pages.
+
+    Raises:
+        Rejected: RequestLimitExceeded.
+    """
+    found: list[Any] = []
+    size = 0
+    for each in items:
+        found.append(each)
+        size += len(encoded(each))
+        if size > XML_BYTES_MAX:
+            raise too_large(REMEDY)
+    return found

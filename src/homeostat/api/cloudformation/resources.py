@@ -8,8 +8,8 @@ from sqlalchemy import Connection, Row
 
 from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
-from homeostat.api.cloudformation.paging import page_of
-from homeostat.api.orchestration.inventory import Entry, Inventory
+from homeostat.api.cloudformation.paging import page_of, whole
+from homeostat.api.orchestration.inventory import Entry, Inventory, some_at_a_time
 from homeostat.api.orchestration.views import event_detail, event_seq
 from homeostat.builtin import access_keys, member_reports
 from homeostat.builtin.access_keys import KeyHolder
@@ -69,13 +69,18 @@ def describe_resources(action: ActionContext) -> Any:
     wanted = action.parameters.get("LogicalResourceId")
     with action.context.db.read() as tx:
         stack = _stack_of(action, tx)
-        inventory = _inventory(action, tx, stack, [wanted] if wanted is not None else None)
-        entries = inventory.entries() if wanted is None else [inventory.entry(wanted)]
-        shown = [
-            {**_shown(action, inventory, entry, time="Timestamp"), "Description": entry.description}
-            for entry in entries
-        ]
-    return {"StackResources": shown}
+        if wanted is not None:
+            inventory = _inventory(action, tx, stack, [wanted])
+            return {"StackResources": [_described(action, inventory, inventory.entry(wanted))]}
+
+    def show(inventory: Inventory) -> list[Shown]:
+        return [_described(action, inventory, entry) for entry in inventory.entries()]
+
+    return {"StackResources": whole(some_at_a_time(action.context, stack.id, show))}
+
+
+def _described(action: ActionContext, inventory: Inventory, entry: Entry) -> Shown:
+    return {**_shown(action, inventory, entry, time="Timestamp"), "Description": entry.description}
 
 
 def _stack_of(action: ActionContext, tx: Connection) -> Row[Any]:
@@ -97,12 +102,13 @@ def _stack_of(action: ActionContext, tx: Connection) -> Row[Any]:
 
 def list_resources(action: ActionContext) -> Any:
     with action.context.db.read() as tx:
-        inventory = _inventory(action, tx, action.stack(tx))
-        entries = inventory.entries()
-        summaries = [_shown(action, inventory, entry, time="LastUpdatedTimestamp") for entry in entries]
-    for each in summaries:
-        del each["StackId"], each["StackName"]
-    return {"StackResourceSummaries": summaries}
+        stack = action.stack(tx)
+
+    def show(inventory: Inventory) -> list[Shown]:
+        found = [_shown(action, inventory, entry, time="LastUpdatedTimestamp") for entry in inventory.entries()]
+        return [{name: each[name] for name in each if name not in ("StackId", "StackName")} for each in found]
+
+    return {"StackResourceSummaries": whole(some_at_a_time(action.context, stack.id, show))}
 
 
 def _inventory(action: ActionContext, tx: Connection, stack: Row[Any], names: Sequence[str] | None = None) -> Inventory:
@@ -136,14 +142,18 @@ def describe_events(action: ActionContext) -> Any:
     def page(tx: Connection, marker: str | None, limit: int) -> list[Row[Any]]:
         by_id.update((row.id, row) for row in _stacks_of(action, tx))
         found = events.page(tx, list(by_id), after=_after(marker), newest_first=True, limit=limit)
+        properties.clear()
         for stack_id in {each.stack_id for each in found}:
             names = {each.name for each in found if each.stack_id == stack_id}
             rows, _ = views.resources(tx, stack_id, names)
             properties.update((key, row.properties) for key, row in rows.items())
         return found
 
-    found, following = page_of(action, page, lambda each: event_id(each.stack_id, each.seq))
-    return {"StackEvents": [_event(action, each, by_id[each.stack_id], properties) for each in found], **following}
+    def show(_: Connection, event: Row[Any]) -> Shown:
+        return _event(action, event, by_id[event.stack_id], properties)
+
+    found, following = page_of(action, page, show, lambda each: event_id(each.stack_id, each.seq))
+    return {"StackEvents": found, **following}
 
 
 def _after(marker: str | None) -> int | None:

@@ -9,10 +9,15 @@ from xml.etree import ElementTree
 from starlette.responses import Response
 
 from homeostat.api.cloudformation.errors import Refused
+from homeostat.api.http.answer_budget import ANSWER_BYTES_MAX, too_large
 from homeostat.api.http.responses import Json
+from homeostat.json_pieces import is_light
 
 TEXTS = ("Metadata", "TemplateBody")
 """Elements whose content is JSON text."""
+XML_BYTES_MAX = ANSWER_BYTES_MAX // 2
+"""Memory of what is written as XML."""
+REMEDY = "ask for one stack or one resource alone, or for pages by NextToken"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_NAME = re.compile(r"[^\w.-]")
 _NO_FIRST = re.compile(r"[^A-Za-z_]")
@@ -43,7 +48,13 @@ def answer(action: str, result: Any, *, as_json: bool) -> Response:
 
     Args:
         result: Maps and lists of plain values, or a text.
+
+    Raises:
+        Rejected: RequestLimitExceeded.
     """
+    # An element takes ten times as much memory as its text.
+    if not as_json and not is_light(result, XML_BYTES_MAX):
+        raise too_large(REMEDY)
     return _response({f"{action}Response": {f"{action}Result": result}}, as_json=as_json)
 
 
@@ -55,7 +66,7 @@ def error(problem: Refused, *, as_json: bool = False) -> Response:
 
 def _response(tree: Mapping[str, Any], status: int = 200, *, as_json: bool) -> Response:
     if as_json:
-        return Json(tree, status)
+        return Json(tree, status, remedy=REMEDY)
     ((name, content),) = tree.items()
     element = ElementTree.Element(name)
     _fill(element, content)

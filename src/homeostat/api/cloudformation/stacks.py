@@ -1,7 +1,10 @@
 """Actions on stacks and templates."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
+
+from sqlalchemy import Connection, Row
 
 from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
@@ -40,22 +43,25 @@ NO_STACK = "None"
 
 def list_stacks(action: ActionContext) -> Any:
     """List live stacks that are neither nested nor hidden, newest first."""
-    rows, following = page_of(action, lambda tx, marker, limit: views.stacks_page(tx, _listing(action, marker, limit)))
-    shown = []
-    for row in rows:
+
+    def show(_: Connection, row: Row[Any]) -> dict[str, Any]:
         summary = stack_summary(action.context, row)
-        shown.append(
-            {
-                "StackId": arn_of(row),
-                "StackName": row.name,
-                "StackStatus": summary["stack_status"],
-                "StackStatusReason": summary["stack_status_reason"],
-                "CreationTime": summary["creation_time"],
-                "LastUpdatedTime": summary["updated_time"],
-                "DeletionTime": summary["deletion_time"],
-            }
-        )
+        return {
+            "StackId": arn_of(row),
+            "StackName": row.name,
+            "StackStatus": summary["stack_status"],
+            "StackStatusReason": summary["stack_status_reason"],
+            "CreationTime": summary["creation_time"],
+            "LastUpdatedTime": summary["updated_time"],
+            "DeletionTime": summary["deletion_time"],
+        }
+
+    shown, following = page_of(action, partial(_page, action), show)
     return {"StackSummaries": shown, **following}
+
+
+def _page(action: ActionContext, tx: Connection, marker: str | None, limit: int) -> list[Row[Any]]:
+    return views.stacks_page(tx, _listing(action, marker, limit))
 
 
 def _listing(action: ActionContext, marker: str | None, limit: int) -> views.Listing:
@@ -68,14 +74,7 @@ def describe_stacks(action: ActionContext) -> Any:
     if action.parameters.get("StackName") is not None:
         with action.context.db.read() as tx:
             return {"Stacks": [_described(action, tx, action.stack(tx))]}
-    found: list[dict[str, Any]] = []
-
-    def page(tx: Any, marker: str | None, limit: int) -> Any:
-        rows = views.stacks_page(tx, _listing(action, marker, limit))
-        found.extend(_described(action, tx, row) for row in rows)
-        return rows
-
-    _, following = page_of(action, page)
+    found, following = page_of(action, partial(_page, action), partial(_described, action))
     return {"Stacks": found, **following}
 
 

@@ -1,5 +1,7 @@
 """Routes for what was asked of clusters and nodes."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -9,7 +11,7 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import Context, since
-from homeostat.api.clustering.lists import ListRules, flag_of, read_query
+from homeostat.api.clustering.lists import ListRules, ListSource, flag_of, listed, read_query
 from homeostat.api.clustering.routes import answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.clustering.states import ACTION_NAMES, ActionStatus
@@ -47,13 +49,13 @@ def list_actions(request: Request, context: Context) -> Response:
     with context.db.read() as tx:
         if names is not None and context.version >= WITH_CLUSTER:
             only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, names)
-        page = listing.Page(wanted.project, only, wanted.order, wanted.marker, None if statuses else wanted.limit)
-        rows = listing.page(tx, schema.action, page)
-        shown = [views.action(tx, row, cluster=context.version >= WITH_CLUSTER) for row in rows]
-    if statuses:
-        # Those that have just ended are stored as open still.
-        shown = [each for each in shown if each["status"] in statuses][: wanted.limit]
-    return context.json({"actions": shown})
+        source = ListSource(
+            partial(listing.page, tx, schema.action),
+            lambda rows: [views.action(tx, row, cluster=context.version >= WITH_CLUSTER) for row in rows],
+            # Those that have just ended are stored as open still.
+            lambda each: not statuses or each["status"] in statuses,
+        )
+        return listed(context, request, "actions", replace(wanted, only=only), source)
 
 
 @ROUTER.get("/actions/{action_id}", dependencies=[may("actions:get")], summary="Show an action", responses=ONE)

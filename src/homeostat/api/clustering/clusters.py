@@ -1,5 +1,7 @@
 """Routes for clusters."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -10,14 +12,13 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, Force
-from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.lists import ListRules, ListSource, listed, read_query
 from homeostat.api.clustering.routes import accepted, answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.clustering import sizes
 from homeostat.clustering.states import ClusterStatus
 from homeostat.model.errors import Rejected
 from homeostat.store.clusters import bindings
-from homeostat.store.clusters.listing import Page
 
 ROUTER = router("clusters")
 ONE = answers(dict[str, Any])
@@ -65,12 +66,13 @@ def list_clusters(request: Request, context: Context) -> Response:
     only = dict(wanted.only)
     statuses = only.pop("status", None)
     with context.db.read() as tx:
-        page = Page(wanted.project, only, wanted.order, wanted.marker, None if statuses else wanted.limit)
-        found = shown(context, tx, context.clusters.clusters.page(tx, page))
-    if statuses:
-        # A status follows from stacks and nodes: no column has it.
-        found = [each for each in found if each["status"] in statuses][: wanted.limit]
-    return context.json({"clusters": found})
+        source = ListSource(
+            partial(context.clusters.clusters.page, tx),
+            partial(shown, context, tx),
+            # A status follows from stacks and nodes: no column has it.
+            lambda each: not statuses or each["status"] in statuses,
+        )
+        return listed(context, request, "clusters", replace(wanted, only=only), source)
 
 
 @ROUTER.post(

@@ -1,5 +1,6 @@
 """Routes for events of clusters and nodes."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,15 +9,16 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.clustering.context import Context
-from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.lists import ListRules, ListSource, listed, read_query
 from homeostat.api.clustering.routes import answers, router
 from homeostat.clustering.profiles import PROFILE_TYPES
 from homeostat.clustering.states import ACTION_NAMES
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.store import schema
-from homeostat.store.clusters import listing
-from homeostat.store.clusters.events import LISTED_MAX, EventQuery, listed
+from homeostat.store.clusters import events, listing
+from homeostat.store.clusters.events import LISTED_MAX, EventQuery
+from homeostat.store.clusters.listing import Page
 from homeostat.store.events import event_id
 
 ROUTER = router("events")
@@ -46,28 +48,32 @@ LIST = ListRules(
 
 @ROUTER.get("/events", dependencies=[may("events:index")], summary="List events of clusters and nodes", responses=ONE)
 def list_events(request: Request, context: Context) -> Response:
-    """List events in the order in which they happened, or the newest first with a descending `sort`: 1,000 at most."""
+    """List events in the order in which they happened, or the newest first with a descending `sort`."""
     wanted = read_query(context, request, LIST)
     only = dict(wanted.only)
     with context.db.read() as tx:
         if "cluster_id" in only:
             only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, only["cluster_id"])
-        query = EventQuery(
-            wanted.project,
-            only,
-            _seq(wanted.marker),
-            wanted.order[0].descending,
-            min(wanted.limit, LISTED_MAX) if wanted.limit is not None else LISTED_MAX,
+        actions = only.pop("action", None)
+        source = ListSource(
+            lambda page: events.listed(tx, _query(page)),
+            lambda rows: [_shown(row) for row in rows],
+            # An action follows from what its event says: no column has it.
+            lambda each: actions is None or each["action"] in actions,
+            lambda row: event_id(row["stack_id"], row["seq"]),
         )
-        rows = listed(tx, query)
-    return context.json({"events": [_shown(row) for row in rows]})
+        return listed(context, request, "events", replace(wanted, only=only), source)
+
+
+def _query(page: Page) -> EventQuery:
+    return EventQuery(page.project, page.only, _seq(page.marker), page.order[0].descending, page.limit or LISTED_MAX)
 
 
 @ROUTER.get("/events/{event}", dependencies=[may("events:show")], summary="Show an event", responses=ONE)
 def show_event(context: Context, event: str) -> Response:
     seq = _seq(event)
     with context.db.read() as tx:
-        rows = listed(tx, EventQuery(context.asking.reach, seq=seq)) if seq is not None else []
+        rows = events.listed(tx, EventQuery(context.asking.reach, seq=seq)) if seq is not None else []
     if not rows or _shown(rows[0])["id"] != event.lower():
         raise Rejected("ResourceNotFound", f"The event '{event}' could not be found.")
     return context.json({"event": _shown(rows[0])})

@@ -1,21 +1,33 @@
 """Filters, order and pages of lists, as the query of a request says them."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
 
 from fastapi import Request
+from starlette.responses import Response
 
 from homeostat.api.clustering import bodies
-from homeostat.api.clustering.context import ClusteringContext
+from homeostat.api.clustering.context import PREFIX, ClusteringContext
+from homeostat.api.http.answer_budget import PAGE_BYTES
 from homeostat.api.http.inputs import COUNT_MAX
+from homeostat.json_pieces import Encoded, Items
 from homeostat.model.errors import Rejected
 from homeostat.store.clusters.listing import Order, Page
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\Z")
 _read_limit = bodies.integer(0, COUNT_MAX)
 PAGED = ("limit", "marker", "sort", "global_project")
+PAGE_MAX = 1000
+"""Entries of one answer; a link leads to the next ones."""
+FIRST_READ = 10
+"""Rows that are read first: each may be as large as a body."""
+READ_MAX = 500
+READ_BYTES = 1024 * 1024
+"""Bytes of what is read at once after that, as far as one can tell from what was read before."""
+R = TypeVar("R")
 Filter = Collection[str] | Callable[[str], Any] | None
 """What a filter accepts: one of these words, or what this converts; None for anything."""
 
@@ -124,3 +136,72 @@ def flag_of(given: Any, name: str, *, default: bool = False) -> bool:
     if word not in ("true", "false"):
         raise Rejected("BadRequest", f"Invalid value '{given}' specified for '{name}'")
     return word == "true"
+
+
+def _id_of(row: Any) -> str:
+    return str(row.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ListSource(Generic[R]):
+    """Where the entries of a list come from.
+
+    Attributes:
+        read: Reads one page of rows.
+        show: Returns rows as users see them.
+        keeps: Whether an entry is listed, by what only its shown form has.
+        id_of: Returns the id of a row.
+    """
+
+    read: Callable[[Page], Sequence[R]]
+    show: Callable[[Sequence[R]], Sequence[Mapping[str, Any]]]
+    keeps: Callable[[Mapping[str, Any]], bool] = lambda _: True
+    id_of: Callable[[R], str] = _id_of
+
+
+def listed(context: ClusteringContext, request: Request, name: str, wanted: Page, source: ListSource[R]) -> Response:
+    """Return one page of a list.
+
+    A page ends after `limit` or `PAGE_MAX` entries, or where it becomes long. What follows has a link then, unless
+    it was the caller's limit that ended it: whoever gives one asks on by the marker.
+    """
+    most = PAGE_MAX if wanted.limit is None else min(wanted.limit, PAGE_MAX)
+    found: list[Encoded] = []
+    size, last, more = 0, None, False
+    for row, entry, text in _entries(wanted, source):
+        if len(found) >= most or size >= PAGE_BYTES:
+            more = len(found) != wanted.limit
+            break
+        last = source.id_of(row)
+        if source.keeps(entry):
+            found.append(text)
+            size += len(text.text)
+    if not more:
+        return context.json({name: Items(found)})
+    url = _following(context, request, last)
+    # openstacksdk follows `next`, gophercloud `links`. Neither must find the header Link: openstacksdk fails on it.
+    return context.json({name: Items(found), "links": {"next": url}, "next": url})
+
+
+def _entries(wanted: Page, source: ListSource[R]) -> Iterator[tuple[R, Mapping[str, Any], Encoded]]:
+    """Yield rows, how they are shown, and that as JSON. No more of them are read at once than a process bears."""
+    count, marker = FIRST_READ if wanted.limit is None else min(FIRST_READ, wanted.limit + 1), wanted.marker
+    while True:
+        rows = source.read(replace(wanted, marker=marker, limit=count))
+        shown = source.show(rows)
+        size = 1
+        for row, entry in zip(rows, shown, strict=True):
+            text = Encoded(entry)
+            size += len(text.text)
+            yield row, entry, text
+        if len(rows) < count:
+            return
+        marker = source.id_of(rows[-1])
+        count = max(1, min(READ_MAX, READ_BYTES * len(rows) // size))
+
+
+def _following(context: ClusteringContext, request: Request, marker: str | None) -> str:
+    """Return the URL of the next page."""
+    query = [(name, value) for name, value in request.query_params.multi_items() if name != "marker"]
+    path = request.url.path.partition(f"{PREFIX}/v1")[2]
+    return f"{context.base}{path}?{urlencode([*query, ('marker', marker or '')])}"

@@ -1,5 +1,8 @@
 """Routes for nodes."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -10,13 +13,14 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, Force, since
-from homeostat.api.clustering.lists import ListRules, flag_of, read_query
+from homeostat.api.clustering.lists import ListRules, ListSource, flag_of, listed, read_query
 from homeostat.api.clustering.routes import accepted, answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters.requester import referring
 from homeostat.clustering.states import NodeStatus
+from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
-from homeostat.resources.attribute_paths import attribute_path
+from homeostat.resources.attribute_paths import AttributePath, attribute_path
 from homeostat.store import schema
 from homeostat.store.clusters import listing, living, node_views
 from homeostat.store.clusters.listing import Order, Page
@@ -24,6 +28,8 @@ from homeostat.store.clusters.listing import Order, Page
 ROUTER = router("nodes")
 ONE = answers(dict[str, Any])
 WITH_TAINT = (1, 13)
+COLLECTED = 50
+"""Nodes whose attributes are read at once."""
 LIST = ListRules(
     filters={"cluster_id": None, "name": None, "status": tuple(NodeStatus)},
     single=("cluster_id",),
@@ -87,12 +93,13 @@ def list_nodes(request: Request, context: Context) -> Response:
             if cluster is None:
                 raise Rejected("BadRequest", f"Cannot find the given cluster: {names[0]}.")
             only["cluster_id"] = [cluster.id]
-        page = Page(wanted.project, only, wanted.order, wanted.marker, None if statuses else wanted.limit)
-        found = shown(context, tx, listing.page(tx, schema.node, page, living.is_living_node()))
-    if statuses:
-        # A status follows from resources: no column has it.
-        found = [each for each in found if each["status"] in statuses][: wanted.limit]
-    return context.json({"nodes": found})
+        source = ListSource(
+            lambda page: listing.page(tx, schema.node, page, living.is_living_node()),
+            partial(shown, context, tx),
+            # A status follows from resources: no column has it.
+            lambda each: not statuses or each["status"] in statuses,
+        )
+        return listed(context, request, "nodes", replace(wanted, only=only), source)
 
 
 @ROUTER.get("/nodes/{node_id}", dependencies=[may("nodes:get")], summary="Show a node", responses=ONE)
@@ -207,12 +214,19 @@ def collect_attributes(context: Context, cluster_id: str, path: str) -> Response
     wanted = attribute_path(path)
     with context.db.read() as tx:
         cluster = context.clusters.clusters.get(tx, context.asking, cluster_id)
-        mine = Page(None, {"cluster_id": [cluster.id]}, (Order("number"),))
+        return context.json({"cluster_attributes": Items(_collected(context, tx, cluster.id, wanted))})
+
+
+def _collected(
+    context: ClusteringContext, tx: Connection, cluster_id: str, wanted: AttributePath
+) -> Iterator[dict[str, Any]]:
+    """Yield id and value of the nodes of a cluster that have the attribute. They are read some at a time."""
+    mine: Page | None = Page(None, {"cluster_id": [cluster_id]}, (Order("number"),), limit=COLLECTED)
+    while mine is not None:
         rows = listing.page(tx, schema.node, mine, living.is_living_node())
-        found = shown(context, tx, rows)
-        if wanted.needs_details:
-            details = node_views.details(tx, rows)
-            found = [{**each, "details": details.get(each["id"], {})} for each in found]
-    values = ((each["id"], wanted.first(each)) for each in found)
-    collected = [{"id": identity, "value": value} for identity, (there, value) in values if there]
-    return context.json({"cluster_attributes": collected})
+        details = node_views.details(tx, rows) if wanted.needs_details else {}
+        for each in shown(context, tx, rows):
+            there, value = wanted.first({**each, "details": details.get(each["id"], {})} if details else each)
+            if there:
+                yield {"id": each["id"], "value": value}
+        mine = replace(mine, marker=rows[-1].id) if len(rows) == COLLECTED else None

@@ -1,5 +1,6 @@
 """Routes for profiles."""
 
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -9,7 +10,7 @@ from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field
 from homeostat.api.clustering.context import HEAVY, Context, since
-from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.lists import ListRules, ListSource, listed, read_query
 from homeostat.api.clustering.routes import answers, router, takes
 from homeostat.api.http.inputs import Body, HarmlessBody
 from homeostat.api.http.responses import nothing
@@ -33,8 +34,8 @@ VALIDATED = {"spec": Field(bodies.mapping, required=True)}
 def list_profiles(request: Request, context: Context) -> Response:
     wanted = read_query(context, request, LIST)
     with context.db.read() as tx:
-        rows = context.clusters.profiles.page(tx, wanted)
-    return context.json({"profiles": [views.profile(row) for row in rows]})
+        source = ListSource(partial(context.clusters.profiles.page, tx), lambda rows: list(map(views.profile, rows)))
+        return listed(context, request, "profiles", wanted, source)
 
 
 @ROUTER.post(

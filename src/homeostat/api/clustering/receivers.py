@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
@@ -15,7 +16,7 @@ from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field, wrong
 from homeostat.api.clustering.cluster_actions import ACTIONS, FIELDS
 from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, base_of, version_of
-from homeostat.api.clustering.lists import ListRules, read_query
+from homeostat.api.clustering.lists import ListRules, ListSource, listed, read_query
 from homeostat.api.clustering.routes import accepted, answers, router, takes
 from homeostat.api.context import Service, heavy_place
 from homeostat.api.http.fair_places import sharers_of
@@ -87,9 +88,11 @@ def list_receivers(request: Request, context: Context) -> Response:
     with context.db.read() as tx:
         if "cluster_id" in only:
             only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, only["cluster_id"])
-        page = listing.Page(wanted.project, only, wanted.order, wanted.marker, wanted.limit)
-        rows = context.clusters.receivers.page(tx, page)
-    return context.json({"receivers": [_shown(context, row) for row in rows]})
+        source = ListSource(
+            partial(context.clusters.receivers.page, tx),
+            lambda rows: [_shown(context, row) for row in rows],
+        )
+        return listed(context, request, "receivers", replace(wanted, only=only), source)
 
 
 def _shown(context: ClusteringContext, row: Row[Any]) -> Wire:

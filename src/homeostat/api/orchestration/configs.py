@@ -1,7 +1,7 @@
 """Routes for software configs and their deployments to servers: those of stacks, and those created by requests."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Path, Query
@@ -13,7 +13,7 @@ from homeostat.api.access.enforcer import forbidden
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext
 from homeostat.api.http.inputs import COUNT_MAX, Body, Flag, described_body
-from homeostat.api.http.responses import Json, nothing
+from homeostat.api.http.responses import Json, json_stream, nothing
 from homeostat.api.orchestration.models.configs import (
     NewSoftwareConfig,
     NewSoftwareDeployment,
@@ -29,6 +29,7 @@ from homeostat.api.orchestration.views import Wire, at
 from homeostat.builtin import access_keys
 from homeostat.builtin.kinds.deployments import deployed, end_deployment
 from homeostat.builtin.signals import wire_config
+from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import CONFIGS, DEPLOYMENTS
 from homeostat.model.status import Status
@@ -40,6 +41,8 @@ from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.schema import to_json
 
 ROUTER = router("software configs")
+READ_MAX = 20
+"""Records that a list reads at once: each may be as large as a body."""
 ConfigId = Annotated[str, Path(description="Id of the config.")]
 DeploymentId = Annotated[str, Path(description="Id of the deployment.")]
 FIELDS = ("config_id", "input_values", "output_values", "action", "status", "status_reason")
@@ -66,9 +69,21 @@ def list_configs(context: Context, query: Annotated[ConfigQuery, Query()]) -> Re
     if query.global_tenant:
         context.check("software_configs:global_index")
     project = None if query.global_tenant else context.listed_project
-    with context.db.read() as tx:
-        found = records.listed(tx, CONFIG, project, after=query.marker, limit=query.limit or None)
-    return Json({"software_configs": [_config_item(each, project) for each in found]})
+    found = _records(context, CONFIG, project, query.marker, query.limit or COUNT_MAX)
+    return json_stream({"software_configs": Items(_config_item(each, project) for each in found)})
+
+
+def _records(
+    context: RequestContext, kind: str, project: str | None, after: str = "", limit: int = COUNT_MAX
+) -> Iterator[Record]:
+    """Yield records, the oldest first, read some at a time."""
+    while limit > 0:
+        count = min(limit, READ_MAX)
+        with context.db.read() as tx:
+            found = records.listed(tx, kind, project, after=after, limit=count)
+        yield from found
+        limit = limit - len(found) if len(found) == count else 0
+        after = found[-1].id if found else ""
 
 
 @ROUTER.post(
@@ -131,9 +146,17 @@ def _refers(deployment: Record, config_id: str) -> bool:
 def list_deployments(
     context: Context, server_id: Annotated[str | None, Query(description="Only those to this server.")] = None
 ) -> Response:
-    with context.db.read() as tx:
-        found = records.listed(tx, DEPLOYMENT, context.listed_project, link=server_id)
-        return Json({"software_deployments": _deployments(tx, found)})
+    return json_stream({"software_deployments": Items(_all_deployments(context, server_id))})
+
+
+def _all_deployments(context: RequestContext, server_id: str | None) -> Iterator[Wire]:
+    limit, after = READ_MAX, ""
+    while limit == READ_MAX:
+        with context.db.read() as tx:
+            found = records.listed(tx, DEPLOYMENT, context.listed_project, link=server_id, after=after, limit=READ_MAX)
+            shown = _deployments(tx, found)
+        yield from shown
+        limit, after = len(found), found[-1].id if found else ""
 
 
 @ROUTER.post(

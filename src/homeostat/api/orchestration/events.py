@@ -1,24 +1,27 @@
 """Routes for events of stacks and resources: page by page, and as a stream."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import Header, Path, Query, Request
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, Row
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.event_streams import MEDIA_TYPE, PAGE, EventPage
 from homeostat.api.http.inputs import COUNT_MAX
-from homeostat.api.http.responses import Json, nothing
+from homeostat.api.http.responses import Json, Stream, json_stream, nothing
 from homeostat.api.orchestration.models.events import Events, ShownEvent
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, event_detail, event_item, event_seq
 from homeostat.desired.redaction import Redaction
+from homeostat.json_pieces import Encoded, Items
 from homeostat.model.errors import Rejected
 from homeostat.store import events
+from homeostat.store.database import Database
 from homeostat.store.stacks import stacks, views
 
 ROUTER = router("events")
@@ -44,19 +47,26 @@ class EventQuery(BaseModel):
     resource_name: list[str] = []
     resource_type: list[str] = []
 
-    def page(self, tx: Connection, stack_ids: Sequence[str], name: str | None = None) -> list[Row[Any]]:
-        """Read one page of events."""
+    def all(self, db: Database, stack_ids: Sequence[str], name: str | None = None) -> Iterator[Row[Any]]:
+        """Yield the events of one page, read some at a time."""
         order = [SORTABLE[key] for key in self.sort_keys if key in SORTABLE]
-        return events.page(
-            tx,
-            stack_ids,
-            after=event_seq(self.marker) if self.marker else None,
-            newest_first=self.sort_dir == "desc" if self.sort_dir or order else True,
-            limit=self.limit or None,
-            name=name,
-            order_by=order[0] if order else "seq",
-            only=self._only(),
-        )
+        after = event_seq(self.marker) if self.marker else None
+        left = self.limit or COUNT_MAX
+        while left:
+            with db.read() as tx:
+                found = events.page(
+                    tx,
+                    stack_ids,
+                    after=after,
+                    newest_first=self.sort_dir == "desc" if self.sort_dir or order else True,
+                    limit=min(left, PAGE),
+                    name=name,
+                    order_by=order[0] if order else "seq",
+                    only=self._only(),
+                )
+            yield from found
+            left = left - len(found) if len(found) == PAGE else 0
+            after = found[-1].seq if found else None
 
     def following(self, tx: Connection, stack_ids: Sequence[str], after: int, until: int) -> list[Row[Any]]:
         """Read the next events of a stream."""
@@ -100,8 +110,10 @@ def list_events(
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
         by_id = {row.id: row for row in (top, *views.descendants(tx, top, query.nested_depth))}
-        found = query.page(tx, list(by_id))
-    return Json({"events": _listed(context, found, by_id, top if query.nested_depth else None)})
+    root = top if query.nested_depth else None
+    found = query.all(context.db, list(by_id))
+    shown = (Encoded(event_item(context, each, by_id[each.stack_id], root)) for each in found)
+    return json_stream({"events": Items(shown)})
 
 
 def _streamed(context: RequestContext, stack_name: str, stack_id: str, query: EventQuery, last: str | None) -> Response:
@@ -124,7 +136,7 @@ def _streamed(context: RequestContext, stack_name: str, stack_id: str, query: Ev
             return _read(context, tx, top.id, query, after, until)
 
     headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(tail.stream(top.root_id, read, cursor, context.sharers), 200, headers, MEDIA_TYPE)
+    return Stream(tail.stream(top.root_id, read, cursor, context.sharers), 200, headers, MEDIA_TYPE)
 
 
 def _read(
@@ -172,10 +184,12 @@ def list_resource_events(
 ) -> Response:
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
-        found = query.page(tx, [stack.id], resource_name)
-    if not found and not query.marker:
+    found = query.all(context.db, [stack.id], resource_name)
+    first = next(found, None)
+    if first is None and not query.marker:
         raise Rejected("HTTPNotFound", f"No events found for resource {resource_name}")
-    return Json({"events": _listed(context, found, {stack.id: stack}, None)})
+    listed = chain([] if first is None else [first], found)
+    return json_stream({"events": Items(Encoded(event_item(context, each, stack)) for each in listed)})
 
 
 @ROUTER.get(

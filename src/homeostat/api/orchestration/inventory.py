@@ -1,9 +1,9 @@
 """The resources of a stack in one view: rows, observations, and the newest revision's definitions."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row
 
@@ -29,6 +29,11 @@ from homeostat.resources.registry import shown_id, type_of
 from homeostat.store.stacks import stacks, views
 from homeostat.templates import UNKNOWN
 
+READ_BYTES = 4 * 1024 * 1024
+"""Bytes of properties and metadata that are read at once, as far as one can tell."""
+READ_MAX = views.NAMES_MAX
+"""Resources that are read at once."""
+T = TypeVar("T")
 SHARDS_SHOWN = 1
 """A group with more shards of members than this is large: its members are read only for requested attributes."""
 
@@ -87,9 +92,12 @@ class Inventory:
         return RowScope(self._world, self._current)
 
     def entries(self) -> list[Entry]:
-        """Return resources that should exist, in the template's order, then those that are being removed."""
+        """Return resources that should exist, then those that are being removed.
+
+        They are in the order of the template, or of the names that were asked for.
+        """
         wanted = self._graph.definitions
-        names = wanted if self._names is None else [name for name in wanted if name in self._names]
+        names = wanted if self._names is None else [name for name in self._names if name in wanted]
         return [self._entry(name) for name in (*names, *(name for name in self._by_name if name not in wanted))]
 
     def entry(self, name: str) -> Entry:
@@ -269,6 +277,36 @@ class Inventory:
             rows, _ = views.resources(self._tx, self.stack.id, [name])
             row = current_row(rows.values(), self._world.stack)
         return row is not None and row.action != Action.INIT and row.status == Status.COMPLETE
+
+
+def some_at_a_time(context: RequestContext, stack_id: str, show: Callable[[Inventory], Sequence[T]]) -> Iterator[T]:
+    """Yield what is shown of the resources of a stack, read some at a time where they are many or large.
+
+    Each part is as it is when it is read; no transaction is open between two parts.
+    """
+    with context.db.read() as tx:
+        stack = stacks.get(tx, stack_id)
+        if stack is None:  # it went in the meantime
+            return
+        graph = context.service.graphs.wanted(tx, stack)
+        rows, size = views.resources_size(tx, stack_id)
+        rows = max(rows, len(graph.definitions))
+        count = max(1, min(READ_MAX, READ_BYTES * rows // (size + 1)))
+        names: list[str] = []
+        shown: Sequence[T] = ()
+        if rows <= count:
+            shown = show(Inventory(tx, stack, graph))
+        else:
+            names = [*graph.definitions, *views.other_names(tx, stack_id, graph.definitions)]
+    yield from shown
+    for first in range(0, len(names), count):
+        with context.db.read() as tx:
+            stack = stacks.get(tx, stack_id)
+            if stack is None:
+                return
+            graph = context.service.graphs.wanted(tx, stack)
+            shown = show(Inventory(tx, stack, graph, names[first : first + count]))
+        yield from shown
 
 
 def _shown(definition: Definition | None) -> str:

@@ -1,6 +1,6 @@
 """Routes that preview the effects of a creation or an update, without carrying it out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -28,6 +28,7 @@ from homeostat.api.services.adoption_preview import AdoptionPreview
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import NOT_STORED, Preview, all_of
 from homeostat.desired.redaction import NOT_YET
+from homeostat.json_pieces import Items
 from homeostat.model.status import Action, Status, joined
 from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
 from homeostat.resources.nested import public_properties
@@ -35,6 +36,8 @@ from homeostat.resources.registry import shown_id
 from homeostat.templates import HIDDEN
 
 ROUTER = router("stacks")
+SMALLER = "preview an update without show_nested, or a smaller part of the template"
+"""What a caller may do about a preview that is too large."""
 ORDER = (Fate.UNCHANGED, Fate.UPDATED, Fate.REPLACED, Fate.ADDED, Fate.DELETED)
 Nested = Annotated[Flag, Query(description="Tell of the resources of nested stacks, too.")]
 
@@ -58,14 +61,14 @@ def preview_stack(context: Context, body: Body) -> Response:
     request, document = read_request(body, context), body.get("adopt_stack_data") or None
     if document is None:
         preview = context.service.stack_service.preview_new(context.project, name, request)
-        return Json(_new_stack(context, preview, request, _tree(context, preview)))
+        return Json(_new_stack(context, preview, request, _tree(context, preview)), remedy=SMALLER)
     adopted = context.service.transfer.preview(context.project, name, request, document)
     shown = _new_stack(context, adopted.preview, request, _adopted_tree(context, adopted.preview))
     shown["stack"]["adoption"] = _adoption(adopted)
-    return Json(shown)
+    return Json(shown, remedy=SMALLER)
 
 
-def _new_stack(context: RequestContext, preview: Preview, request: StackRequest, resources: list[Any]) -> Wire:
+def _new_stack(context: RequestContext, preview: Preview, request: StackRequest, resources: Items) -> Wire:
     stack = {
         **_identity(context, preview),
         "stack_name": preview.name,
@@ -87,14 +90,14 @@ def _new_stack(context: RequestContext, preview: Preview, request: StackRequest,
     return {"stack": stack, **_changes(context, preview, show_nested=True)}
 
 
-def _adopted_tree(context: RequestContext, preview: Preview) -> list[Any]:
+def _adopted_tree(context: RequestContext, preview: Preview) -> Items:
     """Return the resources of a stack that would be adopted, each with what would become of it."""
-    return [
+    return Items(
         _adopted_tree(context, preview.inside[note.name])
         if note.name in preview.inside
         else {**_new(context, preview, note), **_previewed(context, preview, note), "change": note.fate.value}
         for note in preview.resources
-    ]
+    )
 
 
 def _adoption(adopted: AdoptionPreview) -> Wire:
@@ -159,16 +162,20 @@ def _preview(
         context.live_stack(tx, stack_name, stack_id)
     preview = context.service.stack_service.preview_update(stack_id, request, patch=patch)
     shown = {"revision": preview.revision, **_changes(context, preview, show_nested=show_nested)}
-    return Json(shown, headers=tag_of(preview.revision))
+    return Json(shown, headers=tag_of(preview.revision), remedy=SMALLER)
 
 
 def _changes(context: RequestContext, preview: Preview, *, show_nested: bool) -> Wire:
     """Group resources by their fate; resources of nested stacks are distinguished by their paths."""
-    changes: dict[str, list[Wire]] = {fate.value: [] for fate in ORDER}
-    for each, note in all_of(preview):
-        if show_nested or not each.path:
-            changes[note.fate].append(_previewed(context, each, note))
+    changes = {fate.value: Items(_changed(context, preview, fate, show_nested=show_nested)) for fate in ORDER}
     return {"resource_changes": changes, "more_members": _more(preview) if show_nested else []}
+
+
+def _changed(context: RequestContext, preview: Preview, fate: Fate, *, show_nested: bool) -> Iterator[Wire]:
+    """Yield the resources that have this fate, each made when it is written: members share what they have in common."""
+    for each, note in all_of(preview, (fate,)):
+        if show_nested or not each.path:
+            yield _previewed(context, each, note)
 
 
 def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
@@ -224,12 +231,12 @@ def _differences(preview: Preview, note: ResourcePreview) -> list[Wire]:
     ]
 
 
-def _tree(context: RequestContext, preview: Preview) -> list[Any]:
+def _tree(context: RequestContext, preview: Preview) -> Items:
     """Return the resources of a stack that would be created; a nested stack is shown as the list of its resources."""
-    return [
+    return Items(
         _tree(context, preview.inside[note.name]) if note.name in preview.inside else _new(context, preview, note)
         for note in preview.resources
-    ]
+    )
 
 
 def _new(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:

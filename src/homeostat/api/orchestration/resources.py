@@ -1,7 +1,7 @@
 """Routes for the resources of stacks: list, show, metadata."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated
 
 from fastapi import Path, Query, Request
@@ -12,13 +12,14 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.inputs import COUNT_MAX, Flag
-from homeostat.api.http.responses import Json
-from homeostat.api.orchestration.inventory import Entry, Inventory
+from homeostat.api.http.responses import Json, json_stream
+from homeostat.api.orchestration.inventory import Entry, Inventory, some_at_a_time
 from homeostat.api.orchestration.models.resources import Metadata, Resources, ShownResource
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire
 from homeostat.builtin.group_metadata import INSTANCES, VirtualLocation, instance_metadata
 from homeostat.builtin.signals import metadata_of
+from homeostat.json_pieces import Encoded, Items
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.resources.registry import shown_id
@@ -82,17 +83,17 @@ def list_resources(
         raise Rejected("HTTPBadRequest", f"Invalid filter parameters {unknown}")
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
-        found: list[Wire] = []
-        for stack in (top, *views.descendants(tx, top, query.nested_depth)):
-            found += _listed(context, Inventory(tx, stack, context.service.graphs.wanted(tx, stack)), query)
-    return Json({"resources": found})
+        ids = [stack.id for stack in (top, *views.descendants(tx, top, query.nested_depth))]
+    show = partial(_listed, context, query)
+    return json_stream({"resources": Items(found for each in ids for found in some_at_a_time(context, each, show))})
 
 
-def _listed(context: RequestContext, inventory: Inventory, query: ResourceQuery) -> list[Wire]:
+def _listed(context: RequestContext, query: ResourceQuery, inventory: Inventory) -> list[Wire | Encoded]:
     shown = inventory.detail if query.with_detail else inventory.wire
     entries = [entry for entry in inventory.entries() if query.fits(entry)]
     if not query.with_differences:
-        return [shown(context, entry) for entry in entries]
+        # Without details a resource is about as large as its row, and need not be weighed.
+        return [shown(context, entry) if query.with_detail else Encoded(shown(context, entry)) for entry in entries]
     return [{**shown(context, entry), "differences": inventory.differences(context, entry)} for entry in entries]
 
 

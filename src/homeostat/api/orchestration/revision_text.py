@@ -6,14 +6,20 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from homeostat.api.http.answer_budget import ANSWER_BYTES_MAX, too_large
 from homeostat.api.http.responses import Json
 from homeostat.api.services.graphs import Graph
+from homeostat.desired.members import group_weight
 from homeostat.desired.texts import template_text
+from homeostat.json_pieces import is_light
+from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import environments, validate_shape
 
 Wire = dict[str, Any]
 YAML = "application/yaml"
 """Media type (RFC 9512)."""
+YAML_BYTES_MAX = 8 * 1024 * 1024
+"""Memory of what is written as YAML, which takes much longer than JSON."""
 AS_YAML: dict[str, Any] = {"content": {YAML: {"schema": {"type": "string"}}}}
 """For the documentation of a route that answers in YAML, too."""
 EMPTY_ENVIRONMENT: Wire = {
@@ -26,8 +32,23 @@ EMPTY_ENVIRONMENT: Wire = {
 
 
 def template_of(graph: Graph) -> Wire:
-    """Return the template as the user gave it; for a group or chain, a generated one with all its members."""
+    """Return the template as the user gave it; for a group or chain, a generated one with all its members.
+
+    Raises:
+        Rejected: RequestLimitExceeded: the members of a group are too large to be listed.
+    """
+    if graph.desired.kind == "group" and _weight(graph.desired) > ANSWER_BYTES_MAX:
+        raise too_large("ask for the template of the stack that the group is in")
     return template_text(graph.desired, graph.definitions)
+
+
+def _weight(desired: Desired) -> int:
+    weight = 0
+    for number in range(desired.shards):
+        weight += group_weight(desired.template, number, ANSWER_BYTES_MAX, written=True)
+        if weight > ANSWER_BYTES_MAX:
+            break
+    return weight
 
 
 def shown_template(graph: Graph) -> Wire:
@@ -47,5 +68,7 @@ def environment_of(graph: Graph) -> Wire:
 def text_or_json(request: Request, shown: Wire, text: Callable[[], str]) -> Response:
     """Return the text to clients that accept YAML, else JSON."""
     if YAML in request.headers.get("accept", ""):
+        if not is_light(shown, YAML_BYTES_MAX):
+            raise too_large("ask for it as JSON")
         return Response(text(), media_type=YAML, headers={"Vary": "Accept"})
     return Json(shown, headers={"Vary": "Accept"})

@@ -1,5 +1,6 @@
 """Routes for snapshots of a stack: take, list, show, delete, restore."""
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from fastapi import Path
@@ -11,12 +12,13 @@ from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
 from homeostat.api.http.faults import documented
 from homeostat.api.http.inputs import Body, described_body
-from homeostat.api.http.responses import Json, nothing
+from homeostat.api.http.responses import Json, json_stream, nothing
 from homeostat.api.orchestration.models.stacks import ShownSnapshot, Snapshot, Snapshots
 from homeostat.api.orchestration.revision_text import environment_of, template_of
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at
 from homeostat.api.services.snapshots import not_found
+from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
 from homeostat.store.stacks import snapshots
@@ -67,8 +69,18 @@ def list_snapshots(context: Context, stack_name: StackName, stack_id: StackId) -
     """List the snapshots, oldest first."""
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
-        listed = [_rendered(context, tx, stack, row) for row in snapshots.of_stack(tx, stack_id)]
-    return Json({"snapshots": listed})
+        ids = snapshots.ids(tx, stack_id)
+    return json_stream({"snapshots": Items(_all(context, stack, ids))})
+
+
+def _all(context: RequestContext, stack: Row[Any], ids: Sequence[str]) -> Iterator[Wire]:
+    """Yield snapshots, each read when it is its turn; one that is deleted meanwhile is left out."""
+    for each in ids:
+        with context.db.read() as tx:
+            row = snapshots.get(tx, stack.id, each)
+            shown = None if row is None else _rendered(context, tx, stack, row)
+        if shown is not None:
+            yield shown
 
 
 @ROUTER.get(

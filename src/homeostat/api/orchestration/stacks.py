@@ -1,5 +1,7 @@
 """Routes for stacks: list, create, show, update, delete, and their templates, environments, files and outputs."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -11,8 +13,8 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import Body, Flag, described_body
-from homeostat.api.http.responses import Json, nothing
+from homeostat.api.http.inputs import COUNT_MAX, Body, Flag, described_body
+from homeostat.api.http.responses import Json, json_stream, nothing
 from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
@@ -35,10 +37,15 @@ from homeostat.api.orchestration.revision_match import IfMatch, check_match, tag
 from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, shown_template, text_or_json
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import is_deleted, link, stack_detail, stack_identity, stack_summary
+from homeostat.json_pieces import Encoded, Entries, Items
+from homeostat.model.errors import Transient
 from homeostat.revision_diff import yaml_text
 from homeostat.store.stacks import stacks, views
+from homeostat.store.stacks.views import Listing
 
 ROUTER = router("stacks")
+READ_MAX = 500
+"""Stacks that a list reads at once."""
 
 
 @ROUTER.get("/stacks", dependencies=[may("stacks:index")], summary="List stacks", responses=answers(Stacks))
@@ -47,14 +54,38 @@ def list_stacks(context: Context, query: Annotated[StackQuery, Query()], request
         context.check("stacks:global_index")
     project = None if query.global_tenant else context.listed_project
     listing = query.listing(project, context.service.hidden_tags)
-    with context.db.read() as tx:
-        rows = views.stacks_page(tx, listing)
-        body: dict[str, Any] = {"stacks": [_item(context, row, project) for row in rows]}
-        if query.with_count:
-            body["count"] = views.stacks_count(tx, listing)
-    if listing.limit and len(rows) == listing.limit:
-        body["links"] = [link("next", _next_page(context, request.query_params, rows[-1].id))]
-    return Json(body)
+    return json_stream(Entries(_page(context, request, query, listing)))
+
+
+def _page(context: RequestContext, request: Request, query: StackQuery, listing: Listing) -> Iterator[tuple[str, Any]]:
+    """Yield what the list of stacks consists of; the link is known once the stacks have been read."""
+    last: list[str] = []
+    yield "stacks", Items(_items(context, listing, last))
+    if query.with_count:
+        with context.db.read() as tx:
+            count = views.stacks_count(tx, listing)
+        yield "count", count
+    if last:
+        yield "links", [link("next", _next_page(context, request.query_params, last[0]))]
+
+
+def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterator[Encoded]:
+    """Yield the stacks of a list, read some at a time; put the id of the last one into `last` if others may follow."""
+    left, marker = listing.limit or COUNT_MAX, listing.marker
+    while left:
+        count = min(left, READ_MAX)
+        with context.db.read() as tx:
+            if marker != listing.marker and stacks.get(tx, marker or "") is None:
+                raise Transient("the list changed while it was read")
+            rows = views.stacks_page(tx, replace(listing, marker=marker, limit=count))
+        for row in rows:
+            yield Encoded(_item(context, row, listing.project))
+        left -= len(rows)
+        if len(rows) < count:
+            return
+        marker = rows[-1].id
+    if marker is not None:
+        last.append(marker)
 
 
 def _next_page(context: RequestContext, params: QueryParams, marker: str) -> str:
@@ -70,9 +101,8 @@ def _next_page(context: RequestContext, params: QueryParams, marker: str) -> str
 )
 def list_stacks_detailed(context: Context) -> Response:
     """List live stacks that are neither nested nor hidden. Query parameters are ignored."""
-    with context.db.read() as tx:
-        rows = views.stacks_page(tx, views.Listing(context.listed_project, hidden_tags=context.service.hidden_tags))
-    return Json({"stacks": [_item(context, row, context.listed_project) for row in rows]})
+    listing = Listing(context.listed_project, hidden_tags=context.service.hidden_tags)
+    return json_stream({"stacks": Items(_items(context, listing, []))})
 
 
 def _item(context: RequestContext, row: Row[Any], project: str | None) -> dict[str, Any]:

@@ -1,14 +1,18 @@
 """Routes that export and abandon stacks, for another service to adopt."""
 
+from functools import partial
+
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, StackId, StackName
-from homeostat.api.http.responses import Json
+from homeostat.api.http.responses import Json, json_stream
 from homeostat.api.orchestration.models.stacks import Exported
 from homeostat.api.orchestration.routes import STACK, answers, router
 
 ROUTER = router("stacks")
+EXPORT_FIRST = "export it, which has no limit, and delete it by a template whose resources have the policy Retain"
+"""What a caller may do about a stack that is too large to be abandoned."""
 
 
 @ROUTER.get(
@@ -18,10 +22,13 @@ ROUTER = router("stacks")
     dependencies=[may("stacks:export")],
 )
 def export_stack(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
-    """Return everything that another service needs to adopt the stack, secrets included. Nothing changes."""
+    """Return everything that another service needs to adopt the stack, secrets included. Nothing changes.
+
+    The document is sent while it is made: each part is as it is then. A document without an end was cut off.
+    """
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
-    return Json(context.service.transfer.export(stack_id))
+    return json_stream(context.service.transfer.export(stack_id))
 
 
 @ROUTER.delete(
@@ -34,4 +41,5 @@ def abandon_stack(context: Context, stack_name: StackName, stack_id: StackId) ->
     """Stop managing the stack and leave all its things in place. The response is the only copy of the document."""
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
-    return Json(context.service.transfer.abandon(stack_id))
+    answer: Response = context.service.transfer.abandon(stack_id, partial(Json, remedy=EXPORT_FIRST))
+    return answer

@@ -17,6 +17,7 @@ from homeostat.api.orchestration.views import NO_DESCRIPTION
 from homeostat.api.services.pipeline.prerequisites import UNAVAILABLE
 from homeostat.api.services.pipeline.requirements import Nested
 from homeostat.desired.redaction import Redaction
+from homeostat.json_pieces import Entries
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.templates import validate_shape
@@ -58,12 +59,16 @@ def validate(
     if show_nested and count > shown_max:
         message = f"{count} nested templates are more than the {shown_max} that can be shown: leave show_nested out"
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-    return Json(shape | {"NestedParameters": _inside(nested, Redaction().of(compiled))} if show_nested else shape)
+    inside = {"NestedParameters": _inside(nested, Redaction().of(compiled))} if show_nested else {}
+    return Json(shape | inside, remedy="leave show_nested out, or validate the nested templates by themselves")
 
 
-def _inside(nested: Mapping[str, Nested], redaction: Redaction) -> dict[str, Any]:
-    """Return, by resource, the parameters of the nested template; groups and chains have none."""
-    return {name: _nested(each, redaction) for name, each in nested.items()}
+def _inside(nested: Mapping[str, Nested], redaction: Redaction) -> Entries:
+    """Return, by resource, the parameters of the nested template; groups and chains have none.
+
+    Each is made when it is written: resources with the same template share it.
+    """
+    return Entries((name, _nested(each, redaction)) for name, each in nested.items())
 
 
 def _nested(nested: Nested, redaction: Redaction) -> dict[str, Any]:
@@ -72,5 +77,4 @@ def _nested(nested: Nested, redaction: Redaction) -> dict[str, Any]:
         redaction = redaction.of(nested.compiled)
         shape = validate_shape(nested.compiled)
         shown |= {key: redaction.plain(shape[key], by_name=False) for key in SHOWN if key in shape}
-    inside = _inside(nested.needs.nested, redaction)
-    return shown | {"NestedParameters": inside} if inside else shown
+    return shown | ({"NestedParameters": _inside(nested.needs.nested, redaction)} if nested.needs.nested else {})

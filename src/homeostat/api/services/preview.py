@@ -20,7 +20,7 @@ from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import compile_graph
 from homeostat.desired.implied import graph_of
-from homeostat.desired.members import touched_shards
+from homeostat.desired.members import group_weight, touched_shards
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
@@ -30,6 +30,7 @@ from homeostat.planner.report.preview import FAILS, Fate, ResourcePreview, Shard
 from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import Compiled
@@ -38,6 +39,9 @@ SHARDS_MAX = 2
 """Shards of one group that are planned; the other members are alike and only counted."""
 NOT_STORED = "None"
 """Id of a stack that does not exist."""
+VALUES_MAX = 64 * 1024 * 1024
+"""Weight of the values of a preview's resources: what each has of its own in memory, as stored and as planned; of a new
+stack, whose properties are all written, what members share as often as it is written."""
 
 INSIDE_UNKNOWN = "what is in it is not known before"
 """Told of a nested stack whose size, or contents, follow from values that only the update will know."""
@@ -117,11 +121,14 @@ class Previewer:
         self._limits = limits
         self._reported = 0
         self._converges = converges
+        self._weight = 0
+        self._writes_all = False
         self._policies: dict[str, Mapping[str, str]] = {}
         self._files: Mapping[str, str] = {}
 
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Preview:
-        """Preview the creation of a stack."""
+        """Preview the creation of a stack: all properties are written, those that members share for each of them."""
+        self._writes_all = True
         preview = Preview(NOT_STORED, name, project, (), Redaction().of(compiled), compiled)
         return self._filled(preview, None, revisions.EMPTY, desired)
 
@@ -195,6 +202,16 @@ class Previewer:
             )
             raise Rejected("RequestLimitExceeded", message)
 
+    def _weigh(self, more: int) -> None:
+        """Weigh values before they are read or planned. Raise Rejected when they are too many for one preview."""
+        self._weight += more
+        if self._weight > VALUES_MAX:
+            message = (
+                f"Request limit exceeded: the values of the previewed resources weigh more than {VALUES_MAX}: "
+                "preview a part of the template, or give the members of groups smaller properties"
+            )
+            raise Rejected("RequestLimitExceeded", message)
+
     def _count_others(self, preview: Preview, before: Desired, after: Desired, touched: int) -> None:
         """Estimate the fates of the group members that were not planned, from the definitions and the planned ones.
 
@@ -217,6 +234,8 @@ class Previewer:
         """Return the definitions of one shard. Parameters of nested templates may be unknown yet."""
         identity = Identity(preview.id, preview.name, preview.project)
         if desired.kind != "template":
+            if desired.kind == "group":
+                self._weigh(group_weight(desired.template, number, VALUES_MAX, written=self._writes_all))
             return compile_graph(desired, identity, number)
         preview.compiled = compile_desired(desired, identity, strict=False)
         preview.redaction = preview.redaction.of(preview.compiled)
@@ -226,6 +245,7 @@ class Previewer:
         """Return the world of a shard as a worker would load it under these facts."""
         if stack is None:
             return World(facts, number, graph)
+        self._weigh(shard_state.stored_bytes(self._tx, stack.id, number))
         world = supposed_world(self._tx, facts, graph, number, self._now)
         if facts.look_from is not None:
             world.looked_at = facts.look_from

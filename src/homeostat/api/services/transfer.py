@@ -1,6 +1,7 @@
 """Moving stacks between services: adopt, export, abandon."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from sqlalchemy import Row
@@ -11,6 +12,7 @@ from homeostat.api.services.documents import Document, completed, read_document
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.json_pieces import plain
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store.database import Database
 from homeostat.store.stacks import action_begin, locks, stacks
@@ -63,7 +65,7 @@ class StackTransfer:
         return self._stack_service.preview_adoption(project, name, completed(request, adopted), adopted, cloud)
 
     def export(self, stack_id: str) -> Document:
-        """Return the stack as a document from which it can be adopted.
+        """Return the stack as a document from which it can be adopted; its resources are read while it is written.
 
         Raises:
             Rejected: NotSupported; EntityNotFound.
@@ -73,10 +75,15 @@ class StackTransfer:
             row = stacks.get(tx, stack_id)
             if row is None or row.deleted_at is not None:
                 raise stack_not_found(stack_id)
-            return document(tx, row, DesiredGraphs())
+            return document(tx, row, DesiredGraphs(cache_max=1), self._db.read)
 
-    def abandon(self, stack_id: str) -> Document:
-        """Stop managing the stack and leave all its things in place; return its last document.
+    def abandon(self, stack_id: str, write: Callable[[Document], Any] = plain) -> Any:
+        """Stop managing the stack and leave all its things in place; return its last document, written.
+
+        Args:
+            stack_id: The stack.
+            write: Writes the document, once before and once while nothing can change; what it raises keeps the stack
+                from being abandoned.
 
         Raises:
             Rejected: EntityNotFound; StackLocked; NotSupported where the operator has disabled it, and for a nested
@@ -87,11 +94,11 @@ class StackTransfer:
         with self._db.read() as tx:  # compiles everything in advance, while no lock is held
             seen = stacks.get(tx, stack_id)
             if seen is not None and seen.deleted_at is None:
-                document(tx, seen, graphs)
+                write(document(tx, seen, graphs, lambda: nullcontext(tx)))
         with self._db.write() as tx:
             row = locks.removable(self._db, tx, stack_id)
             _check_whole(row)
-            last = document(tx, row, graphs)
+            last = write(document(tx, row, graphs, lambda: nullcontext(tx)))
             action_begin.abandon(self._db, tx, row, self._db.now_of(tx), self._stack_service.quotas.timeout_s)
             return last
 

@@ -28,7 +28,7 @@ class EventQuery:
 
     Attributes:
         project: None for all projects.
-        only: `oid`, `oname`, `otype`, `cluster_id`, `action`, `level` -> values of which an event has one.
+        only: `oid`, `oname`, `otype`, `cluster_id`, `level` -> values of which an event has one.
         after: Number of the event after which the list begins; None for the first one.
         newest_first: Reverse the order.
         limit: How many at most.
@@ -51,7 +51,6 @@ def listed(tx: Connection, query: EventQuery) -> list[dict[str, Any]]:
         found += [_of_cluster(row) for row in tx.execute(_clusters(query))]
     if wanted is None or "NODE" in wanted:
         found += [_of_node(row) for row in tx.execute(_nodes(query))]
-    found = [each for each in found if _fits(each, query.only)]
     found.sort(key=lambda each: each["seq"], reverse=query.newest_first)
     return found[: query.limit]
 
@@ -91,10 +90,6 @@ def _limited(chosen: Any, query: EventQuery, table: Any, oid: Any, cluster_id: A
         where.append(or_(false(), *([failed] if ERROR in levels else []), *([~failed] if INFO in levels else [])))
     order = _event.c.seq.desc() if query.newest_first else _event.c.seq
     return chosen.where(*where).order_by(order).limit(query.limit)
-
-
-def _fits(each: Mapping[str, Any], only: Mapping[str, Sequence[str]]) -> bool:
-    return "action" not in only or each["action"] in only["action"]
 
 
 def _of_cluster(row: Row[Any]) -> dict[str, Any]:

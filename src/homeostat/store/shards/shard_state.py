@@ -6,7 +6,19 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, CursorResult, Dialect, Row, Select, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Dialect,
+    Row,
+    Select,
+    Text,
+    func,
+    literal,
+    select,
+    type_coerce,
+)
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
@@ -134,6 +146,17 @@ class Writes:
 
 Rows = tuple[dict[str, Resource], dict[str, Seen]]
 """Rows and their newest observations, each by the key of the row."""
+
+
+def stored_bytes(tx: Connection, stack_id: str, number: int) -> int:
+    """Return the length of the properties and the metadata of all rows of a shard, as they are stored."""
+    stored = (
+        func.coalesce(func.length(type_coerce(_resource.c[name], Text)), 0) for name in ("properties", "metadata")
+    )
+    chosen = select(func.sum(sum(stored, literal(0)))).where(
+        _resource.c.stack_id == stack_id, _resource.c.shard == number
+    )
+    return int(tx.execute(chosen).scalar_one() or 0)
 
 
 def load_rows(tx: Connection, stack_id: str, number: int) -> Rows:

@@ -47,6 +47,12 @@ def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
     return list(tx.execute(mine.order_by(_snapshot.c.created_at, _snapshot.c.id)))
 
 
+def ids(tx: Connection, stack_id: str) -> list[str]:
+    """Return the ids of the snapshots of a stack, the oldest first."""
+    mine = select(_snapshot.c.id).where(_snapshot.c.stack_id == stack_id)
+    return list(tx.execute(mine.order_by(_snapshot.c.created_at, _snapshot.c.id)).scalars())
+
+
 def count(tx: Connection, stack_id: str) -> int:
     return int(tx.execute(select(func.count()).where(_snapshot.c.stack_id == stack_id)).scalar_one())
 

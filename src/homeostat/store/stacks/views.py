@@ -1,6 +1,6 @@
 """Queries of the APIs: lists of stacks, filtered and paged, and resources of stacks."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,6 +171,21 @@ def resources(
     if shards is not None:
         where.append(_resource.c.shard.in_(shards))
     return load_where(tx, *where)
+
+
+def resources_size(tx: Connection, stack_id: str) -> tuple[int, int]:
+    """Return how many rows a stack has, and the length of their properties and metadata as they are stored."""
+    columns = (type_coerce(_resource.c[name], Text) for name in ("properties", "metadata"))
+    stored = (func.coalesce(func.length(column), 0) for column in columns)
+    chosen = select(func.count(), func.sum(sum(stored, literal(0)))).where(_resource.c.stack_id == stack_id)
+    count, size = tx.execute(chosen).one()
+    return int(count), int(size or 0)
+
+
+def other_names(tx: Connection, stack_id: str, known: Container[str]) -> list[str]:
+    """Return the names of a stack's rows that are not among the known ones."""
+    found = tx.execute(select(_resource.c.name).distinct().where(_resource.c.stack_id == stack_id)).scalars()
+    return sorted(name for name in found if name not in known)
 
 
 STATE = (
