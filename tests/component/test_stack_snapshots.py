@@ -267,3 +267,13 @@ def test_a_part_that_comes_after_its_snapshot_was_deleted_is_swept_away() -> Non
     service.rest()
     sweep(service)
     assert service.cloud.all_snapshots() == []
+
+
+def test_what_goes_with_a_deleted_stack_is_no_leak(caplog: pytest.LogCaptureFixture) -> None:
+    service, stack_id = stack_of(SLOW)
+    take_snapshot(service, stack_id)
+    service.delete(stack_id)
+    service.rest()
+    sweep(service)
+    assert service.cloud.all_snapshots() == []
+    assert [each for each in caplog.records if each.levelname == "WARNING"] == []

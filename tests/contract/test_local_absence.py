@@ -14,6 +14,7 @@ from tests.component.running import Service
 from homeostat.clouds.local import LocalCloud
 from homeostat.clouds.local import tree as trees
 from homeostat.clouds.local.cloud import NoLedger
+from homeostat.clouds.local.tree_snapshot import TreeSnapshot
 from homeostat.clouds.local.watcher import Watcher
 from homeostat.clouds.port import Change, ChangeNotice, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
@@ -303,3 +304,24 @@ def test_what_comes_back_is_kept(root: Path) -> None:
     assert blind(service) == ""
     assert cloud.handles("volume") == [before["disk"]]
     cloud.close()
+
+
+def test_a_full_disk_is_asked_again_soon_however_long_it_was_full(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to be made again waits for space, and not for a delay that has grown meanwhile."""
+    cloud = LocalCloud(root)
+    full = True
+
+    def store(look: TreeSnapshot, record: Any) -> None:
+        if full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        kept(look, record)
+
+    kept = TreeSnapshot.store
+    monkeypatch.setattr(TreeSnapshot, "store", store)
+    service = Service(cloud=lambda _clock: cast(SimulatedCloud, cloud))
+    stack_id = service.create({"disk": {"type": VOLUME, "properties": {"size": 1}}}, timeout_mins=60)
+    service.live(600)
+    assert service.state(stack_id) == "CREATE_IN_PROGRESS"
+    full = False
+    service.live(3)
+    assert service.state(stack_id) == "CREATE_COMPLETE"

@@ -13,9 +13,10 @@ from contextlib import AbstractContextManager
 from homeostat.clock import Clock
 from homeostat.clouds.port import ChangeNotice, Cloud, Clouds, look_max_s
 from homeostat.convergence.look_interval import busy_interval
+from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Priority
+from homeostat.model.plan import Priority, snapshots_of
 from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about, named
 from homeostat.resources.registry import all_types, of_kind, type_of
@@ -25,6 +26,8 @@ from homeostat.store.shards.observations import WatchedThing
 from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
+SNAPSHOTS = frozenset(map(snapshots_of, KINDS))
+"""Kinds of which a thing is a snapshot of another one."""
 Shard = tuple[str, int]
 Unseen = tuple[WatchedThing, str]
 """A thing that could not be looked at, and why."""
@@ -186,7 +189,9 @@ class Observer:
                 removable = orphans.removable(tx, project, there) if there else set()
             found = [handle for token, handle in there.items() if token in removable]
             if found:
-                LOG.warning("removing %d %s that belong to no resource: %s", len(found), kind, found)
+                # The snapshots of a stack that was deleted go this way: they are no leak.
+                level = logging.INFO if kind in SNAPSHOTS else logging.WARNING
+                LOG.log(level, "removing %d %s that belong to no resource: %s", len(found), kind, found)
                 cloud.delete(kind, found)
         except HomeostatError as error:
             LOG.warning("cannot look for late %s of project %s: %s", kind, project, error)

@@ -5,6 +5,7 @@ real is behind the record. The record is written first, so that a second `create
 one.
 """
 
+import errno
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,8 @@ from homeostat.model.errors import HomeostatError, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import DELETE_WITH_PARTS
 
+FULL_S = 2.0
+"""Seconds after which it is tried again whether a full disk has space."""
 Item = TypeVar("Item")
 Facts = dict[str, Any]
 
@@ -198,7 +201,8 @@ class Family:
             except HomeostatError as error:
                 outcomes.append(error)
             except OSError as error:
-                outcomes.append(Transient(f"{self.kind}: {error}"))
+                retry_s = FULL_S if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+                outcomes.append(Transient(f"{self.kind}: {error}", retry_s))
             except ValueError as error:
                 outcomes.append(Terminal(f"{self.kind}: {error}"))
         self.finish(look, [outcome for outcome in outcomes if isinstance(outcome, ThingRecord)])
