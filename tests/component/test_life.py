@@ -191,8 +191,8 @@ def test_a_failed_rollback_is_not_rolled_back() -> None:
     service = Service()
     stack_id = service.create({"a": server()}, disable_rollback=False)
     service.rest()
-    service.update(stack_id, {"t": double(fail=True, wait_secs=5)})
-    service.cloud.weather.quota = 0
+    service.update(stack_id, {"a": server(metadata={"v": "2"}), "t": double(fail=True, wait_secs=5)})
+    service.cloud.change(service.row(stack_id, "a").handle, locked=True)
     service.rest()
     assert service.state(stack_id) == "ROLLBACK_FAILED"
     assert service.stack(stack_id).revision == 3

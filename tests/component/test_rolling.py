@@ -74,7 +74,7 @@ def moved(service: Service, action: str = "UPDATE") -> list[str]:
         (3, rolling(3, "b", 2), ["abb", "bbb"]),
         (3, rolling(3, "b", 2, 2), ["aabb", "bbbb", "bbb"]),
         (3, rolling(5, "b", 2, 3), ["aaabb", "abbbb", "bbbbb"]),
-        (4, rolling(2, "b", 1, 2), ["aba", "bba", "bb"]),
+        (4, rolling(2, "b", 1, 2), ["abaa", "aba", "bba", "bb"]),
         (3, rolling(3, "a", 2, 2), ["aaa"]),
     ],
     ids=["one by one", "by two", "an extra one", "growing", "shrinking", "no change"],

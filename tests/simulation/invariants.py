@@ -31,6 +31,9 @@ COMPARED = ("flavor", "metadata", "description", "name", "size", "secret")
 FATES = ("Timed out", "cancelled", "never created", "is restricted for resource", "SUCCESS signal(s)", CONSENT)
 """Ways of a stack to fail without a resource that did."""
 
+EXCUSES = (Why.BLIND, Why.BRAKE, Why.NEEDS_CONSENT, Why.UNHEALTHY, Why.LOCKED, Why.SUSPENDED, Why.LEFT_ALONE, Why.HOOK)
+"""Why what is gone may stay so in a stack that has failed."""
+
 
 class Restable(Protocol):
     """A world that these laws can be checked on. retained — handles that a deletion policy or an abandoned stack let
@@ -75,6 +78,10 @@ def _check_stack(world: Restable, stack: Any, things: dict[str, dict[str, Any]])
         owned = any(row.key == stack.parent_key and row.handle in (stack.id, "") for row in world.rows())
         assert owned or stack.id in world.retained, f"{stack.name} belongs to no stack"
     restricted = {name for number in range(stack.shards) for name in _check_shard(world, stack, number)}
+    if stack.status == Status.FAILED and stack.action in (Action.UPDATE, Action.ROLLBACK):
+        for row in rows:
+            if row.status == Status.COMPLETE and row.action not in (Action.INIT, Action.DELETE):
+                _check_there(things, f"{stack.name}.{row.name}", row, excused=row.name in restricted)
     if stack.status == Status.FAILED:
         mended = _is_mended(world, stack) or (stack.id, stack.reason) in world.went
         _check_failure(stack, rows, mended=mended)
@@ -144,7 +151,14 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         assert frontier.at_rest, f"{place} is COMPLETE, and has something to do: {explained}"
         done = (shard.planned, shard.done)
         assert done == (len(graph), len(graph)), f"{place} is COMPLETE with {len(graph)}, and counts {done}"
-    return {name for name, each in graph.items() if each.restricted}
+    excused = _excused(frontier, explained) if stack.status == Status.FAILED else set()
+    return {name for name, each in graph.items() if each.restricted} | excused
+
+
+def _excused(frontier: Frontier, explained: Mapping[str, Any]) -> set[str]:
+    """Names of resources that may be gone in a stack that has failed: they say why, or are to go."""
+    found = {node for node, each in explained.items() if each.why in EXCUSES or each.reason.endswith(" is gone")}
+    return found | {row.name for row in frontier.leftovers.values()}
 
 
 def _check_tries(place: str, graph: Definitions, frontier: Frontier) -> None:
@@ -202,6 +216,12 @@ def _check_reality(thing: dict[str, Any] | None, place: str, row: Any, *, compar
         if compared and name in COMPARED and not (name == "flavor" and taken_over):
             same = thing[name] >= value if name == "size" and taken_over else thing[name] == value
             assert same, f"{place}: {name} is {thing[name]}, not {value}"
+
+
+def _check_there(things: dict[str, dict[str, Any]], place: str, row: Any, *, excused: bool) -> None:
+    """What a failed update has left alone is there, unless it says why not."""
+    there = kind_of(row.type) in ("", "stack") or row.handle in things or row.replaced_by is not None
+    assert there or excused, f"{place}: {row.handle} is gone, and its row is {row.action}_{row.status}"
 
 
 def _check_leaks(world: Restable) -> None:

@@ -23,8 +23,8 @@ from homeostat.resources.discovery import Offer
 from tests.simulation import templates
 from tests.simulation.actors import InterruptibleCloud
 from tests.simulation.playing import with_story
-from tests.simulation.templates import Gardener, Resources
-from tests.simulation.trouble import TroubledWorld
+from tests.simulation.templates import DesiredStack, Gardener, Resources
+from tests.simulation.wavering import WaveringWorld
 
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
@@ -32,7 +32,7 @@ TYPE = "Sim::Disk"
 KIND = "volume"
 
 
-SETTLES_S = 4.0
+SETTLES_S = 30.0
 """Seconds for which an update goes on that has acted at once."""
 
 
@@ -130,6 +130,12 @@ class Disk(resource.Resource):
 
 
 class DiskGardener(Gardener):
+    def grow(self) -> DesiredStack:
+        """With a disk in each stack."""
+        desired = super().grow()
+        desired.resources["r0"] = {"type": TYPE, "properties": self._properties(TYPE, {})}
+        return desired
+
     def _properties(self, kind: str, earlier: Resources) -> dict[str, Any]:
         if kind != TYPE:
             return super()._properties(kind, earlier)
@@ -137,7 +143,7 @@ class DiskGardener(Gardener):
         return {"size": self._rng.choice((1, 1, 2)), "description": number, "secret": secret}
 
 
-class DiskWorld(TroubledWorld):
+class DiskWorld(WaveringWorld):
     plugin_types = {TYPE: Disk}
 
     def __init__(self, seed: int) -> None:

@@ -28,6 +28,7 @@ from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.store.stacks import revisions, stacks, views
 from tests.simulation.governing import HealingLaws, needs_consent
 from tests.simulation.rows import Committed, Event, Row, Shard, Stack
+from tests.simulation.templates import WITH_DATA
 from tests.simulation.watched import WATCHED, WatchedCloud, WatchedDatabase
 
 BORN: State = (Action.INIT, Status.COMPLETE)
@@ -45,6 +46,8 @@ LOCKED = (Action.LOCK, Status.COMPLETE)
 Kind = TypeVar("Kind")
 Changes = Mapping[str, tuple[Kind | None, Kind | None]]
 """What has changed: name -> before and after; None where there is nothing."""
+
+UPDATING = (Action.UPDATE, Action.ROLLBACK)
 
 
 class Watcher:
@@ -158,6 +161,7 @@ class Watcher:
             self.healing.switched(stack_before, stack_after, self._now.shards)
             self.healing.ended(stack_before, stack_after, self._now)
         self.healing.judge(rows.values(), self._now)
+        self._removed_last(rows)
         for before, after in rows.values():
             if after is not None and after.state == (Action.DELETE, Status.IN_PROGRESS):
                 self._intended[greenlet.getcurrent(), after.key] = after.deletion_policy
@@ -170,6 +174,27 @@ class Watcher:
         for stack_id in sorted(all_stacks.keys() | {event.stack_id for event in events if not event.key}):
             stack = self._now.stacks.get(stack_id)
             self._stack(*all_stacks.get(stack_id, (stack, stack)), events_of.get(stack_id, ()))
+
+    def _removed_last(self, rows: Changes[Row]) -> None:
+        """What has data and is removed by an update goes once all that it makes and changes is done.
+
+        But for what is broken and deleted first, and what is in the way of something that goes already."""
+        for before, after in rows.values():
+            if before is None or after is None or Action.DELETE in (before.action, before.status) or not after.handle:
+                continue
+            stack = self._now.stacks[after.stack_id]
+            updating = stack.action in UPDATING and stack.status == Status.IN_PROGRESS
+            if after.state != (Action.DELETE, Status.IN_PROGRESS) or after.type not in WITH_DATA or not updating:
+                continue
+            beside = [self._now.rows[key] for key in self._keys[stack.id] if key in self._now.rows]
+            beside = [row for row in beside if row.shard == after.shard and row.key != after.key]
+            first = any(row.replaces == after.key and row.action == Action.INIT for row in beside)
+            going = any(row.action == Action.DELETE for row in beside)
+            if first or going or after.revision != stack.revision:
+                continue
+            done = {row.name for row in beside if row.done}
+            unfinished = self._graph(stack, after.shard).keys() - done
+            self._demand(not unfinished, f"{stack.name}.{after.name} goes before {sorted(unfinished)} are done")
 
     def _passes_over(self, before: Row, after: Row) -> bool:
         """Does its successor stand for its name no more? It does so itself again, or one that a newer revision had made

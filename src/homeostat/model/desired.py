@@ -28,6 +28,7 @@ class Definition:
         called: The type as the template calls it; "" where that is `type`.
         hooks: Hooks that its environment sets: where it stops until the hook is cleared (see `templates.registry`).
         restricted: Actions that its environment forbids: `update`, `replace`.
+        revision: Revision that it is of, where the newest one has failed and this is healed as before; else None.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Definition:
     called: str = ""
     hooks: tuple[str, ...] = ()
     restricted: tuple[str, ...] = ()
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

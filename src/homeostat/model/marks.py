@@ -98,6 +98,8 @@ class Marks:
         requested: What users have asked of the thing and has not ended, the oldest first.
         kept: Status in which an operation that a user asked for has left the thing: it is not healed from it. "" for
             none.
+        repaired: Name of a property that was sent again -> what tells the wanted and the observed value before that,
+            until the wanted one is seen (see `planner.policies.unkept`).
     """
 
     unhealthy: UnhealthyMark | None = None
@@ -108,6 +110,7 @@ class Marks:
     recovery: RecoveryMark | None = None
     requested: tuple[Request, ...] = ()
     kept: str = ""
+    repaired: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self != NO_MARKS
@@ -115,13 +118,13 @@ class Marks:
 
 NO_MARKS = Marks()
 _UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY = "unhealthy", "healing", "lost", "restored", "recovery"
-_REQUESTED, _KEPT = "requested", "kept"
+_REQUESTED, _KEPT, _REPAIRED = "requested", "kept", "repaired"
 _MAINTAINED = tuple(each.mark for each in STACK_ACTIONS.values() if each.mark)
 
 
 def load(stored: Mapping[str, Any]) -> Marks:
     """Return the marks of a row from their JSON."""
-    known = {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, _REQUESTED, _KEPT, *_MAINTAINED}
+    known = {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, _REQUESTED, _KEPT, _REPAIRED, *_MAINTAINED}
     strange = stored.keys() - known
     if strange:
         raise Bug(f"a row has marks that this version does not know: {sorted(strange)}")
@@ -134,6 +137,7 @@ def load(stored: Mapping[str, Any]) -> Marks:
         _recovery(stored[_RECOVERY]) if _RECOVERY in stored else None,
         tuple(map(requested.load, stored.get(_REQUESTED, ()))),
         stored.get(_KEPT, ""),
+        stored.get(_REPAIRED, {}),
     )
 
 
@@ -173,4 +177,6 @@ def dump(marks: Marks) -> dict[str, Any]:
         stored[_REQUESTED] = [requested.dump(each) for each in marks.requested]
     if marks.kept:
         stored[_KEPT] = marks.kept
+    if marks.repaired:
+        stored[_REPAIRED] = dict(marks.repaired)
     return stored

@@ -392,6 +392,8 @@ class World:
         health: What health policies say about its things; None where none holds for any.
         neglected: Keys of the rows of nested stacks in which something is wrong and left alone, while an action is in
             progress that brings it back.
+        earlier: Revision -> its graph of this shard, where the newest revision has failed: of the newest that was
+            complete, and of later ones for which rows were last acted on.
     """
 
     stack: StackFacts
@@ -414,6 +416,7 @@ class World:
     rollouts: dict[str, Rollout] = field(default_factory=dict)
     health: ShardHealth | None = None
     neglected: frozenset[str] = frozenset()
+    earlier: Mapping[int, Mapping[str, Definition]] = field(default_factory=dict)
 
     def next_stamp(self) -> int:
         """Advance the logical clock of the shard and return it."""

@@ -4,7 +4,7 @@ A preview decides by the same code. It only carries out its acts in another way:
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from homeostat.model.errors import Rejected, ResourceActionRestricted, Terminal
 from homeostat.model.marks import RestoredMark
 from homeostat.model.observed import Verdict
 from homeostat.model.plan import Decision, Step
+from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
@@ -197,6 +198,27 @@ class Context:
         found = restoration(self.world, definition.name, kind, values, row)
         return ResolvedResource(definition, kind, found.values, metadata, requires, found.mark, found.renewed)
 
+    def reached(self, definition: Definition, row: Resource) -> Definition:
+        """Return the definition by which a resource was last brought about, where the newest revision has failed.
+
+        What is healed then is as it was before, not as the revision wants it that could not be brought about.
+        """
+        if not self.is_halted:
+            return definition
+        stack, number = self.world.stack, row.revision
+        if number == stack.revision:
+            # A failed check says so of every revision up to the newest.
+            if not (row.failed and row.action == Action.CHECK and self.differs(definition, row)):
+                return definition
+            number = min(stack.complete_revision or 0, number - 1)
+        graph = self.world.earlier.get(max(number, stack.complete_revision or 0), {})
+        found = graph.get(definition.name)
+        if found is None or found.type != row.type or not self.current.keys() >= set(found.requires):
+            requires = tuple(name for name in definition.requires if name in self.current)
+            found = Definition(row.name, row.type, row.properties, row.metadata, requires, row.deletion_policy)
+            found = replace(found, static=True, called=row.called or "", restricted=definition.restricted)
+        return replace(found, revision=number)
+
     def restricted(self, definition: Definition, action: str, row: Resource, now: float) -> Step | None:
         """Refuse an act that the environment forbids, without touching the thing; None where it is allowed."""
         if action not in definition.restricted:
@@ -225,11 +247,14 @@ class Context:
 
         What is made against it would fail, or hold on to an id that means nothing (ADR 0047).
         """
-        gone = conditions.absent_requirements(self.world, definition, self.current)
+        gone, what = conditions.absent_requirements(self.world, definition, self.current), "gone"
+        if not gone and self.is_halted:
+            # Such a resource is not blocked by what it requires, see `Frontier`.
+            gone, what = conditions.unmade_requirements(definition, self.current), "being made"
         if not gone:
             return None
         names, key = ", ".join(row.name for row in gone), self._key_of(definition.name)
-        return Waiting(definition.name, Why.REQUIRES, tuple(row.key for row in gone), f"{names} is gone", key=key)
+        return Waiting(definition.name, Why.REQUIRES, tuple(row.key for row in gone), f"{names} is {what}", key=key)
 
     def _key_of(self, name: str) -> str:
         return self.current[name].key if name in self.current else ""

@@ -99,6 +99,9 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     """Decide about a resource that should exist, and whose requirements are all done."""
     row = context.current.get(definition.name)
     _take_on_type(definition, row)
+    wanted = definition
+    if row is not None:
+        definition = context.reached(definition, row)
     unchanged = _operated(context, definition, row, now) or _left_as_is(context, definition, row, now)
     if unchanged is not None:
         return unchanged
@@ -108,16 +111,16 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     stopped = context.gates.stop(definition, row, now)
     if stopped is not None:
         return stopped
-    if _is_external(context, definition, row):
+    if _is_external(context, wanted, row):
         # A takeover is brought to its end before the row may stand for a thing not managed here.
         if row is not None and row.busy and row.action == Action.ADOPT:
             return adopt.go_on(context, row, now)
-        return external.decide(context, definition, row, now)
+        return external.decide(context, wanted, row, now)
     if row is None or row.action == Action.INIT:
         return _begin(context, definition, row, now)
     if row.busy:
         return context.acts.go_on(definition, row, now)
-    return _in_progress_with_nothing(context, definition, row, now)
+    return _in_progress_with_nothing(context, wanted, definition, row, now)
 
 
 def _operated(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
@@ -129,7 +132,9 @@ def _operated(context: Context, definition: Definition, row: Resource | None, no
     return recovery.go_on(context, definition, row, now) if recovery_state.is_fencing(row) else None
 
 
-def _in_progress_with_nothing(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+def _in_progress_with_nothing(
+    context: Context, wanted: Definition, definition: Definition, row: Resource, now: float
+) -> Decision:
     if maintenance_state.still_locked(context.world, row):
         return maintenance.unlock(context, row, now)
     marks = row.marks
@@ -144,7 +149,7 @@ def _in_progress_with_nothing(context: Context, definition: Definition, row: Res
         return marked.decide(context, definition, row, mark, now)
     if row.failed:
         return failure.decide(context, definition, row, now)
-    return at_rest.decide(context, definition, row, now)
+    return at_rest.decide(context, wanted, definition, row, now)
 
 
 def _take_on_type(definition: Definition, row: Resource | None) -> None:

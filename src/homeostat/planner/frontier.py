@@ -22,8 +22,11 @@ from homeostat.planner.decide import Decider
 from homeostat.planner.graph import Node, WaitGraph, leftover_node
 from homeostat.planner.lifecycle import cascade, hooks
 from homeostat.planner.lifecycle.cascade import Fate
+from homeostat.planner.removals import Removals
 from homeostat.planner.retry import deadlines
-from homeostat.resources.registry import kind_of
+
+LAST = "what an update removes goes last"
+LAST_ENDS = "all that the update makes and changes being done"
 
 
 class Frontier:
@@ -49,6 +52,9 @@ class Frontier:
         self._acting: set[Node] = set()
         self._braked: deque[Node] = deque()
         self._budgeted: deque[Node] = deque()
+        self._needing: list[Node] = []
+        self._removals, self._put_off = Removals(world, self.current), list[Node]()
+        self._unfinished = len(world.definitions)
         self._wholes: set[str] = set()
         self._together: dict[str, set[str]] = {}
         self._apart: set[str] = set()
@@ -92,7 +98,8 @@ class Frontier:
     def _add(self, node: Node, blockers: Iterable[Node]) -> None:
         self._graph.add(node, blockers)
         # A lost answer is cleared up at once, whatever blocks the node by now; see `_unanswered`.
-        if self._graph.blocked[node] == 0 or self._unanswered(node) is not None:
+        # So is what there was already in a stack that has failed: what blocks it may never come to rest.
+        if self._graph.blocked[node] == 0 or self._unanswered(node) is not None or self._outlasts(node):
             self._graph.ready.append(node)
 
     def _add_leftover(self, row: Resource) -> None:
@@ -159,6 +166,8 @@ class Frontier:
                 self._braked.append(node)
             elif decision.why is Why.BUDGET:
                 self._budgeted.append(node)
+            elif decision.why is Why.REQUIRES:
+                self._needing.append(node)
             return None
         if isinstance(decision, Settled):
             self._settle(node)
@@ -176,8 +185,24 @@ class Frontier:
         if self._graph.blocked[node] > 0:
             # Where it was queued for a lost answer that has arrived since, it is queued again when nothing blocks it.
             row = self._unanswered(node)
-            return None if row is None else self._decider.look_for(row, now)
+            if row is not None:
+                return self._decider.look_for(row, now)
+            return self._decide_blocked(node, now) if self._outlasts(node) else None
         return self._decider.decide(self.world.definitions[node], now)
+
+    def _outlasts(self, node: Node) -> bool:
+        """Return whether a name has a thing, or had one, in a stack whose newest revision has failed."""
+        stack, row = self.world.stack, self.current.get(node)
+        if row is None or not stack.halted or stack.maintained or node not in self.world.definitions:
+            return False
+        return row.handle != "" or row.replaces is not None
+
+    def _decide_blocked(self, node: Node, now: float) -> Step | Waiting | None:
+        """Decide about what a failed resource blocks: what is lost is brought back as it was, and nothing else."""
+        decision = self._decider.decide(self.world.definitions[node], now)
+        if isinstance(decision, Settled):
+            return decision.step
+        return None if isinstance(decision, Waiting) and decision.why is Why.HALTED else decision
 
     def _unanswered(self, node: Node) -> Resource | None:
         """Return the row of this name if it is not known whether its creation has made anything.
@@ -205,6 +230,9 @@ class Frontier:
         begun = row.deleting or unanswered
         if stack.halted and not begun and stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
+        if not begun and self._removals.waits(row, self._unfinished):
+            self._put_off.append(node)
+            return Waiting(row.name, Why.IN_USE, (), LAST, row.updated_at, key=row.key, by=LAST_ENDS)
         return self._decider.decide_leftover(row, now)
 
     def _adopt(self, node: Node, step: Step) -> None:
@@ -335,6 +363,9 @@ class Frontier:
         self._healed(row, removed=record.removed)
         for each in step.also:
             self._healed(each, removed=False)
+        if row.status == Status.COMPLETE and self.world.stack.halted:
+            self._graph.ready.extend(self._needing)
+            self._needing.clear()
         if row.key in self._together and cascade.is_refused(self.world, row):
             self._part(row)
         if cascade.is_deleted_stack(row):
@@ -401,19 +432,14 @@ class Frontier:
         if self._budgeted:
             self._graph.ready.append(self._budgeted.popleft())
         self._graph.settle(node)
+        self._unfinished -= node[0] != "/"
+        if self._unfinished == 0:
+            self._graph.ready.extend(self._put_off)
+            self._put_off.clear()
 
     def time_out(self, now: float) -> list[Step]:
         """Fail whatever is still in progress: the stack's deadline has passed."""
-        steps = []
-        for row in self.world.rows.values():
-            if row.busy:
-                step = deadlines.time_out(self.world, row, now)
-                # The request may still be carried out: what turns up with the token is deleted. A nested stack needs no
-                # token, its parent's row leads to it at any time.
-                if row.handle == "" and kind_of(row.type) != "stack":
-                    step.orphan_token, row.token = row.token, ""
-                steps.append(step)
-        return steps
+        return [deadlines.time_out(self.world, row, now, gives_up=True) for row in self.world.rows.values() if row.busy]
 
     # -- telling -----------------------------------------------------------------------------------------------------
 

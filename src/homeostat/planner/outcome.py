@@ -25,6 +25,7 @@ from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
 from homeostat.planner.actions import maintenance_state, snapshot_state
+from homeostat.planner.policies import unkept
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import is_outside, kind_of, type_of
@@ -179,6 +180,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
     """
     ready = verdict.condition is Condition.READY and row.action not in MAINTENANCE
     row.judged = world.seen[row.key].number if ready else UNJUDGED
+    unkept.forget(row, verdict)
 
 
 def judged(world: World, row: Resource, now: float) -> StepOutcome:
@@ -187,8 +189,10 @@ def judged(world: World, row: Resource, now: float) -> StepOutcome:
         return StepOutcome(row)  # its rollout says what follows: the next decision asks for that
     verdict = maintenance_state.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
+        before = row.marks
         judge_at_rest(world, row, verdict)
-        return complete(world, row, now)
+        record = complete(world, row, now)
+        return replace(record, whole=record.whole or row.marks != before)
     if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.MANUAL:
         return fail(world, row, failure_text(row, verdict.reason), now)
     # Anything else that is broken is left to the next decision, which applies the remedy.

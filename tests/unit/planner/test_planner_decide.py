@@ -203,12 +203,12 @@ REDIRECTED: dict[str, Case] = {
         "record INIT_COMPLETE in a new row",
     ),
     "another type, nothing sent yet": (wanted("a", VOLUME), unanswered("a", token=""), None, UPDATED, "create"),
-    "a failed stack begins nothing new": (
+    "what was begun goes on in a failed stack": (
         LARGE,
         row("a", state="CREATE_IN_PROGRESS"),
         seen("building"),
         HALTED,
-        "waits: halted",
+        "waits: building",
     ),
 }
 

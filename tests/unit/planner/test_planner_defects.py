@@ -364,6 +364,7 @@ def test_what_an_unanswered_creation_has_made_stays_known_while_a_requirement_is
     made = Observation(Presence.PRESENT, "h-b1", {"status": "active"}, NOW)
     frontier.apply(step, outcome.conclude(of, step, made, NOW))
     assert mine.handle == "h-b1"
+    assert [described(each) for each in frontier.steps(NOW, 10)] == ["record CREATE_COMPLETE"]
     assert frontier.steps(NOW, 10) == []
 
 

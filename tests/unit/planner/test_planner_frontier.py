@@ -187,7 +187,12 @@ def test_the_old_one_stays_while_a_dependant_has_not_moved() -> None:
 
 def test_a_leftover_waits_for_a_leftover_that_uses_it() -> None:
     rows = [row("a"), row("b", requires=["a1"])]
-    assert first_steps(world([wanted("c")], rows, **UPDATED)) == {"new1": "create in a new row", "b1": "delete"}
+    assert first_steps(world([], rows, **UPDATED)) == {"b1": "delete"}
+
+
+def test_leftovers_wait_for_what_an_update_makes() -> None:
+    rows = [row("a"), row("b", requires=["a1"])]
+    assert first_steps(world([wanted("c")], rows, **UPDATED)) == {"new1": "create in a new row"}
 
 
 def test_a_broken_one_goes_before_the_new_one_is_made() -> None:

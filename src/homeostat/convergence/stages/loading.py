@@ -1,5 +1,6 @@
 """Loading the world of one shard, for a pass of its owner and for an explanation, which owns nothing."""
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import nested_status, revisions, rollouts, snapshots, stacks
 from homeostat.templates import requires
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,10 @@ def load_world(
     if row is None or shard is None:
         raise Superseded(f"shard {number} of stack {stack_id} is gone")
     facts = stacks.facts(row)
-    graph = definitions.get(
-        Identity(facts.id, facts.name, facts.project),
-        facts.revision,
-        number,
-        lambda: revisions.desired_of(tx, facts.id, facts.revision),
-    )
+    graph = _graph_of(tx, definitions, facts, number, facts.revision)
     loaded = world_of(tx, facts, graph, shard, now, share)
+    if facts.halted:
+        loaded.world.earlier = _earlier(tx, definitions, loaded.world)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:
         loaded.world.patience_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
@@ -132,6 +132,26 @@ def _neglected(tx: Connection, world: World) -> frozenset[str]:
         return frozenset()
     ids = nested_status.neglected(tx, stack.root_id or stack.id, stack.id)
     return frozenset(nested[each] for each in ids if each in nested)
+
+
+def _graph_of(
+    tx: Connection, definitions: DesiredGraphs, facts: StackFacts, number: int, revision: int
+) -> Mapping[str, Definition]:
+    identity = Identity(facts.id, facts.name, facts.project)
+    return definitions.get(identity, revision, number, lambda: revisions.desired_of(tx, facts.id, revision))
+
+
+def _earlier(tx: Connection, definitions: DesiredGraphs, world: World) -> dict[int, Mapping[str, Definition]]:
+    """Return the graphs by which what there is was last brought about; one that was purged is left out."""
+    complete = world.stack.complete_revision or 0
+    reached = {max(row.revision, complete) for row in world.rows.values()} | {complete}
+    found = {}
+    for revision in sorted(reached - {0, world.stack.revision}):
+        try:
+            found[revision] = _graph_of(tx, definitions, world.stack, world.shard, revision)
+        except LookupError:
+            LOG.info("revision %d of stack %s is not kept any more", revision, world.stack.id)
+    return found
 
 
 def _read_by_others(world: World) -> set[str]:

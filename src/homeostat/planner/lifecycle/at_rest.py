@@ -1,5 +1,7 @@
 """Resources at rest: judged by what was seen of them, and compared with what they should be. Pure."""
 
+from dataclasses import replace
+
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
@@ -9,12 +11,20 @@ from homeostat.planner import outcome, request_outcome
 from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import heal, metadata_updates, update
-from homeostat.planner.policies import healing
+from homeostat.planner.policies import healing, unkept
 from homeostat.resources.registry import type_of
 
 
-def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Judge a resource that is complete by what was seen since, and compare it with what it should be."""
+def decide(context: Context, definition: Definition, reached: Definition, row: Resource, now: float) -> Decision:
+    """Judge a resource that is complete by what was seen since, and compare it with what it should be.
+
+    Args:
+        context: The shard.
+        definition: What it should be.
+        reached: What it is brought back to where it is not as it was, see `Context.reached`.
+        row: The row.
+        now: The time.
+    """
     unseen = check.look_first(context.world, row)
     if unseen is not None:
         return unseen
@@ -34,7 +44,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     before = (row.intent, row.asked_at, row.drains_until, row.marks)
     row.drains_until = None  # it is wanted again
     if unjudged or check.left_alone(row) or row.asked_at is not None or maintenance_state.unresumed(context.world, row):
-        judged = _judge(context, definition, row, now)
+        judged = _judge(context, reached, row, now)
         if judged is not None:
             return judged
     if unjudged:
@@ -70,6 +80,13 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
     if row.marks is not None and row.key in context.world.seen and context.world.seen[row.key].observation.present:
         healing.found_again(row)
     verdict = maintenance_state.at_rest(context.world, row, now)
+    unkept.forget(row, verdict)
+    left = unkept.of(context.world, row, verdict) if row.asked_at is None else ()
+    if left and len(left) == len(verdict.drifted):
+        check.leave_alone(row, replace(verdict, reason=unkept.reason(context.world, row, left)))
+        return None
+    if left:
+        verdict = replace(verdict, drifted=tuple(name for name in verdict.drifted if name not in left))
     if outcome.unfit(verdict):
         newer = context.is_newer(row)
         # A newer revision mends it, see `lifecycle.update`.

@@ -26,7 +26,9 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     if unseen is not None:
         return unseen
     # No retry was requested: neither for this resource, nor by a revision newer than the one it has failed for.
-    if row.asked_at is None and not context.is_newer(row):
+    # Nor is one of a revision that has failed itself: what was well before is healed as it was.
+    outlasts = context.is_halted and row.action == Action.CHECK
+    if row.asked_at is None and (outlasts or not context.is_newer(row)):
         return _without_request(context, definition, row, now)
     halted = context.halted(row.name)
     if halted is not None and row.asked_at is None:

@@ -10,7 +10,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import intents
-from homeostat.planner.policies import healing
+from homeostat.planner.policies import healing, unkept
 from homeostat.planner.retry.policy import RETRY
 from homeostat.resources.registry import type_of
 
@@ -28,7 +28,7 @@ def mend(context: Context, definition: Definition, row: Resource, verdict: Verdi
     if verdict.remedy is Remedy.RECREATE:
         return recreate(context, definition, row, verdict, now)
     if verdict.remedy is Remedy.REPLACE:
-        return context.halted(row.name) or replace(context, definition, row, verdict.reason, now)
+        return replace(context, definition, row, verdict.reason, now)
     if verdict.remedy is Remedy.UPDATE:
         return repair(context, row, verdict, now)
     # Remedy MANUAL: in progress the action itself fails; at rest it is a check that fails.
@@ -97,7 +97,10 @@ def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Dec
     unchanged = changed_of(row.intent) if outcome.is_unchanged(row) else ()
     drifted = tuple(kind.renamed.get(each, each) for each in verdict.drifted) or tuple(spec)
     changed = tuple(dict.fromkeys((*drifted, *unchanged)))
-    return context.acts.heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
+    decision = context.acts.heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
+    if isinstance(decision, Step) and decision.verb is Verb.UPDATE:
+        unkept.sent(context.world, row, verdict)
+    return decision
 
 
 def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:

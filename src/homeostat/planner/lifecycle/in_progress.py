@@ -32,7 +32,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     if row.action == Action.ADOPT:
         return adopt.go_on(context, row, now)
     # Before the old act is waited for: a newer revision frees a resource from what would never become ready (CV14).
-    if row.revision != context.world.stack.revision:
+    if row.revision != intents.revision_of(context, definition):
         changed = redirect(context, definition, row, now) or metadata_updates.redirect(context, definition, row, now)
         changed = changed or _passed_on(context, row, now)
         if changed is not None:

@@ -28,7 +28,7 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
         context.world.shard,
         definition.name,
         definition.type,
-        revision=stack.revision,
+        revision=revision_of(context, definition),
         deletion_policy=definition.deletion_policy,
         replaces=replaces.key if replaces is not None else None,
         born=context.world.next_stamp(),
@@ -45,6 +45,11 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
         _inherit_healing(context, row, replaces)
         _inherit_identity(context, row, replaces)
     return row
+
+
+def revision_of(context: Context, definition: Definition) -> int:
+    """Return the revision for which a row is acted on by this definition."""
+    return context.world.stack.revision if definition.revision is None else definition.revision
 
 
 def _inherit_healing(context: Context, row: Resource, replaces: Resource) -> None:
@@ -72,7 +77,7 @@ def intend(context: Context, step: Step, want: ResolvedResource, action: Action,
     row = step.row
     # An act that is intended again, or redirected, has begun already as far as users are concerned.
     step.events += outcome.begin(row, action, reason)
-    row.revision = context.world.stack.revision
+    row.revision = revision_of(context, want.definition)
     row.properties, row.requires = want.values, want.requires
     step.rollout = metadata_updates.take(want, row) or step.rollout
     row.deletion_policy, row.called = want.definition.deletion_policy, want.definition.called or None

@@ -18,11 +18,12 @@ from homeostat.model.status import Action, Status
 from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
-from homeostat.planner.actions import maintenance_state
+from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.frontier import Frontier
 from homeostat.planner.graph import Node, leftover_node
 from homeostat.planner.lifecycle.adopt import ADOPT
+from homeostat.planner.policies import unkept
 from homeostat.planner.report.rollouts import extent, outlook
 from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import is_outside, type_of
@@ -328,6 +329,9 @@ class _Explainer:
         waits = self._frontier.waits_for_reports(row) if verdict.condition is Condition.DRIFTED else ""
         if waits:
             return Waiting(name, Why.BUDGET, (), f"{verdict.reason}; {waits}", seen_at, key=row.key)
+        unkept_names = unkept.of(self._world, row, verdict)
+        if unkept_names and len(unkept_names) == len(verdict.drifted):
+            return Waiting(name, Why.LEFT_ALONE, (), check.left_alone(row) or verdict.reason, seen_at, key=row.key)
         off = "" if self._world.stack.converges(name) else "; convergence is switched off"
         if not off and self._world.definitions[name].restricted:
             off = "; its environment restricts what would bring it back"

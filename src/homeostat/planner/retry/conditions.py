@@ -62,6 +62,12 @@ def absent_requirements(world: World, definition: Definition, current: Mapping[s
     return tuple(row for row in required if is_gone(world, row) and not _late(world, row))
 
 
+def unmade_requirements(definition: Definition, current: Mapping[str, Resource]) -> tuple[Resource, ...]:
+    """Return the rows of required resources that are still being made, in the order of their names."""
+    required = (current[name] for name in sorted(definition.requires) if name in current)
+    return tuple(row for row in required if row.action == Action.INIT or (row.busy and row.action == Action.CREATE))
+
+
 def _late(world: World, row: Resource) -> bool:
     """Return whether the cloud may merely not list a new thing yet."""
     return row.acted_at is not None and world.seen[row.key].observation.seen_at < row.acted_at + world.listing_lag_s

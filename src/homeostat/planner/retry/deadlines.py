@@ -22,10 +22,21 @@ LOOK_PART = 0.25
 """The interval as a part of the time since the thing became overdue, so that it grows."""
 
 
-def time_out(world: World, row: Resource, now: float) -> Step:
-    """Fail a row whose time is over."""
+def time_out(world: World, row: Resource, now: float, *, gives_up: bool = False) -> Step:
+    """Fail a row whose time is over.
+
+    Args:
+        world: The shard.
+        row: The row.
+        now: The time.
+        gives_up: Whether what its creation may still make is deleted when it turns up with the token. A nested stack
+            needs no token, its parent's row leads to it at any time.
+    """
     record = outcome.fail(world, row, outcome.failure_text(row, f"{row.action} timed out"), now)
-    return Step(Verb.RECORD, row, events=record.events)
+    step = Step(Verb.RECORD, row, events=record.events)
+    if gives_up and row.handle == "" and kind_of(row.type) != "stack":
+        step.orphan_token, row.token = row.token, ""
+    return step
 
 
 def in_time(world: World, waiting: Waiting, now: float) -> Step | Waiting:

@@ -1,0 +1,115 @@
+"""What an update removes goes last: when all that it makes and changes is done (ADR 0088). Pure.
+
+So an update that fails has removed nothing, and its rollback finds everything as it was. Some removals cannot wait:
+what is being made may need the name or the address of what goes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from homeostat.model.status import Status
+from homeostat.model.world import Resource, World
+from homeostat.planner.lifecycle.create import may_exist
+from homeostat.planner.policies.healing import is_lost
+from homeostat.resources.registry import kind_of
+
+TAKEN = frozenset(
+    {
+        *("ip_address", "fixed_ip", "fixed_ip_address", "floating_ip_address", "mac_address", "cidr", "vip_address"),
+        *("address", "port", "port_id", "volume_id", "floating_ip_id", "floatingip_id"),
+    }
+)
+"""Names of properties whose value one thing at a time can have."""
+NAMED = frozenset(
+    {
+        *("dns_zone", "dns_record_set", "domain", "flavor", "group", "host_aggregate", "project", "region", "role"),
+        *("service", "user", "volume_type", "workflow"),
+    }
+)
+"""Kinds of which a name is taken by one thing at a time, besides those whose id is their name."""
+HOLDS_DATA = frozenset(
+    {
+        *("container", "container_cluster", "database_cluster", "database_instance", "image", "node_cluster", "queue"),
+        *("remote_stack", "secret", "server", "share", "stack", "volume", "volume_snapshot"),
+    }
+)
+"""Kinds whose things cannot be made again as they were."""
+REFUSED_AGAIN = 2
+"""Refusals in a row after which what is being made may need something that is to go."""
+
+
+class Removals:
+    """Which leftovers of one shard have to wait for the end of the update.
+
+    Args:
+        world: The shard.
+        current: Name -> the row that stands for it; the frontier keeps it up to date.
+    """
+
+    def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
+        self._world = world
+        self._current = current
+
+    def waits(self, row: Resource, unfinished: int) -> bool:
+        """Return whether a leftover stays for now.
+
+        Args:
+            row: The row; its deletion has not begun.
+            unfinished: How many resources are yet to be made or changed.
+        """
+        if unfinished == 0 or self._world.stack.status != Status.IN_PROGRESS or self._world.stack.abandoned:
+            return False
+        if is_lost(row) or not may_exist(row) or self._is_in_the_way(row):
+            return False
+        if self._wanted & set(_claims(row.type, row.properties, row.handle)):
+            return False
+        return not self._refused or kind_of(row.type) in HOLDS_DATA
+
+    def _is_in_the_way(self, row: Resource) -> bool:
+        """Return whether something that it was built on is being deleted already, which may have to wait for it."""
+        rest, found = list(row.requires), set(row.requires)
+        while rest:
+            used = self._world.rows.get(rest.pop())
+            if used is None:
+                continue
+            if used.deleting:
+                return True
+            rest += [key for key in used.requires if key not in found]
+            found.update(used.requires)
+        return False
+
+    @cached_property
+    def _unmade(self) -> list[Resource]:
+        """Rows whose last request the cloud has refused for now."""
+        rows = self._current.values()
+        return [row for row in rows if row.busy and row.acted_at is None and row.retries > 0]
+
+    @cached_property
+    def _refused(self) -> bool:
+        return any(row.retries >= REFUSED_AGAIN for row in self._unmade)
+
+    @cached_property
+    def _wanted(self) -> set[tuple[str, str]]:
+        """What the resources that are yet to be made need, as far as that is known."""
+        found = {claim for row in self._unmade for claim in _claims(row.type, row.properties)}
+        for name, definition in self._world.definitions.items():
+            row = self._current.get(name)
+            if row is None or row.handle == "":
+                found |= set(_claims(definition.type, definition.properties))
+        return found
+
+
+def _claims(type_name: str, properties: Mapping[str, Any], handle: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the addresses and names that a resource takes up; `handle` of its thing, where there is one."""
+    name, kind = properties.get("name"), kind_of(type_name)
+    if isinstance(name, str) and (kind in NAMED or handle in ("", name)):
+        yield f"name of {kind}", name
+    rest: list[Any] = [properties]
+    while rest:
+        tree = rest.pop()
+        if isinstance(tree, Mapping):
+            yield from (("taken", each) for key, each in tree.items() if key in TAKEN and isinstance(each, str))
+            rest += tree.values()
+        elif isinstance(tree, Sequence) and not isinstance(tree, str):
+            rest += tree

@@ -1,0 +1,107 @@
+"""A value that the service sends and the cloud does not keep is sent again once, and then said; what others change is
+still repaired."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.convergence.explainer import Explainer
+from homeostat.desired.graphs import DesiredGraphs
+from tests.component.running import Service
+from tests.simulation.actors import VirtualClock
+
+PORT = "OS::Neutron::Port"
+
+
+class WilfulCloud(SimulatedCloud):
+    """A cloud that drops empty names of security groups, and counts what it is asked for."""
+
+    updates = 0
+    keeps = False
+
+    def _create(self, kind: str, intent: Any) -> Any:
+        answer = super()._create(kind, intent)
+        return self._dropped(kind, answer)
+
+    def _update(self, kind: str, change: Any) -> Any:
+        self.updates += kind == "port"
+        answer = super()._update(kind, change)
+        return self._dropped(kind, answer)
+
+    def _dropped(self, kind: str, answer: Any) -> Any:
+        for thing in self._things.values():
+            groups = thing.properties.get("security_groups")
+            if thing.kind == "port" and groups and not self.keeps:
+                thing.properties["security_groups"] = [each for each in groups if each]
+        return self._true_look(kind, answer.handle)
+
+
+def wilful(clock: VirtualClock) -> SimulatedCloud:
+    return WilfulCloud(clock.now)
+
+
+def port(**more: Any) -> dict[str, Any]:
+    return {"type": PORT, "properties": {"network": "n", "security_groups": ["default", ""], **more}}
+
+
+@pytest.fixture
+def there() -> Service:
+    return Service(cloud=wilful)
+
+
+def explained(there: Service, stack_id: str) -> list[tuple[str, str]]:
+    with there.db.read() as tx:
+        found = Explainer(tx, DesiredGraphs(), there.clock.now()).page(there.stack(stack_id), 100).explanations
+    return [(each.explanation.why, each.explanation.reason) for each in found]
+
+
+def change_name(there: Service, handle: str) -> None:
+    there.cloud.change(handle, name="theirs")
+
+
+def change_groups(there: Service, handle: str) -> None:
+    there.cloud.change(handle, security_groups=["open"])
+
+
+def test_it_is_sent_again_once_and_then_said(there: Service) -> None:
+    stack_id = there.create({"port": port()})
+    there.rest(60)
+    assert there.state(stack_id) == "CREATE_COMPLETE"
+    there.live(600)
+    assert there.cloud.updates == 1  # type: ignore[attr-defined]
+    ((why, reason),) = explained(there, stack_id)
+    assert why == "left_alone"
+    assert "security_groups was sent again" in reason
+
+
+@pytest.mark.parametrize("change", [change_name, change_groups])
+def test_what_others_change_is_repaired_all_the_same(there: Service, change: Callable[[Service, str], None]) -> None:
+    stack_id = there.create({"port": port(name="mine")})
+    there.live(200)
+    handle = there.row(stack_id, "port").handle
+    before = there.cloud.updates  # type: ignore[attr-defined]
+    change(there, handle)
+    there.live(300)
+    thing = there.cloud.things()[handle]
+    assert (thing["name"], thing["security_groups"]) == ("mine", ["default"])
+    assert there.cloud.updates <= before + 2  # type: ignore[attr-defined]
+
+
+def test_what_was_kept_once_is_drift_each_time_that_others_change_it(there: Service) -> None:
+    there.cloud.keeps = True  # type: ignore[attr-defined]
+    stack_id = there.create({"port": port()})
+    handle = there.row(stack_id, "port").handle
+    for _ in range(4):
+        there.cloud.change(handle, security_groups=["open"])
+        there.live(130)
+        assert there.cloud.things()[handle]["security_groups"] == ["default", ""]
+
+
+def test_another_value_of_an_update_is_sent_and_judged_anew(there: Service) -> None:
+    stack_id = there.create({"port": port()})
+    there.live(200)
+    there.update(stack_id, {"port": port(security_groups=["default"])})
+    there.live(200)
+    assert explained(there, stack_id) == []
