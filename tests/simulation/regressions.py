@@ -71,6 +71,7 @@ REGRESSIONS = {
     41040836: "what was gone was not made again: its second look had the number of one that was judged and not stored",
     41041012: "an update was complete too early, whose shards had come to rest while their stack was locked",
     50007587: "what was there again was still taken for lost, and would have been kept when it was replaced",
+    330153: "the law of what is removed last counted what was gone already",
     41105181: "what was nested once, and retained, never ended once the stack that had had it was abandoned",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

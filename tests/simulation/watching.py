@@ -78,6 +78,7 @@ class Watcher:
         self.held = 0
         self._done: set[tuple[str, str]] = set()
         self._db = db
+        self._clouds = clouds
         self._seq = 0
         self._passed_over: set[str] = set()
         self._intended: dict[tuple[greenlet.greenlet, str], str] = {}
@@ -185,6 +186,8 @@ class Watcher:
             stack = self._now.stacks[after.stack_id]
             updating = stack.action in UPDATING and stack.status == Status.IN_PROGRESS
             if after.state != (Action.DELETE, Status.IN_PROGRESS) or after.type not in WITH_DATA or not updating:
+                continue
+            if not any(after.handle in cloud.things() for cloud in self._clouds):
                 continue
             beside = [self._now.rows[key] for key in self._keys[stack.id] if key in self._now.rows]
             beside = [row for row in beside if row.shard == after.shard and row.key != after.key]

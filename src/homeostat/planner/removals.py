@@ -11,7 +11,7 @@ from typing import Any
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.planner.lifecycle.create import may_exist
-from homeostat.planner.policies.healing import is_lost
+from homeostat.planner.retry import conditions
 from homeostat.resources.registry import kind_of
 
 TAKEN = frozenset(
@@ -60,7 +60,7 @@ class Removals:
         """
         if unfinished == 0 or self._world.stack.status != Status.IN_PROGRESS or self._world.stack.abandoned:
             return False
-        if is_lost(row) or not may_exist(row) or self._is_in_the_way(row):
+        if conditions.is_gone(self._world, row) or not may_exist(row) or self._is_in_the_way(row):
             return False
         if self._wanted & set(_claims(row.type, row.properties, row.handle)):
             return False
