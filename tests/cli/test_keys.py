@@ -65,7 +65,9 @@ def test_a_lost_file_of_keys_is_not_replaced(home: Home) -> None:
             "VALUES ('s', 'p', 'n', 's', 0, 1, 'CREATE', 'COMPLETE', '', 1, 1, 1, 0.0)"
         )
         db.execute(
-            "INSERT INTO revision VALUES ('s', 1, 'template', '{}', ?, '{}', '{}', '', 0.0, 'CREATE')", (encrypted,)
+            "INSERT INTO revision (stack_id, number, kind, template, parameters, environment, files, intent, "
+            "created_at) VALUES ('s', 1, 'template', '{}', ?, '{}', '{}', '', 0.0)",
+            (encrypted,),
         )
     refused = home.run("worker", "--cloud", "simulated")
     assert refused.code == 1

@@ -57,7 +57,8 @@ AT_HOOK = HookProgress(1, "pre-create", NOW - 7)
 GROUP = "OS::Heat::ResourceGroup"
 GROUPED = Definition("a", GROUP, {"count": 3}, static=True)
 ROLLING_OUT = row("a", GROUP, "UPDATE_IN_PROGRESS", properties={"count": 3}, new_metadata={"v": 2})
-GATED = RolloutSettings(gates=(WaitGate("c", "h", 60.0),))
+GATE = Definition("c", "OS::Heat::WaitCondition", {"handle": "h", "timeout": 60}, requires=("a",), static=True)
+GATED = RolloutSettings("immediate", gates=(WaitGate("c", "h", 60.0),))
 ROLLOUT = Rollout("a1", "s1", 0, "a", "h-a1", "running", GATED, 2, 60, 4, 4, step_at=NOW - 40,
                   reason="step 2: 1 of 3 members have reported")  # fmt: skip
 LOCKED: dict[str, Any] = {
@@ -319,7 +320,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         ("a", Why.FENCING, (), "not confirmed: COMPUTE", 30.0, 4.0, "", None),
     ),
     "its members get new metadata": (
-        world([GROUPED], [ROLLING_OUT], {"a1": seen("complete")}, rollouts={"a1": ROLLOUT}),
+        world([GROUPED, GATE], [ROLLING_OUT], {"a1": seen("complete")}, rollouts={"a1": ROLLOUT}),
         DUE,
         ("a", Why.ROLLOUT, (), f"{ROLLOUT.reason}; 4 of 60 members have the new metadata", 40.0, 20.0, "", None),
     ),

@@ -95,7 +95,7 @@ UNAVAILABLE = [
 @pytest.mark.parametrize(("snippet", "version", "fault", "message"), UNAVAILABLE)
 def test_functions_of_other_versions(snippet: Any, version: str, fault: str, message: str) -> None:
     with pytest.raises(Rejected) as caught:
-        value_of(snippet, version)
+        compiled(template(version, resources={"other": resource(), "it": resource({"value": snippet})}))
     assert caught.value.fault == fault
     assert message in str(caught.value)
 
