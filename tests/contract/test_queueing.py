@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Outage
 from homeostat.store.sql import write_queue
 from homeostat.store.sql.write_queue import WriteQueue
 
@@ -61,8 +61,9 @@ def test_the_turn_of_a_process_that_dies_is_over(path: str) -> None:
 def test_no_one_waits_for_ever(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_queue, "PATIENCE_S", 0.05)
     with holding(path) as process:
-        with pytest.raises(Transient, match="it has been locked for"), WriteQueue(path).turn():
+        with pytest.raises(Outage) as caught, WriteQueue(path).turn():
             pass
+        assert "it has been locked for" in caught.value.details
         process.kill()
         process.wait()
     monkeypatch.setattr(write_queue, "PATIENCE_S", 30.0)
