@@ -41,12 +41,6 @@ def for_update(db: Database, tx: Connection, id: str) -> Row[Any] | None:
     return tx.execute(row_lock(select(_snapshot).where(_snapshot.c.id == id))).first()
 
 
-def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
-    """Return the snapshots of a stack, the oldest first."""
-    mine = select(_snapshot).where(_snapshot.c.stack_id == stack_id)
-    return list(tx.execute(mine.order_by(_snapshot.c.created_at, _snapshot.c.id)))
-
-
 def ids(tx: Connection, stack_id: str) -> list[str]:
     """Return the ids of the snapshots of a stack, the oldest first."""
     mine = select(_snapshot.c.id).where(_snapshot.c.stack_id == stack_id)
