@@ -36,7 +36,7 @@ BEGUN = ((Action.CREATE, Status.IN_PROGRESS), (Action.UPDATE, Status.IN_PROGRESS
 KEPT = "kept"
 UNMOVED = re.compile(
     r"\w+ paused until Hook [\w-]+ is cleared|Hook [\w-]+ is cleared|Failure occurred while waiting\."
-    r"|(?P<refused>update|replace) is restricted for resource\."
+    r"|Cannot signal resource during \w+|(?P<refused>update|replace) is restricted for resource\."
 )
 """Reasons of events that show no change of state."""
 WELL = ("active", "available")

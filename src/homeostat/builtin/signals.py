@@ -133,7 +133,7 @@ class Signals:
             return take()
         except Untimely as error:
             with self._db.write() as tx:
-                event = error.owner.event(error.action, refused_during(error.action))
+                event = error.owner.event(error.owner.action, refused_during(error.action))
                 events.append(tx, error.owner.stack_id, [event], self._db.now_of(tx))
             raise
 
