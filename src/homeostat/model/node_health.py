@@ -88,6 +88,11 @@ class NodeHealth:
     turns: tuple[float, ...] = ()
     again_at: float | None = None
 
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the newest look of a detection was not well, though that has not changed its finding yet."""
+        return any(each.attempts > 0 or each.failures > 0 for each in self.detected)
+
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:

@@ -114,7 +114,8 @@ def _reported(case: Case) -> Decision:
     row, health = case.row, _health(case.context)
     if not reported.is_answered(row.marks):
         return _recovered(replace(case, node=reported.with_report(case.node, row.marks, case.now)))
-    if health.looked_at <= row.updated_at and not (row.failed and row.action != Action.CHECK):
+    unlooked = health.looked_at <= row.updated_at and not (row.failed and row.action != Action.CHECK)
+    if unlooked or (case.node.finding is Finding.HEALTHY and case.node.is_doubted):
         due_at = case.now + health_brake.EXAMINED_S
         return Waiting(row.name, Why.VERIFYING, (), case.node.reason, row.updated_at, due_at, row.key)
     if case.node.finding is Finding.HEALTHY or not case.policy.detections:
