@@ -1,4 +1,4 @@
-"""A worker gives memory back that is free in it."""
+"""A process gives memory back that is free in it."""
 
 import threading
 

@@ -1,9 +1,10 @@
 """The API process: serves the application with uvicorn."""
 
+import asyncio
 import logging
 import resource
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Clouds
 from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks, installed_sinks
+from homeostat.observability.memory import Memory
 from homeostat.store.database import Database
 from homeostat.templates.shared_environments import SharedEnvironment
 
@@ -37,6 +39,8 @@ BACKLOG = 2048
 """Connections that may wait to be accepted."""
 OTHER_FILES = 256
 """Files that a process opens besides its connections: of the database, and towards other services."""
+TIDY_S = 1
+"""Pause after which a process looks again whether it holds memory that is free."""
 GRACE_S = 10
 """Time that running requests get to finish when the process is told to stop."""
 
@@ -168,10 +172,21 @@ def server(
         log_level=logging.WARNING,
         access_log=False,
         server_header=False,
+        callback_notify=tidying(Memory()),
+        timeout_notify=TIDY_S,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
     return Server(config)
+
+
+def tidying(memory: Memory) -> Callable[[], Awaitable[None]]:
+    """Return what gives free memory back, beside the requests: large answers leave much of it behind."""
+
+    async def tidy() -> None:
+        await asyncio.to_thread(memory.tidy)
+
+    return tidy
 
 
 class Server(uvicorn.Server):

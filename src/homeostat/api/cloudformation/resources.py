@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -9,7 +10,8 @@ from sqlalchemy import Connection, Row
 from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of, whole
-from homeostat.api.orchestration.inventory import Entry, Inventory, some_at_a_time
+from homeostat.api.orchestration.inventory import Entry, Inventory
+from homeostat.api.orchestration.resource_parts import some_at_a_time
 from homeostat.api.orchestration.views import event_detail, event_seq
 from homeostat.builtin import access_keys, member_reports
 from homeostat.builtin.access_keys import KeyHolder
@@ -73,10 +75,7 @@ def describe_resources(action: ActionContext) -> Any:
             inventory = _inventory(action, tx, stack, [wanted])
             return {"StackResources": [_described(action, inventory, inventory.entry(wanted))]}
 
-    def show(inventory: Inventory) -> list[Shown]:
-        return [_described(action, inventory, entry) for entry in inventory.entries()]
-
-    return {"StackResources": whole(some_at_a_time(action.context, stack.id, show))}
+    return {"StackResources": whole(some_at_a_time(action.context, stack.id, partial(_described, action)))}
 
 
 def _described(action: ActionContext, inventory: Inventory, entry: Entry) -> Shown:
@@ -104,9 +103,9 @@ def list_resources(action: ActionContext) -> Any:
     with action.context.db.read() as tx:
         stack = action.stack(tx)
 
-    def show(inventory: Inventory) -> list[Shown]:
-        found = [_shown(action, inventory, entry, time="LastUpdatedTimestamp") for entry in inventory.entries()]
-        return [{name: each[name] for name in each if name not in ("StackId", "StackName")} for each in found]
+    def show(inventory: Inventory, entry: Entry) -> Shown:
+        shown = _shown(action, inventory, entry, time="LastUpdatedTimestamp")
+        return {name: shown[name] for name in shown if name not in ("StackId", "StackName")}
 
     return {"StackResourceSummaries": whole(some_at_a_time(action.context, stack.id, show))}
 

@@ -1,9 +1,9 @@
 """The resources of a stack in one view: rows, observations, and the newest revision's definitions."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection, Row
 
@@ -27,13 +27,8 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import shown_id, type_of
 from homeostat.store.stacks import stacks, views
-from homeostat.templates import UNKNOWN
+from homeostat.templates import UNKNOWN, requires
 
-READ_BYTES = 4 * 1024 * 1024
-"""Bytes of properties and metadata that are read at once, as far as one can tell."""
-READ_MAX = views.NAMES_MAX
-"""Resources that are read at once."""
-T = TypeVar("T")
 SHARDS_SHOWN = 1
 """A group with more shards of members than this is large: its members are read only for requested attributes."""
 
@@ -63,10 +58,15 @@ class Entry:
 
 
 class Inventory:
-    """The resources of one stack, or those of some names; loaded once, in the given transaction."""
+    """The resources of one stack, or those of some names; loaded once, in the given transaction.
+
+    Attributes:
+        weight: Weight of what has been read beside the resources: members and outputs of nested stacks.
+    """
 
     def __init__(self, tx: Connection, stack: Row[Any], graph: Graph, names: Collection[str] | None = None) -> None:
         self.stack = stack
+        self.weight = 0
         self._tx = tx
         self._names = names
         self._graph = graph
@@ -84,21 +84,45 @@ class Inventory:
         self._looked: Mapping[int, tuple[float, str]] = {}
         self._redaction = Redaction.over(stack, graph.desired, graph.compiled)
         self._redactions: dict[int, Redaction] = {}
+        self._completed: set[str] = set()
 
-    @property
-    def scope(self) -> RowScope:
-        """Scope that outputs are resolved in."""
-        show_members(self._tx, self._world, self._by_name)
+    def scope(self, names: Collection[str]) -> RowScope:
+        """Return what resolves references to the resources of these names, whether they are among those loaded or not.
+
+        What is read for them, such as the outputs of a nested stack, is read once.
+        """
+        self._add(names)
+        self._complete(names)
         return RowScope(self._world, self._current)
 
-    def entries(self) -> list[Entry]:
-        """Return resources that should exist, then those that are being removed.
+    def _add(self, names: Collection[str]) -> None:
+        """Load further resources; they are not among the entries."""
+        missing = [] if self._names is None else [name for name in names if name not in self._by_name]
+        if not missing:
+            return
+        rows, seen = views.resources(self._tx, self.stack.id, missing, self._graph.shards_of(missing))
+        self._world.rows.update(rows)
+        self._world.seen.update(seen)
+        for name in missing:
+            current = current_row([row for row in rows.values() if row.name == name], self._world.stack)
+            if current is not None:
+                self._current[name] = current
 
-        They are in the order of the template, or of the names that were asked for.
+    def _complete(self, names: Collection[str]) -> None:
+        """Read what resources show of other rows."""
+        names = set(names) - self._completed
+        self.weight += show_members(self._tx, self._world, names)
+        self._completed |= names
+
+    def entries(self) -> list[Entry]:
+        """Return resources that should exist, in the order of the template, then those that are being removed, by name.
+
+        Where some names were asked for, they are in the order of these.
         """
         wanted = self._graph.definitions
-        names = wanted if self._names is None else [name for name in self._names if name in wanted]
-        return [self._entry(name) for name in (*names, *(name for name in self._by_name if name not in wanted))]
+        others = (name for name in sorted(self._by_name) if name not in wanted)
+        names = (*wanted, *others) if self._names is None else self._names
+        return [self._entry(name) for name in names if name in wanted or name in self._by_name]
 
     def entry(self, name: str) -> Entry:
         """Return the resource of this name. Raise Rejected (EntityNotFound)."""
@@ -167,6 +191,7 @@ class Inventory:
         observed = {} if self._observed is None else self._observed.get(row.key, {})
         drifted = {each["property"]: each["since"] for each in seen["drift"]}
         redaction = self._redaction | self._redaction_of(context, row.revision)
+        scope = self.scope(() if definition.static else requires(definition.properties))
         return [
             {
                 "property": name,
@@ -175,7 +200,7 @@ class Inventory:
                 "observed": redaction.shown(row.name, name, observed[name][0]) if name in observed else None,
                 "since": drifted.get(name),
             }
-            for name, (wanted, applied) in compared(self._world, self.scope, row, definition).items()
+            for name, (wanted, applied) in compared(self._world, scope, row, definition).items()
             if name in drifted or (wanted is not UNKNOWN and wanted != applied)
         ]
 
@@ -196,7 +221,7 @@ class Inventory:
         kind = type_of(row.type)
         if kind.kind == STACK and not with_attr and self._is_large(row):
             return {}
-        show_members(self._tx, self._world, {row.name})
+        self._complete({row.name})
         thing = thing_of(self._world, row, kind)
         values = {name: kind.attribute(thing, name) for name in kind.attributes if name != "show"}
         if _of_cloud(kind):
@@ -277,36 +302,6 @@ class Inventory:
             rows, _ = views.resources(self._tx, self.stack.id, [name])
             row = current_row(rows.values(), self._world.stack)
         return row is not None and row.action != Action.INIT and row.status == Status.COMPLETE
-
-
-def some_at_a_time(context: RequestContext, stack_id: str, show: Callable[[Inventory], Sequence[T]]) -> Iterator[T]:
-    """Yield what is shown of the resources of a stack, read some at a time where they are many or large.
-
-    Each part is as it is when it is read; no transaction is open between two parts.
-    """
-    with context.db.read() as tx:
-        stack = stacks.get(tx, stack_id)
-        if stack is None:  # it went in the meantime
-            return
-        graph = context.service.graphs.wanted(tx, stack)
-        rows, size = views.resources_size(tx, stack_id)
-        rows = max(rows, len(graph.definitions))
-        count = max(1, min(READ_MAX, READ_BYTES * rows // (size + 1)))
-        names: list[str] = []
-        shown: Sequence[T] = ()
-        if rows <= count:
-            shown = show(Inventory(tx, stack, graph))
-        else:
-            names = [*graph.definitions, *views.other_names(tx, stack_id, graph.definitions)]
-    yield from shown
-    for first in range(0, len(names), count):
-        with context.db.read() as tx:
-            stack = stacks.get(tx, stack_id)
-            if stack is None:
-                return
-            graph = context.service.graphs.wanted(tx, stack)
-            shown = show(Inventory(tx, stack, graph, names[first : first + count]))
-        yield from shown
 
 
 def _shown(definition: Definition | None) -> str:

@@ -46,7 +46,7 @@ def _outputs(graph: Graph) -> list[Output]:
 
 def _scope(tx: Connection, stack: Row[Any], graph: Graph, outputs: list[Output]) -> RowScope:
     names = {name for output in outputs for name in requires(output.value)}
-    return Inventory(tx, stack, graph, names).scope
+    return Inventory(tx, stack, graph, names).scope(names)
 
 
 def _resolved(stack: Row[Any], output: Output, scope: Scope) -> Wire:

@@ -1,36 +1,45 @@
 """Routes for the resources of stacks: list, show, metadata."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
 from homeostat.api.http.inputs import COUNT_MAX, Flag
 from homeostat.api.http.responses import Json, json_stream
-from homeostat.api.orchestration.inventory import Entry, Inventory, some_at_a_time
+from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.api.orchestration.models.resources import Metadata, Resources, ShownResource
+from homeostat.api.orchestration.resource_parts import some_at_a_time
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire
+from homeostat.api.orchestration.views import Wire, link
 from homeostat.builtin.group_metadata import INSTANCES, VirtualLocation, instance_metadata
 from homeostat.builtin.signals import metadata_of
-from homeostat.json_pieces import Encoded, Items
+from homeostat.json_pieces import Encoded, Entries, Items
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.resources.registry import shown_id
 from homeostat.store.stacks import views
 
 ROUTER = router("resources")
+Listed = tuple[str, Wire | Encoded]
+"""A resource of a list: its marker, and what is shown of it."""
 
 
 class ResourceQuery(BaseModel):
     """Filters of the resource list. All but `type` may be repeated; a resource needs one of the values."""
 
+    limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
+    marker: str | None = Field(
+        None, description="The last resource of the page before: its name, or ID/NAME with the id of a nested stack."
+    )
     nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks to list, too.")
     with_detail: Flag = Field(False, description="With descriptions and attributes.")
     with_differences: Flag = Field(
@@ -84,17 +93,61 @@ def list_resources(
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
         ids = [stack.id for stack in (top, *views.descendants(tx, top, query.nested_depth))]
-    show = partial(_listed, context, query)
-    return json_stream({"resources": Items(found for each in ids for found in some_at_a_time(context, each, show))})
+    url = f"{context.stack_url(top)}/resources"
+    return json_stream(Entries(_page(context, query, ids, url, request.query_params)))
 
 
-def _listed(context: RequestContext, query: ResourceQuery, inventory: Inventory) -> list[Wire | Encoded]:
-    shown = inventory.detail if query.with_detail else inventory.wire
-    entries = [entry for entry in inventory.entries() if query.fits(entry)]
-    if not query.with_differences:
-        # Without details a resource is about as large as its row, and need not be weighed.
-        return [shown(context, entry) if query.with_detail else Encoded(shown(context, entry)) for entry in entries]
-    return [{**shown(context, entry), "differences": inventory.differences(context, entry)} for entry in entries]
+def _page(
+    context: RequestContext, query: ResourceQuery, ids: Sequence[str], url: str, params: QueryParams
+) -> Iterator[tuple[str, Any]]:
+    """Yield what the list consists of; the link is known once the resources have been read."""
+    found = _found(context, query, ids)
+    last: list[str] = []
+    yield "resources", Items(_counted(found, query.limit, last))
+    if last:
+        asked = [(name, value) for name, value in params.multi_items() if name != "marker"]
+        yield "links", [link("next", f"{url}?{urlencode([*asked, ('marker', last[0])])}")]
+
+
+def _counted(found: Iterator[Listed], limit: int | None, last: list[str]) -> Iterator[Wire | Encoded]:
+    """Yield a page; put the marker of its end into `last` if others follow."""
+    marker = ""
+    for count, each in enumerate(found):
+        if limit and count == limit:
+            last.append(marker)
+            return
+        marker, shown = each
+        yield shown
+
+
+def _found(context: RequestContext, query: ResourceQuery, ids: Sequence[str]) -> Iterator[Listed]:
+    """Yield the resources that fit, each with its marker, from that of the query on.
+
+    Raises:
+        Rejected: HTTPBadRequest: The marker's resource is gone.
+    """
+    top = ids[0]
+    of, _, after = (query.marker or "").rpartition("/")
+    if of and of not in ids:
+        raise Rejected("HTTPBadRequest", f"the marker's stack {of} is gone: begin with the first page")
+    for stack_id in ids[ids.index(of) if of else 0 :]:
+        listed = some_at_a_time(context, stack_id, partial(_listed, context, query), after, query.name)
+        prefix = "" if stack_id == top else f"{stack_id}/"
+        yield from ((f"{prefix}{name}", shown) for name, shown in listed if shown is not None)
+        after = ""
+
+
+def _listed(
+    context: RequestContext, query: ResourceQuery, inventory: Inventory, entry: Entry
+) -> tuple[str, Wire | Encoded | None]:
+    """Return the name of a resource, and what is shown of it; None where it does not fit."""
+    if not query.fits(entry):
+        return entry.name, None
+    shown = inventory.detail(context, entry) if query.with_detail else inventory.wire(context, entry)
+    if query.with_differences:
+        shown = {**shown, "differences": inventory.differences(context, entry)}
+    # Without details a resource is about as large as its row, and need not be weighed.
+    return entry.name, shown if query.with_detail or query.with_differences else Encoded(shown)
 
 
 @ROUTER.get(

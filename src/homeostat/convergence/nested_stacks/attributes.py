@@ -35,6 +35,11 @@ class WeightBudget:
     def __init__(self) -> None:
         self._left = SHOWN_MAX
 
+    @property
+    def taken(self) -> int:
+        """Weight of what has been read."""
+        return SHOWN_MAX - self._left
+
     def take(self, value: Any) -> None:
         """Count a value.
 
@@ -44,7 +49,7 @@ class WeightBudget:
         self._left -= weight(value, self._left)
 
 
-def show_members(tx: Connection, world: World, names: Collection[str], budget: WeightBudget | None = None) -> None:
+def show_members(tx: Connection, world: World, names: Collection[str], budget: WeightBudget | None = None) -> int:
     """Add what is kept in other rows to observations, for what reads attributes: members, outputs, data of signals.
 
     They are not stored with the observation, since a group may have a million members. Where they are too heavy, the
@@ -56,9 +61,13 @@ def show_members(tx: Connection, world: World, names: Collection[str], budget: W
         names: Names of the resources that are read.
         budget: Weight left to the look that this is a part of, for nested stacks of nested stacks.
 
+    Returns:
+        Weight of what was added; without a `budget` only.
+
     Raises:
         TooHeavy: With a `budget` only: it is exceeded.
     """
+    added = 0
     for row in world.rows.values():
         seen = world.seen.get(row.key)
         read = READ.get(kind_of(row.type))
@@ -67,13 +76,16 @@ def show_members(tx: Connection, world: World, names: Collection[str], budget: W
         if budget is not None:
             shown = read(tx, row.handle, budget)
         else:
+            own = WeightBudget()
             try:
-                shown = read(tx, row.handle, WeightBudget())
+                shown = read(tx, row.handle, own)
+                added += own.taken
             except TooHeavy:
                 shown = {UNREADABLE: f"what is inside of it weighs more than {SHOWN_MAX}"}
         if shown:
             properties = {**seen.observation.properties, **shown}
             world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
+    return added
 
 
 def _of_stack(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:

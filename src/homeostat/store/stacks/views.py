@@ -173,17 +173,38 @@ def resources(
     return load_where(tx, *where)
 
 
-def resources_size(tx: Connection, stack_id: str) -> tuple[int, int]:
-    """Return how many rows a stack has, and the length of their properties and metadata as they are stored."""
+def are_few(tx: Connection, stack_id: str, most: int) -> bool:
+    """Return whether a stack has at most so many rows; no more of them are counted."""
+    some = select(_resource.c.key).where(_resource.c.stack_id == stack_id).limit(most + 1).subquery()
+    return int(tx.execute(select(func.count()).select_from(some)).scalar_one()) <= most
+
+
+def stored_bytes(
+    tx: Connection, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
+) -> dict[str, int]:
+    """Return the length of the properties and the metadata of a stack's rows, by name, as they are stored.
+
+    Args:
+        tx: The transaction.
+        stack_id: The stack.
+        names: Of the resources that are asked for; None for all.
+        shards: Only of the rows of these shards.
+    """
     columns = (type_coerce(_resource.c[name], Text) for name in ("properties", "metadata"))
-    stored = (func.coalesce(func.length(column), 0) for column in columns)
-    chosen = select(func.count(), func.sum(sum(stored, literal(0)))).where(_resource.c.stack_id == stack_id)
-    count, size = tx.execute(chosen).one()
-    return int(count), int(size or 0)
+    stored = sum((func.coalesce(func.length(column), 0) for column in columns), literal(0))
+    chosen = select(_resource.c.name, stored).where(_resource.c.stack_id == stack_id)
+    if names is not None:
+        chosen = chosen.where(_resource.c.name.in_(names))
+    if shards is not None:
+        chosen = chosen.where(_resource.c.shard.in_(shards))
+    found: dict[str, int] = {}
+    for name, length in tx.execute(chosen):
+        found[name] = found.get(name, 0) + int(length)
+    return found
 
 
 def other_names(tx: Connection, stack_id: str, known: Container[str]) -> list[str]:
-    """Return the names of a stack's rows that are not among the known ones."""
+    """Return the names of a stack's rows that are not among the known ones, in their order."""
     found = tx.execute(select(_resource.c.name).distinct().where(_resource.c.stack_id == stack_id)).scalars()
     return sorted(name for name in found if name not in known)
 

@@ -118,6 +118,7 @@ class Resource(BaseModel):
 
 class Resources(BaseModel):
     resources: list[Resource]
+    links: list[Link] | None = Field(None, description="`next`: the page after this one; only with a limit.")
 
 
 class ShownResource(BaseModel):
