@@ -75,7 +75,7 @@ def names_in(path: Path) -> Set[str]:
     names = set()
     for each in ast.walk(ast.parse(path.read_text("utf-8"))):
         match each:
-            case ast.FunctionDef() | ast.ClassDef():
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 names.add(each.name)
             case ast.Name(ctx=ast.Store()):
                 names.add(each.id)
