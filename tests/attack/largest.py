@@ -112,8 +112,8 @@ class World:
         assert ended(http, stack_id, WITHIN_S)["stack_status"] == "CREATE_COMPLETE"
         path = f"stacks/wide/{stack_id}"
         for number in range(MANY):
-            told = http.post(f"{path}/resources/handle/signal", json={"id": str(number), "data": "x" * SIZES[0]})
-            if told.status_code != 200:
+            answer = http.post(f"{path}/resources/handle/signal", json={"id": str(number), "data": "x" * SIZES[0]})
+            if answer.status_code != 200:
                 break
         taken = http.post(f"{path}/snapshots", json={"name": "first"})
         assert taken.status_code == 200, taken.text[:500]

@@ -110,7 +110,7 @@ def events_of(http: httpx.Client) -> str:
     ids=["heads", "bodies"],
 )
 def test_connections_whose_clients_owe_something(attacked: Attacked, beginning: bytes) -> None:
-    """More of them than there may be, and new ones all the time: the oldest make room, whoever asks now is answered."""
+    """More of them than there may be, and new ones all the time: the oldest make room, a new one is answered."""
     held: list[socket.socket] = []
     opened = itertools.count(1)
 
@@ -126,9 +126,9 @@ def test_connections_whose_clients_owe_something(attacked: Attacked, beginning: 
     try:
         with Flood(refill).flowing(1) as flood:
             works_on(attacked, lambda: flood.seen[0] > Timeouts().connections_max + 100)
-        told = held[0].recv(4096)  # the oldest was let go, and told so
-        assert told.startswith(b"HTTP/1.1 503 ")
-        assert b"retry-after: 5" in told.lower()
+        answer = held[0].recv(4096)  # the oldest was let go, with an answer
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: 5" in answer.lower()
     finally:
         for each in held:
             each.close()

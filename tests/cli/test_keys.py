@@ -81,7 +81,7 @@ def test_a_lost_file_of_keys_is_not_replaced(home: Home) -> None:
 
 
 @pytest.mark.parametrize("process", ["serve", "api", "worker"])
-def test_secrets_are_plain_only_where_someone_says_so(home: Home, tmp_path: Path, process: str) -> None:
+def test_secrets_are_plain_only_where_a_setting_says_so(home: Home, tmp_path: Path, process: str) -> None:
     """Also before a database is migrated, or answers."""
     flags = ["--cloud", "simulated", "--database", f"postgresql+psycopg://nobody@/x?host={tmp_path}"]
     refused = home.run(process, *flags)

@@ -114,7 +114,7 @@ def test_a_person_is_asked(service: Home, template: Path, answer: str, left: int
 
 
 def at_a_terminal(home: Home, arguments: tuple[str, ...], typed: str) -> Ended:
-    """Run a command whose standard input is a terminal where somebody types."""
+    """Run a command whose standard input is a terminal where a user types."""
     user, terminal = pty.openpty()
     try:
         command = subprocess.Popen(

@@ -26,8 +26,8 @@ def never_doubted(service: Service, stack_id: str, is_healed: Callable[[], bool]
     assert is_healed()
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_half_of_a_group_that_is_gone_is_healed_at_the_look_that_finds_it(told: bool) -> None:
+@pytest.mark.parametrize("notified", [False, True])
+def test_half_of_a_group_that_is_gone_is_healed_at_the_look_that_finds_it(notified: bool) -> None:
     service = Service()
     service.create({"grp": group(10)})
     service.rest()
@@ -35,9 +35,9 @@ def test_half_of_a_group_that_is_gone_is_healed_at_the_look_that_finds_it(told: 
     service.live(90.0)
     for handle in before[:5]:
         service.cloud.vanish(handle)
-    if told:
+    if notified:
         service.observer.notice([ChangeNotice("server", handle) for handle in before[:5]])
-    within_s = 30.0 if told else 90.0
+    within_s = 30.0 if notified else 90.0
     never_doubted(service, child, lambda: len(service.servers()) == 10, within_s)
     assert set(before[5:]) <= set(service.servers())
 

@@ -130,7 +130,7 @@ def test_texts_of_users_neither_end_a_line_nor_control_a_terminal() -> None:
 
 
 def test_an_outage_is_one_line_a_minute() -> None:
-    """Whoever notices it, in whatever way, with a count of what was left out."""
+    """Whichever part notices it, in whatever way, with a count of what was left out."""
     lines = OutageLines()
 
     def kept(at: float, record: logging.LogRecord) -> str:

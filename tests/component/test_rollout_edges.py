@@ -152,7 +152,7 @@ def test_a_gate_that_is_removed_in_the_middle() -> None:
     service.more["gated"] = False
     service.update(service.id, resources("2", **service.more))
     service.live(TIMEOUT_S * 6)
-    assert (service.values(), service.state(service.id)) == ("1111", "UPDATE_FAILED")
+    assert (service.values(), service.state(service.id)) == ("2222", "UPDATE_COMPLETE")
 
 
 def test_a_group_that_goes_in_the_middle_gives_the_stack_its_time_limit_back() -> None:

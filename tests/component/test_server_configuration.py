@@ -245,4 +245,4 @@ def test_what_is_seen_of_a_member_has_no_key() -> None:
     service = Service()
     service.create(launched(1))
     (record,) = service.records_of("server_agent")
-    assert record.secret["key"] not in json.dumps(service.seen(service.child().id, "0").object)
+    assert record.secret["key"] not in json.dumps(service.seen(service.child().id, "0"))

@@ -45,7 +45,7 @@ class Story:
     rng: random.Random
     service: Service = field(default_factory=Service)
     stack_id: str = ""
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -109,15 +109,15 @@ class Story:
                 cloud.change(handle, metadata={"a": "hacked"})
             else:
                 cloud.change(handle, status="error" if what == "broken" else "stopped")
-            self.told.append(f"{thing.get('name')} is {what}")
+            self.lines.append(f"{thing.get('name')} is {what}")
         rows = [row for row in self.service.rows(self.stack_id) if row.handle and row.action != "DELETE"]
         if rows and self.chance(0.2):
             name = rng.choice(sorted(row.name for row in rows))
-            self.told.append(f"{name} is marked")
+            self.lines.append(f"{name} is marked")
             try:
                 Marks(self.service.db).mark(self.stack_id, MarkRequest(True, "it smells"), {"": name})
             except Rejected as refused:
-                self.told.append(str(refused))
+                self.lines.append(str(refused))
         if self.chance(0.5):
             self.service.live(130.0)
         else:
@@ -130,7 +130,7 @@ class Story:
         )
         self.service.actions.switch(self.stack_id, settings)
         self.service.live(1.0)
-        self.told.append(f"{settings}")
+        self.lines.append(f"{settings}")
 
     # -- beside each other -------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Story:
         if locked:
             service.actions.lock(self.stack_id, LOCK, lambda _: True)
             service.rest()
-        self.told.append(f"update to {resources}")
+        self.lines.append(f"update to {resources}")
         if locked:
             self.both_refuse(resources)
             return
@@ -163,7 +163,7 @@ class Story:
             with pytest.raises(Rejected) as refused:
                 act(self.service, self.stack_id, resources, files=FILES)
             said.append(str(refused.value))
-        assert said[0] == said[1], self.told
+        assert said[0] == said[1], self.lines
         self.service.actions.unlock(self.stack_id, lambda _: True)
         self.service.rest()
 
@@ -173,14 +173,14 @@ class Story:
             notes.setdefault((*each.path, note.name), []).append(note)
         state = self.service.state(self.stack_id)
         said = [f"{'/'.join(place)}: {note.fate} {note.why}" for place, found in notes.items() for note in found]
-        story = "\n".join([*self.told, f"{state}: {self.service.stack(self.stack_id).reason}", *said, f"{happened}"])
+        story = "\n".join([*self.lines, f"{state}: {self.service.stack(self.stack_id).reason}", *said, f"{happened}"])
         fails = any(note.why.startswith(FAILS) for found in notes.values() for note in found)
         waits = any(note.why.startswith(WAITS) for found in notes.values() for note in found)
         if fails:  # as an update; or as a check, where that is of something that the update does not reach
             assert state in ("UPDATE_FAILED", "CHECK_FAILED"), story
         elif not waits:
             assert state == "UPDATE_COMPLETE", story
-        self.told.append(state)
+        self.lines.append(state)
         for place in notes.keys() | happened.keys():
             found = notes.get(place, [])
             expected = together(found) if found else "unchanged"
@@ -201,9 +201,9 @@ class Story:
 def test_what_a_preview_lists_is_what_is_done(seed: int) -> None:
     replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest {__file__}"
     story = Story(random.Random(seed))
-    story.told.append(replay)
+    story.lines.append(replay)
     resources = story.grown()
-    story.told.append(f"create {resources}")
+    story.lines.append(f"create {resources}")
     story.stack_id = story.service.create(resources, files=FILES)
     story.service.rest()
     assert story.service.state(story.stack_id) == "CREATE_COMPLETE"

@@ -46,8 +46,8 @@ class QuietCloud(WatchedCloud):
 def _without_unseen(kind: str, answer: Any) -> Any:
     if not isinstance(answer, Observation) or kind not in UNSEEN:
         return answer
-    told = {name: value for name, value in answer.properties.items() if name != UNSEEN[kind]}
-    return replace(answer, properties=told)
+    shown = {name: value for name, value in answer.properties.items() if name != UNSEEN[kind]}
+    return replace(answer, properties=shown)
 
 
 class QuietWorld(WaveringWorld):

@@ -124,17 +124,17 @@ def test_equal_keys_of_a_template_in_a_text_are_as_in_heat(http: httpx.Client) -
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """A service that was told its URL, and one that was not; both with passwords, so that any name leads to them."""
+    """A service with its URL set, and one without; both with passwords, so that any name leads to them."""
     directory: Path = tmp_path_factory.mktemp("links")
     (directory / "htpasswd").write_text(line("ada", "x"))
     access = BasicAccess(directory / "htpasswd")
     cloud = SimulatedCloud(lambda: 0.0)
     with (
         database(directory) as db,
-        serving(db, access, ApiSettings(public_url=PUBLIC), cloud=cloud) as told,
-        serving(db, access, cloud=cloud) as untold,
+        serving(db, access, ApiSettings(public_url=PUBLIC), cloud=cloud) as set_up,
+        serving(db, access, cloud=cloud) as plain,
     ):
-        yield told, untold
+        yield set_up, plain
 
 
 def links(url: str, host: str) -> list[str]:

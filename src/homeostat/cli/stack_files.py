@@ -152,8 +152,8 @@ def _check_file(path: Path, *, by_template: bool) -> None:
     seen = path.stat()
     if by_template and not stat.S_ISREG(seen.st_mode):
         raise Usage(f"cannot read {path}: it is no plain file, and a template names it")
-    told = os.environ.get(BODY_MAX_SET, "")
-    most = int(told) if told.isdecimal() else BODY_MAX
+    setting = os.environ.get(BODY_MAX_SET, "")
+    most = int(setting) if setting.isdecimal() else BODY_MAX
     if seen.st_size > most:
         remedy = f"if the service takes more, set {BODY_MAX_SET} to its --max-body"
         raise Usage(f"cannot read {path}: it has {seen.st_size:,} bytes, and a request at most {most:,}: {remedy}")

@@ -20,7 +20,7 @@ from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.graph import Node, WaitGraph, leftover_node
-from homeostat.planner.lifecycle import cascade, hooks
+from homeostat.planner.lifecycle import cascade, hooks, metadata_updates
 from homeostat.planner.lifecycle.cascade import Fate
 from homeostat.planner.removals import Removals
 from homeostat.planner.retry import deadlines
@@ -231,6 +231,9 @@ class Frontier:
         if stack.halted and not begun and stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
         if not begun and self._removals.waits(row, self._unfinished):
+            ended = metadata_updates.end(self.world, row)
+            if ended is not None:
+                return ended
             self._put_off.append(node)
             return Waiting(row.name, Why.IN_USE, (), LAST, row.updated_at, key=row.key, by=LAST_ENDS)
         return self._decider.decide_leftover(row, now)

@@ -46,7 +46,7 @@ def test_every_answer_of_every_detector(detector: Detector, kind: Kind) -> None:
     assert verdicts.verdict(detector, kind) is EXPECTED[detector].get(kind, UNKNOWN)
 
 
-def test_nobody_is_ill_for_what_this_service_is_not_able_to_do() -> None:
+def test_no_node_is_ill_for_what_this_service_is_not_able_to_do() -> None:
     assert {verdicts.verdict(*each) for each in itertools.product(Detector, OWN_INABILITIES)} == {UNKNOWN}
     assert {each.value for each in DetectionType} <= {each.value for each in Detector}
     assert verdicts.verdict("OF_A_LATER_VERSION", Kind.ILL) is UNKNOWN

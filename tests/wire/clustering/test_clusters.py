@@ -119,7 +119,7 @@ def test_a_node_that_is_lost_says_so_and_goes_first(api: Any, profile: Any, serv
     assert api.get_cluster(cluster.id).status == "ACTIVE"
 
 
-def test_a_cluster_tells_what_it_went_through_last(api: Any, profile: Any) -> None:
+def test_a_cluster_shows_what_it_went_through_last(api: Any, profile: Any) -> None:
     cluster = made(api, profile)
     reason = "number of active nodes is equal or above desired_capacity (2)."
     done(api, api.recover_cluster(cluster.id))

@@ -366,7 +366,7 @@ def test_a_remedy_stands_beside_the_text(senlin: httpx.Client) -> None:
     assert "scale_out" in error["remedy"]
 
 
-def test_what_changes_nothing_needs_no_content_type_and_tells_what_to_write_differently(senlin: httpx.Client) -> None:
+def test_what_changes_nothing_needs_no_content_type_and_explains_what_to_change(senlin: httpx.Client) -> None:
     modes = {"type": "NODE_STATUS_POLLING", "options": {"interval": 90}}
     spec = {
         "type": "senlin.policy.health",

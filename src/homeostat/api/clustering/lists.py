@@ -163,7 +163,7 @@ def listed(context: ClusteringContext, request: Request, name: str, wanted: Page
     """Return one page of a list.
 
     A page ends after `limit` or `PAGE_MAX` entries, or where it becomes long. What follows has a link then, unless
-    it was the caller's limit that ended it: whoever gives one asks on by the marker.
+    it was the caller's limit that ended it: a caller who gives one asks on by the marker.
     """
     most = PAGE_MAX if wanted.limit is None else min(wanted.limit, PAGE_MAX)
     found: list[Encoded] = []

@@ -17,7 +17,7 @@ RETRY_AFTER_S = 5.0
 Sharer = tuple[str, str]
 """Kind (address, user, project) and name of one who has a share."""
 IPV6_PREFIX = 64
-"""Length of the prefix of an IPv6 address that counts as one: whoever has one such address has all of the prefix."""
+"""Length of the prefix of an IPv6 address that counts as one: a user of one such address has all of the prefix."""
 
 
 class ClientGone(HomeostatError):

@@ -39,7 +39,7 @@ class Health:
         """Return the answer to a check; it waits for no request and writes nothing."""
         if self._drain_file is not None and self._drain_file.exists():
             return _answer(503, DRAINED)
-        # One look at the database answers all who ask meanwhile: whoever asks all the time does not keep the others
+        # One look at the database answers all who ask meanwhile: one who asks all the time does not keep the others
         # from an answer, after which load balancers would take this process for dead.
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(self._find_trouble())

@@ -24,7 +24,7 @@ from homeostat.model.rollout import (
 )
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
-from homeostat.model.world import Resource
+from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.lifecycle import rollout_gates
@@ -275,6 +275,14 @@ def succeed(context: Context, row: Resource, now: float) -> Step:
         row.metadata, row.new_metadata = row.new_metadata, None
     completed = outcome.complete(context.world, row, now)
     return Step(Verb.RECORD, row, events=completed.events, rollout=RolloutEnd(row.key))
+
+
+def end(world: World, row: Resource) -> Step | None:
+    """End the rollout of a group that the template has no more: nothing waits for it; None where none goes on."""
+    if world.rollouts.pop(row.key, None) is None:
+        return None
+    row.new_metadata = None
+    return Step(Verb.RECORD, row, rollout=RolloutEnd(row.key))
 
 
 def fail(context: Context, row: Resource, rollout: Rollout, now: float) -> Step:

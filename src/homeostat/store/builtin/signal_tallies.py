@@ -1,6 +1,6 @@
 """What is counted of the signals of handles, so that one more costs the same however many there are (ADR 0086).
 
-A tally names the newest signal that it counts. Whoever changes or reads it first looks for newer ones, so it is never
+A tally names the newest signal that it counts. Each change or reading of it first looks for newer ones, so it is never
 wrong, whichever way signals came: it is a summary of rows, not a fact of its own.
 """
 
@@ -87,7 +87,7 @@ def shown(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple
 
 def delete_signals(tx: Connection, id: str) -> None:
     """Delete all signals of a handle, and what is counted of them."""
-    # The tally first: it is locked by whoever counts a signal at this time.
+    # The tally first: it is locked by the one who counts a signal at this time.
     for table in (_tally, _sender, _signal):
         tx.execute(delete(table).where(table.c.record_id == id))
 

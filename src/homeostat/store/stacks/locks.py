@@ -178,7 +178,7 @@ def _check_owner(stack: Row[Any], may_break: Callable[[Lock], bool]) -> None:
 
 
 def _note_broken(db: Database, tx: Connection, stack: Row[Any], action: Action) -> None:
-    """Record an event that a lock is taken away by somebody else than its owner, who begins this action."""
+    """Record an event that a lock is taken away by a user other than its owner, who begins this action."""
     requester = requesters.current()
     if stack.lock is None or requester is requesters.NOBODY or requester.owns(stack.lock):
         return
