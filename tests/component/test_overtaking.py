@@ -46,7 +46,7 @@ def test_a_small_stack_does_not_wait_for_the_large_one_of_its_project() -> None:
     assert small in claimed
 
 
-def test_a_group_whose_update_was_cancelled_is_not_at_rest_at_it_while_it_is_locked(
+def test_a_group_whose_update_was_cancelled_is_brought_about_by_the_update_after_its_lock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Found by the simulation (seed 41041012): the next update left alone what it did not touch, and was COMPLETE."""
@@ -58,9 +58,9 @@ def test_a_group_whose_update_was_cancelled_is_not_at_rest_at_it_while_it_is_loc
     lock(service, stack_id, "stacks")
     service.live(60.0)
     child = service.child()
-    assert (service.state(stack_id), child.revision) == ("LOCK_COMPLETE", 2)
+    assert (service.state(stack_id), child.revision, child.complete_revision) == ("LOCK_COMPLETE", 3, 1)
     with service.db.read() as tx:
-        assert [each.settled_revision for each in shards.of_stack(tx, child.id)] == [1, 1]
+        assert [each.settled_revision for each in shards.of_stack(tx, child.id)] == [3, 3], "by its lock"
     unlock(service, stack_id)
     service.rest()
     service.update(stack_id, {"grp": group(5, server(flavor="large"))})

@@ -156,8 +156,8 @@ def test_what_failed_before_is_not_suspended() -> None:
     assert rested(service, stack_id) == "SUSPEND_FAILED"
     assert "resources.t: State CREATE_FAILED invalid for suspend" in service.stack(stack_id).reason
     service.actions.begin(stack_id, Action.RESUME)
-    assert rested(service, stack_id) == "RESUME_COMPLETE"
-    assert service.states(stack_id)["t"] == "CREATE_FAILED"
+    assert rested(service, stack_id) == "RESUME_FAILED"
+    assert service.states(stack_id) == {"srv": "RESUME_COMPLETE", "t": "CREATE_FAILED"}
 
 
 def test_what_was_replaced_is_not_suspended_in_the_place_of_what_could_not_be_made() -> None:

@@ -264,7 +264,9 @@ class Explainer:
     def _collect_nested(self, stack: Row[Any], found: list[ExplainedResource], limit: int, depth: int) -> None:
         """Add explanations of nested stacks that are not at rest though the resources above them are."""
         below = progress.nested_stacks(self._tx, stack.id, depth) or []
-        missing = progress.in_motion(self._tx, [each.id for each in below]) - {each.stack.id for each in found}
+        ids = [each.id for each in below]
+        unrest = progress.in_motion(self._tx, ids) | progress.with_left_alone(self._tx, ids)
+        missing = unrest - {each.stack.id for each in found}
         paths: dict[str, tuple[str, ...]] = {stack.id: ()}
         for each in below:
             paths[each.id] = (*paths[each.parent_id], each.parent_name)

@@ -51,10 +51,8 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
     action = required_action(stack, row)
     if not action:
         return SETTLED
-    # To record an action here would lose that the row has failed, so it stays as it is; a nested stack says so itself.
-    wakes = action == Action.RESUME and maintenance_state.sleeps(context.world, row)
-    if row.failed and row.action not in MAINTENANCE and not wakes:
-        return _refuse_suspension(context, row) if action == Action.SUSPEND else SETTLED
+    if row.failed and row.action not in MAINTENANCE and not _reaches_failed(context, row, action):
+        return _refuse(context, row) if _is_refused(context, row, action) else SETTLED
     if kind_of(row.type) == "stack":
         return check.pass_on(context.world, row, action.lower(), now)
     method = maintenance_state.method_of(context.world, row, action)
@@ -74,8 +72,33 @@ def unlock(context: Context, row: Resource, now: float) -> Decision:
     return decision
 
 
-def _refuse_suspension(context: Context, row: Resource) -> Settled:
-    """Refuse to suspend a failed resource: it stays as it is, and the stack fails for it."""
+def _reaches_failed(context: Context, row: Resource, action: str) -> bool:
+    """Return whether an action is carried out on a resource that has failed with something else.
+
+    To record an action there would lose that it has failed, so it is passed by. A nested stack says so itself: what is
+    in it is locked, and a stack that sleeps is resumed.
+    """
+    if action == Action.LOCK:
+        return kind_of(row.type) == "stack" and row.handle != "" and not row.deleting
+    return action == Action.RESUME and maintenance_state.sleeps(context.world, row)
+
+
+def _is_refused(context: Context, row: Resource, action: str) -> bool:
+    """Return whether a stack fails since an action passes by a resource that has failed.
+
+    It may not be suspended, and what could be locked is not protected.
+    """
+    if action != Action.LOCK:
+        return action == Action.SUSPEND
+    if kind_of(row.type) == "stack":
+        return row.handle != ""
+    method = maintenance_state.method_of(context.world, row, action)
+    seen = context.world.seen.get(row.key)
+    return method is not None and not (seen is not None and method.is_done(seen.observation.properties))
+
+
+def _refuse(context: Context, row: Resource) -> Settled:
+    """Refuse an action on a failed resource: it stays as it is, and the stack fails for it."""
     # A failure of this revision is what fails the stack.
     row.revision = context.world.stack.revision
     return Settled(Step(Verb.RECORD, row))

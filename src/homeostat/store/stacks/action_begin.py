@@ -154,8 +154,10 @@ def revise(
     if _is_first_secret(stack, desired):
         lock_for_first_secret(tx, stack, desired)
         tx.execute(update(schema.stack).where(*_without_secrets(stack)).values(secret=True))
-    # An action that changes nothing settles shards at its revision although what they should have was never made.
-    unmade = stack.action in NON_CHANGING_ACTIONS and stack.complete_revision != stack.revision
+    # An action that changes nothing settles shards at its revision although what they should have was never made; an
+    # unlocked stack says again what it said before.
+    unchanging = stack.action in NON_CHANGING_ACTIONS or stack.status == Status.FAILED
+    unmade = unchanging and stack.complete_revision != stack.revision
     _wake_changed(db, tx, stack, desired, number, now, None if unmade else touched)
     # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
     if desired.kind == EMPTY.kind and stack.shards > 1:

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, literal, or_, select, update
 
 from homeostat.model.stack_actions import LOCKING, MAINTENANCE, NON_CHANGING_ACTIONS, STACK_ACTIONS
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import Spares
 from homeostat.store import events, schema
 from homeostat.store.builtin import stack_users, stored_trusts
@@ -108,15 +108,9 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
 def finish(db: Database, tx: Connection, row: Row[Any], now: float, *, wakes_parent: bool = True) -> None:
     """End the action of a stack that is settled (see `lock_settled`); for `wakes_parent` see `settle`.
 
-    It is COMPLETE, except for a check that found something wrong, a lock that could not be set or removed everywhere,
-    and a snapshot of a stack whose desired state was never reached.
+    It is COMPLETE, except where `_failure` has something to say.
     """
-    failure = _failed_check(tx, row) if row.action == Action.CHECK else ""
-    if row.action in LOCKING:
-        table = schema.resource
-        failure = failed_resources(tx, row, table.c.action.in_(LOCKING), table.c.revision == row.revision)
-    if row.action == Action.SNAPSHOT and row.complete_revision != row.revision:
-        failure = NEVER_COMPLETE
+    failure = _failure(tx, row)
     if failure:
         _finish(tx, row, Status.FAILED, failure, now)
         snapshots.interrupt(tx, row, failure)
@@ -128,6 +122,26 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float, *, wakes_par
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
         snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)
+
+
+def _failure(tx: Connection, row: Row[Any]) -> str:
+    """Return why an action that is settled has failed; "" if it has not.
+
+    So does a check that found something wrong, a lock that could not be set or removed everywhere, a snapshot of a
+    stack whose desired state was never reached, and a resumption that leaves behind what failed before.
+    """
+    table = schema.resource
+    if row.action == Action.CHECK:
+        return _failed_check(tx, row)
+    # What has failed before and cannot be locked has the revision of the lock, see `planner.actions.maintenance`.
+    if row.action == Action.LOCK:
+        return failed_resources(tx, row, table.c.revision == row.revision)
+    if row.action == Action.UNLOCK:
+        return failed_resources(tx, row, table.c.action.in_(LOCKING), table.c.revision == row.revision)
+    # Of a revision that was complete, what failed since is reported by `status_at_rest`.
+    if row.action == Action.RESUME and row.complete_revision != row.revision:
+        return failed_resources(tx, row, table.c.stack_id == row.id)
+    return NEVER_COMPLETE if row.action == Action.SNAPSHOT and row.complete_revision != row.revision else ""
 
 
 def _finish(
@@ -197,14 +211,24 @@ def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool
     hinders = or_(table.c.replaced_by.is_(None), table.c.action == Action.DELETE)
     failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders, *among)
     counted = func.count().over().label("failures")
-    chosen = select(table.c.name, table.c.reason, counted).where(*failed).order_by(table.c.name).limit(NAMED_MAX)
+    columns = (table.c.name, table.c.action, table.c.reason, counted)
+    chosen = select(*columns).where(*failed).order_by(table.c.name).limit(NAMED_MAX)
     named = list(tx.execute(chosen))
     if not named:
         return ""
-    named_failures = "; ".join(_reason_with_name(each.name, each.reason) for each in named)
+    named_failures = "; ".join(_reason_of(stack, each) for each in named)
     more = named[0].failures - NAMED_MAX
     action = stack.action if among else Action.CHECK
     return f"Resource {action} failed: {named_failures}" + (f"; and {more} more" if more > 0 else "")
+
+
+def _reason_of(stack: Row[Any], failed: Row[Any]) -> str:
+    """Return the reason of a failed resource; of one that a lock has passed by, that it is not protected."""
+    if stack.action == Action.LOCK and stack.status == Status.IN_PROGRESS and failed.action not in LOCKING:
+        state = joined(failed.action, Status.FAILED)
+        text = f"State {state} invalid for lock, it is not protected: {failed.reason}"
+        return f"NotSupported: resources.{failed.name}: {text}"
+    return _reason_with_name(failed.name, failed.reason)
 
 
 def _reason_with_name(name: str, reason: str) -> str:

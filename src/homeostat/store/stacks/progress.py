@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, case, func, or_, select
 
+from homeostat.model.status import Status
 from homeostat.planner.report.estimate import ResourceEvent
 from homeostat.store import schema
 from homeostat.store.operation import workers
@@ -17,7 +18,7 @@ EVENTS_MAX = 1000
 PROJECT_EVENTS_MAX = 2000
 """The number of events, of all projects together, that are searched for those of one project."""
 
-_stack, _shard, _event = schema.stack, schema.shard, schema.event
+_stack, _shard, _event, _resource = schema.stack, schema.shard, schema.event, schema.resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,16 @@ def unfinished(tx: Connection, stack_id: str) -> list[Row[Any]]:
 def in_motion(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     """Return those of the stacks in which something is not done."""
     chosen = select(_shard.c.stack_id).where(_shard.c.stack_id.in_(stack_ids), _shard.c.done < _shard.c.planned)
+    return set(tx.execute(chosen.distinct()).scalars())
+
+
+def with_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+    """Return those of the stacks of which a resource at rest has a note why it is left as it is.
+
+    It differs from the desired state while its stack is locked or suspended, or its convergence is switched off.
+    """
+    noted = (_resource.c.status == Status.COMPLETE, _resource.c.intent.is_not(None))
+    chosen = select(_resource.c.stack_id).where(_resource.c.stack_id.in_(stack_ids), *noted)
     return set(tx.execute(chosen.distinct()).scalars())
 
 
