@@ -21,7 +21,6 @@ from homeostat.store import schema
 from homeostat.store.operation import workers
 from homeostat.store.stacks import stacks
 from tests.component.maintained import lock
-from tests.component.marked import OFF
 from tests.component.running import Service, double, group, server
 from tests.component.test_progress import wanted
 
@@ -491,20 +490,3 @@ def test_while_a_cloud_hangs_it_is_named_and_since_when() -> None:
     found = service.cloud.answer.explanation
     assert (found.why, found.since, found.released_by) == (Why.ANSWER, asked_at, "an answer of the cloud")
     assert found.reason == "a worker has sent the request (create) to the cloud (server), and there is no answer yet"
-
-
-@pytest.mark.parametrize("how", ["locked", "switched off"])
-def test_what_is_left_alone_in_a_nested_stack_is_listed_with_its_root(how: str) -> None:
-    """Everything in the stack above is at rest, so nothing there leads to it."""
-    service = Service()
-    stack_id = service.create({"grp": group(2), "srv": server()})
-    service.rest()
-    if how == "locked":
-        lock(service, stack_id)
-    else:
-        service.actions.switch(stack_id, OFF)
-    service.rest()
-    service.cloud.vanish(service.row(service.child().id, "1").handle)
-    service.live(200.0)
-    wanted_why = Why.LOCKED if how == "locked" else Why.LEFT_ALONE
-    assert whys(service, stack_id, depth=1) == {"grp.1": wanted_why}

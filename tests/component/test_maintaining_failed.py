@@ -59,7 +59,7 @@ def test_after_its_lock_a_failed_group_is_completed_by_an_update() -> None:
     service.rest()
     unlock(service, stack_id)
     service.rest()
-    service.cloud.name = ""  # type: ignore[attr-defined]
+    service.cloud.name = ""
     service.update(stack_id, {"grp": group(3), "srv": server()})
     assert rested(service, stack_id) == "UPDATE_COMPLETE"
     assert len(service.servers()) == 4

@@ -118,8 +118,8 @@ def test_a_mark_ends_by_itself_when_nothing_acts_on_it() -> None:
 
 
 def test_a_mark_ends_also_in_a_stack_that_has_failed() -> None:
-    """Nothing new is begun for it, so nobody acts on the mark."""
-    service, stack_id = started({"srv": server()}, converge=True)
+    """Convergence is off, so nobody acts on the mark."""
+    service, stack_id = started({"srv": server()})
     service.update(stack_id, {"srv": server(), "bad": double(fail=True)})
     service.rest()
     assert service.state(stack_id) == "UPDATE_FAILED"

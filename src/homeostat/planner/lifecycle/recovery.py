@@ -105,7 +105,7 @@ def _is_verdict(context: Context, row: Resource, now: float) -> bool:
     """Return whether the mark of a person is for a health policy to act on; an update replaces what it concerns."""
     health, stack = context.world.health, context.world.stack
     holds = health is not None and health.policy_of(row.name) is not None
-    updated = stack.status == Status.IN_PROGRESS or context.is_newer(row)
+    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.is_halted)
     return holds and not updated and reported.report_of(row.marks, now) is not None
 
 

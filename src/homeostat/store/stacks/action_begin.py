@@ -154,11 +154,7 @@ def revise(
     if _is_first_secret(stack, desired):
         lock_for_first_secret(tx, stack, desired)
         tx.execute(update(schema.stack).where(*_without_secrets(stack)).values(secret=True))
-    # An action that changes nothing settles shards at its revision although what they should have was never made; an
-    # unlocked stack says again what it said before.
-    unchanging = stack.action in NON_CHANGING_ACTIONS or stack.status == Status.FAILED
-    unmade = unchanging and stack.complete_revision != stack.revision
-    _wake_changed(db, tx, stack, desired, number, now, None if unmade else touched)
+    _wake_changed(db, tx, stack, desired, number, now, None if _may_be_unmade(stack) else touched)
     # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
     if desired.kind == EMPTY.kind and stack.shards > 1:
         shards.settle_empty(tx, stack.id, number, now)
@@ -170,6 +166,15 @@ def revise(
         event_sinks.set_sinks(tx, stack.id, desired.sinks)
     events.append(tx, stack.id, [stack_state.stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
+
+
+def _may_be_unmade(stack: Row[Any]) -> bool:
+    """Return whether shards of a stack may be settled at its newest revision although it was never made there.
+
+    An action that changes nothing settles them so; after an unlocking the stack says again what it said before.
+    """
+    unchanging = stack.action in NON_CHANGING_ACTIONS or stack.status == Status.FAILED
+    return bool(unchanging and stack.complete_revision != stack.revision)
 
 
 def lock_for_first_secret(tx: Connection, stack: Row[Any], desired: Desired) -> None:
