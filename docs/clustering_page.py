@@ -67,8 +67,8 @@ What differs from Senlin in what a policy may say:
 - `poll_url_conn_error_as_unhealty`, `poll_url_conn_error_as_unheathy` and the former form
   `detection: {type, options: {interval, …}}` are understood, with a warning.
 - `fencing` is done before an action, in the order COMPUTE, NETWORK, STORAGE.
-- `quorum`, `vantage_points`, `mode`, `max_unhealthy`, `one_first` and `preserve`, among others, are this service's own.
-  With more unhealthy nodes than `max_unhealthy`, none is recovered.
+- `quorum`, `vantage_points`, `mode`, `max_unhealthy`, `one_first`, `inside_first` and `preserve`, among others, are
+  this service's own. With more unhealthy nodes than `max_unhealthy`, none is recovered.
 - `preserve` is for nodes that are a server by itself: others have ports and volumes beside it. Which of several volumes
   was made for which device cannot be told; of such a server those that were attached besides are kept.
 """.replace("PLACEHOLDERS", ", ".join(f"`{{{name}}}`" for name in KNOWN))

@@ -55,13 +55,25 @@ class Counting(SimulatedCloud):
 
 
 class Nodes(Service):
-    """A cluster, as its stack is: two servers, which are brought back by themselves only where `converge` says so."""
+    """A cluster, as its stack is: two servers, which are brought back by themselves only where `converge` says so.
 
-    def __init__(self, count: int = 2, weather: Weather | None = None, *, converge: bool = False) -> None:
+    Takes: member — instead of a server; files — that it names.
+    """
+
+    def __init__(
+        self,
+        count: int = 2,
+        weather: Weather | None = None,
+        *,
+        converge: bool = False,
+        member: dict[str, Any] | None = None,
+        files: dict[str, str] | None = None,
+    ) -> None:
         super().__init__(cloud=lambda clock: Counting(clock.now, weather))
-        wanted = {"count": count, "resource_def": server(), "nodes": {"seed": SEED, "format": ""}}
+        wanted = {"count": count, "resource_def": member or server(), "nodes": {"seed": SEED, "format": ""}}
+        group = {"nodes": {"type": NodeGroup.name, "properties": wanted}}
         self.asked = 0
-        self.id = self.begin({"nodes": {"type": NodeGroup.name, "properties": wanted}}, internal_types={NodeGroup.name})
+        self.id = self.begin(group, internal_types={NodeGroup.name}, files=files or {})
         self.rest()
         if not converge:
             self.actions.switch(self.id, OFF)

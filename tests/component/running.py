@@ -278,8 +278,9 @@ class Service:
         return joined(row.action, row.status)
 
     def child(self) -> Any:
-        """The one live nested stack."""
-        (found,) = [each for each in self.stacks() if each.parent_id is not None and each.deleted_at is None]
+        """The one live nested stack; of those in it, nothing is said."""
+        live = [each for each in self.stacks() if each.parent_id is not None and each.deleted_at is None]
+        (found,) = [each for each in live if each.parent_id == each.root_id]
         return found
 
     def rows(self, stack_id: str) -> list[Any]:

@@ -149,6 +149,9 @@ HEALTH = SpecType(
                     "Try what the status suggests before the actions: start what is stopped, unpause what is paused. "
                     "Without it, true with LIFECYCLE_EVENTS alone."
                 ),
+                "inside_first": boolean(
+                    "Converge what is lost or broken in a node that is a stack before the actions.", default=True
+                ),
                 "quarantine": boolean(
                     "Keep a node that is made again, cut off, instead of deleting it.", default=False
                 ),
@@ -407,6 +410,7 @@ def health_policy(spec: Spec) -> HealthPolicy:
         verify_s=recovery["verify_timeout"],
         per_hour=recovery["max_per_hour"] or 0,
         by_hint=not polled if recovery["by_hint"] is None else recovery["by_hint"],
+        inside_first=recovery["inside_first"],
         quarantine=recovery["quarantine"],
         one_first=recovery["one_first"],
         vantage_points=points,
@@ -479,21 +483,3 @@ def recover_data(spec: Spec) -> dict[str, Any]:
         params = {"params": each["params"]} if each["params"] is not None else {}
         actions.append({"name": each["name"], **kind, **params})
     return {"recover_action": actions, "fencing": list(recovery["fencing"])}
-
-
-def binding_data(spec: Spec) -> dict[str, Any]:
-    """Return what a binding shows of the policy: what Senlin keeps there."""
-    detection, recovery = spec.properties["detection"], spec.properties["recovery"]
-    present, _ = health_forms.present_form(spec.sent["properties"])
-    given = [each.get("options") is not None for each in present["detection"]["detection_modes"]]
-    return {
-        "interval": detection["interval"],
-        "node_update_timeout": detection["node_update_timeout"],
-        "recovery_conditional": detection["recovery_conditional"],
-        "node_delete_timeout": recovery["node_delete_timeout"],
-        "node_force_recreate": recovery["node_force_recreate"],
-        "detection_modes": [
-            health_forms.shown_mode(mode, has_options)
-            for mode, has_options in zip(detection["detection_modes"], given, strict=True)
-        ],
-    }

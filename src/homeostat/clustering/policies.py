@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.clustering import health_policy, policy_types
+from homeostat.clustering import health_data, health_policy, policy_types
 from homeostat.clustering.health_policy import HEALTH, Intervals
 from homeostat.clustering.profiles import SERVER_PROFILE
 from homeostat.clustering.specs import Catalogue, Spec, SpecType
@@ -209,7 +209,7 @@ def binding_data(policy: Spec, made: Mapping[str, Any] | None = None) -> dict[st
         made: What attaching the policy has made or found, for those about load balancing and server groups.
     """
     kind = policy_kind(policy.full_name)
-    data = health_policy.binding_data(policy) if kind.type is HEALTH else made
+    data = health_data.binding_data(policy) if kind.type is HEALTH else made
     return None if data is None else {kind.data_key: {"version": kind.data_version, "data": dict(data)}}
 
 

@@ -143,6 +143,7 @@ class HealthPolicy:
         verify_s: Seconds that a node has to become healthy after an action, before the next one is tried.
         per_hour: Most recoveries begun in an hour; 0 for any number.
         by_hint: Whether the operation that the status suggests is tried first: a stopped server is started.
+        inside_first: Whether what is unwell in a node that is a stack is converged first.
         quarantine: Whether a node that is made again is kept, cut off, instead of being deleted.
         one_first: Whether of members that fail together one is recovered first.
         vantage_points: Places from which URLs are asked; none for whichever worker looks.
@@ -167,6 +168,7 @@ class HealthPolicy:
     per_hour: int = 0
     by_hint: bool = False
     quarantine: bool = False
+    inside_first: bool = True
     one_first: bool = True
     vantage_points: tuple[VantagePoint, ...] = ()
     vantage_quorum: int = 0

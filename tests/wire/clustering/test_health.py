@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.waiting import until
-from tests.wire.clustering.lives import done, made, members
+from tests.wire.clustering.lives import SERVER, done, made, members
 from tests.wire.running import Running
 
 DETECTION = {"interval": 60, "node_update_timeout": 0, "detection_modes": [{"type": "NODE_STATUS_POLLING"}]}
@@ -106,3 +106,33 @@ def test_a_recovery_without_an_operation_does_what_the_policy_says_first_and_sho
     assert [each["name"] for each in shown["recover_action"]] == ["REBOOT", "RECREATE"]
     until(lambda: api.get_node(node.id).status == "ACTIVE", "the node to be recovered")
     assert api.get_node(node.id).physical_id == node.physical_id
+
+
+STACK: dict[str, Any] = {
+    "type": "os.heat.stack",
+    "version": "1.0",
+    "properties": {
+        "template": {
+            "heat_template_version": "2018-08-31",
+            "resources": {"web": {"type": "OS::Nova::Server", "properties": SERVER["properties"]}},
+        }
+    },
+}
+
+
+def test_a_check_of_a_node_that_is_a_stack_names_the_server_that_is_gone_inside(
+    api: Any, http: httpx.Client, service: Running, project: str
+) -> None:
+    cluster = made(api, api.create_profile(name="stacks", spec=STACK), desired_capacity=1)
+    node = members(api, cluster)[1]
+    stack = f"{service.endpoint(project)}/stacks/{node.physical_id}"
+    (web,) = http.get(f"{stack}/resources", follow_redirects=True).raise_for_status().json()["resources"]
+    done(api, api.check_node(node))
+    service.cloud.vanish(web["physical_resource_id"])
+
+    def refused() -> str:
+        ended = api.get_action(api.check_node(node)["action"])
+        until(lambda: api.get_action(ended.id).status in ("SUCCEEDED", "FAILED"), "the check to end")
+        return str(api.get_action(ended.id).status_reason)
+
+    until(lambda: "web inside: it does not exist any more" in refused(), "the check to see it")

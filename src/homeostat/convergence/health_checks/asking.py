@@ -42,6 +42,7 @@ class Round:
         members: Row key -> its row.
         places: Stack and name of a member -> the row of its place in the pool of a load balancer.
         unseen: Row key -> why its thing could not be looked at.
+        inside: Row key of a member that is a stack -> what is unwell in it.
         looks: Row key -> number of a detection -> what it has seen.
     """
 
@@ -53,6 +54,7 @@ class Round:
     members: dict[str, Row[Any]] = field(default_factory=dict)
     places: dict[tuple[str, str], Row[Any]] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
+    inside: dict[str, str] = field(default_factory=dict)
     looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
 
     def policy(self, row: Row[Any]) -> HealthPolicy | None:

@@ -19,6 +19,7 @@ from homeostat.clouds.port import Clouds
 from homeostat.convergence.health_checks.asking import Place, Round, ask, urls_of
 from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.health_facts import policies
+from homeostat.convergence.inside_stacks import things_below, unwell
 from homeostat.convergence.observer import Observer
 from homeostat.model.answers import Detector, Kind
 from homeostat.model.errors import HomeostatError
@@ -32,6 +33,7 @@ from homeostat.observability import metrics
 from homeostat.planner.policies import detection, vantage, verdicts
 from homeostat.planner.policies.detection import Member
 from homeostat.resources.base import Thing
+from homeostat.resources.nested import STACK
 from homeostat.resources.registry import all_types, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import health, observations, shards, vantage_looks
@@ -136,6 +138,24 @@ class HealthRounds:
                     current.members[row.key] = row
                 elif stands_beside(row.name) and type_of(row.type).kind == PLACE_KIND:
                     current.places[row.stack_id, member_of_name(row.name)] = row
+        self._see_inside(current)
+
+    def _see_inside(self, current: Round) -> None:
+        """Look at what is in members that are stacks, where all are due."""
+        tops = {
+            row.handle: row.key
+            for row in current.members.values()
+            if row.handle and type_of(row.type).kind == STACK and current.taken[row.stack_id, row.shard].whole
+        }
+        if not tops:
+            return
+        with self._db.read() as tx:
+            watched, shards_below = things_below(tx, tops)
+        for each, reason in self._observer.look(watched):
+            key = tops[shards_below[each.stack_id, each.shard]]
+            current.unseen.setdefault(key, f"{each.name} inside: {reason}")
+        with self._db.read() as tx:
+            current.inside = {tops[top]: said for top, said in unwell(tx, tops, current.now).items()}
 
     def _hear(self, current: Round) -> None:
         """Note what the status of each member says, and the state of its host."""
@@ -147,7 +167,8 @@ class HealthRounds:
             member = _member(row, current.unseen.get(key, ""))
             for number, each in enumerate(policy.detections):
                 if each.type in (DetectionType.STATUS, DetectionType.EVENTS):
-                    current.looks[key][number] = _made(row) or detection.by_status(member, each.type)
+                    said = _made(row) or detection.by_status(member, each.type)
+                    current.looks[key][number] = detection.with_inside(said, each.type, current.inside.get(key, ""))
                 elif each.type is DetectionType.HYPERVISOR:
                     host = str((row.object or {}).get("host") or "")
                     seen = hosts.get((current.project(row), host)) if host else None

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from homeostat.builtin.addresses import stack_arn
+from homeostat.convergence.inside_stacks import unwell
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen, World, next_look
@@ -23,9 +24,11 @@ def refresh(tx: Connection, world: World, now: float) -> list[tuple[Resource, Se
     changed = []
     rows = [row for row in world.rows.values() if row.handle and kind_of(row.type) == STACK]
     found = nested_status.of(tx, [row.handle for row in rows])
+    asked = [row.handle for row in rows if row.marks is not None and row.marks.requested]
+    inside = unwell(tx, asked, now)
     for row in rows:
         before = world.seen.get(row.key)
-        observation = _observation(row.handle, found.get(row.handle), now)
+        observation = _observation(row.handle, found.get(row.handle), now, inside.get(row.handle, ""))
         if before is not None and _same(before.observation, observation):
             continue
         seen = Seen(observation, next_look(before.number if before is not None else 0))
@@ -39,7 +42,7 @@ def observe(tx: Connection, stack_id: str, now: float) -> Observation:
     return _observation(stack_id, nested_status.of(tx, [stack_id]).get(stack_id), now)
 
 
-def _observation(stack_id: str, nested: NestedStatus | None, now: float) -> Observation:
+def _observation(stack_id: str, nested: NestedStatus | None, now: float, inside: str = "") -> Observation:
     if nested is None:
         return Observation(Presence.ABSENT, stack_id, seen_at=now, reason="its stack is gone")
     properties: dict[str, Any] = {
@@ -53,6 +56,8 @@ def _observation(stack_id: str, nested: NestedStatus | None, now: float) -> Obse
     }
     if nested.status == Status.FAILED:
         properties["fault"] = nested.reason
+    if inside:
+        properties["unwell"] = inside
     if nested.suspended:
         properties["suspended"] = True
     if nested.staged is not None:

@@ -229,7 +229,8 @@ def _recover(case: Case) -> Decision:
     row, policy, now = case.row, case.policy, case.now
     recovery = fitting(recovery_of(row), policy)
     if recovery is None:
-        first = BY_HINT if policy.by_hint and case.node.hint else 0
+        inside = case.node.hint == check.CONVERGE
+        first = BY_HINT if case.node.hint and (policy.inside_first if inside else policy.by_hint) else 0
         return _begin(case, RecoveryMark(now, first, identity=identity_of(case.context, row, policy)))
     if recovery.acted_at is not None:
         waiting = _verified(case, recovery)
@@ -324,6 +325,8 @@ def _act(case: Case, recovery: RecoveryMark) -> Decision:
 def _operate(case: Case, recovery: RecoveryMark) -> Decision:
     row, now = case.row, case.now
     operation, arguments = _operation(case, recovery)
+    if operation == check.CONVERGE:
+        return _converge(case, recovery)
     name = _name_of(case, recovery)
     if recovery.step != BY_HINT and case.policy.actions[recovery.step].type is not ActionType.BUILT_IN:
         # Repeated, it is known by that again.
@@ -340,6 +343,19 @@ def _operate(case: Case, recovery: RecoveryMark) -> Decision:
         keep(row, replace(recovery, acted_at=now, fenced=fenced))
         decision.recovery = name
     return decision
+
+
+def _converge(case: Case, recovery: RecoveryMark) -> Decision:
+    """Have the stack that is a member bring back what is lost or broken in it."""
+    row, now = case.row, case.now
+    stopped = case.context.gates.held_back(row, case.node.reason, now, destroys=False)
+    if stopped is not None:
+        return stopped
+    step = check.pass_on(case.context.world, row, check.CONVERGE, now)
+    keep(row, replace(recovery, acted_at=now))
+    step.recovery = check.CONVERGE.upper()
+    case.context.gates.begin_healing(step)
+    return step
 
 
 def _operation(case: Case, recovery: RecoveryMark) -> tuple[str, dict[str, object]]:

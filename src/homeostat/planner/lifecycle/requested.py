@@ -136,7 +136,11 @@ def _looked(context: Context, row: Resource, request: Request, now: float) -> Ve
         why = Why.BUILDING if verdict.condition is Condition.PENDING else Why.UNSEEN
         due_at = min(request.until, now + LOOK_S)
         return Waiting(row.name, why, (), verdict.reason, request.at, due_at, row.key)
-    return verdict
+    seen = context.world.seen.get(row.key)
+    # A stack may be complete though something in it is gone.
+    inside = str(seen.observation.properties.get("unwell") or "") if seen is not None else ""
+    well = verdict.condition in (Condition.READY, Condition.DRIFTED)
+    return Verdict(Condition.BROKEN, inside) if inside and well else verdict
 
 
 def _operate(context: Context, row: Resource, request: Request, now: float) -> Decision:

@@ -19,6 +19,8 @@ FLAPPING_S = 3600.0
 """Time for which it counts that a member became unhealthy."""
 TURNS_MAX = 4
 """Turns that count at most: the looks that are needed double with each."""
+CONVERGE = "converge"
+"""The operation that brings back what is lost or broken in a stack, and changes nothing else."""
 LOST = "it does not exist any more"
 
 _STOPPED = {"stopped": "start", "lost": "reboot"}
@@ -86,6 +88,19 @@ def _status_of(member: Member, detection: DetectionType) -> tuple[Kind, str, str
     if status in _HEARD:
         evidence = f"{evidence}, which counts only when the cloud tells of it ({DetectionType.EVENTS})"
     return Kind.WELL if status in SERVER.statuses.words else Kind.UNCLEAR, evidence, ""
+
+
+def with_inside(seen: Look, detection: DetectionType, inside: str) -> Look:
+    """Return the look at a member that is a stack, with what is unwell in it.
+
+    Args:
+        seen: What its own status says.
+        detection: The detection.
+        inside: What is gone or broken in it; "" for nothing.
+    """
+    if not inside or seen.finding is Finding.UNKNOWN:
+        return seen
+    return verdicts.look(detection, Kind.ILL, inside, CONVERGE)
 
 
 def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Detection) -> Look:

@@ -18,6 +18,11 @@ def report_of(marks: Marks | None, now: float) -> UnhealthyMark | None:
     return None if mark is None or mark.reporter == HEALTH_POLICY or mark.is_over(now) else mark
 
 
+def told(mark: UnhealthyMark) -> str:
+    """Return what a person says by a mark."""
+    return f"{mark.reporter or mark.by or 'a user'} has marked it unhealthy: {mark.reason}"
+
+
 def is_answered(marks: Marks | None) -> bool:
     """Return whether an action of a recovery has been tried."""
     return marks is not None and marks.recovery is not None and marks.recovery.acted_at is not None
@@ -29,6 +34,6 @@ def with_report(node: NodeHealth, marks: Marks | None, now: float) -> NodeHealth
     if mark is None or is_answered(marks):
         return node
     finding = verdict(Detector.REPORTER, Kind.ILL)
-    said = f"{mark.reporter or mark.by or 'a user'} has marked it unhealthy: {mark.reason}"[:EVIDENCE_MAX]
+    said = told(mark)[:EVIDENCE_MAX]
     one = Detected(Detector.REPORTER.value, finding, mark.since, said)
     return replace(node, finding=finding, since=mark.since, reason=said, detected=(*node.detected, one))
