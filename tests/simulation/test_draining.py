@@ -50,6 +50,13 @@ class Drainer(Budgeter):
         changed.resources |= copy.deepcopy(kept)
         return changed
 
+    def varied(self, desired: DesiredStack) -> Resources:
+        """The load balancer of a stack and the group behind it, which changes; nothing in some cases."""
+        kept = {name: each for name, each in desired.resources.items() if name.startswith("b")}
+        if not kept or self._rng.random() < 0.2:
+            return {}
+        return copy.deepcopy({**kept, **_drained(Balancer(self._rng, nested=False).varied(kept))})
+
     def _balanced(self) -> Resources:
         return _drained(Balancer(self._rng, nested=False).balanced())
 
@@ -135,9 +142,10 @@ class DrainingWorld(BudgetWorld):
         self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
 
     def _vary(self, stack_id: str) -> None:
-        """A user wants nothing but groups, of another size or with other members."""
+        """A user wants nothing but groups, of another size or with other members; often in the same pool as before."""
         fresh = self._drainer.grow()
-        desired = DesiredStack({name: each for name, each in fresh.resources.items() if name[0] in "gb"}, {})
+        wanted = {name: each for name, each in fresh.resources.items() if name[0] in "gb"}
+        desired = DesiredStack({**wanted, **self._drainer.varied(self._desired[stack_id])}, {})
 
         def update(stack_service: StackService) -> None:
             stack_service.update(stack_id, desired.request())
