@@ -198,6 +198,8 @@ def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
     # What a check has found wrong may be healed by now.
     # So may be what needed consent: a user has agreed, or has switched that off.
     known = mended or stack.action in (Action.CHECK, Action.SNAPSHOT) or any(fate in stack.reason for fate in FATES)
+    # After a lock or a suspension a stack is as it was before; its resources show that they were unlocked or resumed.
+    known = known or any(row.action in (Action.UNLOCK, Action.RESUME) for row in rows)
     assert failed or known, f"{stack.name}: no resource failed: {stack.reason}"
     for row in failed:
         assert row.reason, f"{stack.name}.{row.name} failed without a reason"

@@ -195,7 +195,7 @@ class Watcher:
             going = any(row.action == Action.DELETE for row in beside)
             if first or going or after.revision != stack.revision:
                 continue
-            done = {row.name for row in beside if row.done}
+            done = {row.name for row in beside if row.done or row.marked}
             unfinished = self._graph(stack, after.shard).keys() - done
             self._demand(not unfinished, f"{stack.name}.{after.name} goes before {sorted(unfinished)} are done")
 
