@@ -13,6 +13,11 @@ PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 """The pair of characters for each value of ten bits."""
 
 
+def passed() -> float:
+    """Return seconds that never go back, and go on while the machine sleeps, where the system can tell them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 class Clock(Protocol):
     """A source of time."""
 

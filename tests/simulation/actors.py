@@ -37,6 +37,8 @@ from homeostat.store.database import Database, Statements
 from homeostat.store.operation.purge import Rules, purge
 from homeostat.store.shards import leases
 from homeostat.store.shards.leases import Lease
+from homeostat.store.sql import timeline
+from homeostat.store.sql.timeline import KeptTime
 from tests.simulation.watched import WatchedDatabase
 
 URL = "http://api.test:8004"
@@ -49,10 +51,15 @@ class Killed(BaseException):
 
 
 class VirtualClock:
-    """Time that moves only when the world says so."""
+    """Time that moves only when the world says so. step_s — by how much the database's clock was set ahead of it."""
 
     def __init__(self, start: float = 1_000_000.0) -> None:
         self.time = start
+        self.step_s = 0.0
+
+    def database(self) -> float:
+        """What the clock of the database shows."""
+        return self.time + self.step_s
 
     def now(self) -> float:
         return self.time
@@ -122,14 +129,19 @@ class Interruptible:
         self._clock = clock
         self._strikes = strikes
         self._agreed: tuple[float, float] | None = None
+        self._kept = KeptTime(clock.monotonic, rate=0.0)  # laws compare with the time of the world
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._db, name)
 
     def now_of(self, tx: Connection) -> float:
-        agreed = self._db.now_of(tx)
+        agreed = self._kept.read(lambda: timeline.clock_and_row(tx, "", self._db.now))
         self._agreed = agreed, self._clock.monotonic()
         return agreed
+
+    def note_time(self, tx: Connection) -> None:
+        self.now_of(tx)
+        timeline.note(tx, self._db.insert, self._kept.known, self._db.now())
 
     def agreed_now(self) -> float:
         if self._agreed is None:
@@ -368,6 +380,8 @@ class Worker(Process):
             with self._plain_db.write() as tx:
                 leases.renew_all(tx, self.reconciler.leases, self.db.now_of(tx), self.limits.lease_s)
         if self._world.time >= self.cut_off_until:
+            with self._plain_db.write() as tx:
+                self.db.note_time(tx)
             self.reconciler.lost.acquit(self._plain_db, self.name, self.reconciler.leases)
 
 

@@ -60,6 +60,18 @@ class DisturbedWorld(SimulatedWorld):
         victim.clock.skew_s = self.rng.choice((-120.0, -10.0, -1.0, 0.0, 1.0, 10.0, 120.0))
         self.note(f"clock of {victim.name} is {victim.clock.skew_s} s ahead")
 
+    def _set_database_clock(self) -> None:
+        """Forwards or backwards: the clock that all go by. Some worker lives on, and notices it."""
+        noticing = [each for each in self.workers if each.ready and self.clock.time >= each.cut_off_until]
+        if not noticing:
+            return
+        for worker in noticing:
+            worker.beat()
+        self.clock.step_s += self.rng.choice((-3600.0, -600.0, -60.0, 60.0, 600.0, 3600.0))
+        self.note(f"clock of the database is {self.clock.step_s} s ahead")
+        for worker in noticing:
+            worker.beat()
+
     def _jump_ahead(self) -> None:
         """A long time passes at once."""
         self.clock.time += self.rng.choice((5.0, 30.0, 90.0, 300.0))

@@ -24,6 +24,12 @@ def test_everything_converges_and_nothing_leaks_or_is_made_twice(start: int) -> 
         played(seed)
 
 
+def test_the_clock_of_the_database_may_be_set_in_the_middle_of_everything() -> None:
+    """By up to an hour, forwards and backwards, again and again: the laws about times hold as in other worlds."""
+    worlds = [played(seed, stepped=True) for seed in range(20, 26)]
+    assert sum("clock of the database" in line for world in worlds for line in world.lines) > 10
+
+
 def test_a_seed_replays_itself() -> None:
     """The same seed tells the same story, to the letter."""
     assert played(3).lines == play(3).lines

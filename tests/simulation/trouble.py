@@ -76,6 +76,7 @@ class TroubledWorld(MovingWorld):
         maintained: bool = False,
         lossy: bool = False,
         governed: bool = False,
+        stepped: bool = False,
     ) -> None:
         rng = random.Random(f"climate {seed}")
         wardens = random.Random(f"warden {seed}")
@@ -116,6 +117,8 @@ class TroubledWorld(MovingWorld):
         self._governor = Governor(self, governors)
         if governors.random() < 0.3 or governed:
             self._acts += [*self._governor.acts(), (8.0, self._mark), (8.0, self._disturb)]
+        if random.Random(f"stepper {seed}").random() < 0.2 or stepped:
+            self._acts.append((6.0, self._set_database_clock))
         self._unswitched: set[str] = set()
         self.doubters = Doubters(self, patient=random.Random(f"patient {seed}").random() < 0.5)
         self._hidden: Counter[str] = Counter()

@@ -15,6 +15,7 @@ from homeostat.model.errors import NotFound, Terminal
 from homeostat.model.observed import Observation
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.sql.timeline import KeptTime
 from tests.simulation.rows import Row, Shard, Stack
 
 LINK, LINKED = "volume_attachment", ("instance_uuid", "volume_id")
@@ -52,8 +53,9 @@ class WatchedDatabase(Database):
 
     on_commit: Callable[[], None] | None = None
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        super().__init__("sqlite://", now)
+    def __init__(self, now: Callable[[], float], passed: Callable[[], float]) -> None:
+        super().__init__("sqlite://", now, passed=passed)
+        self.kept_time = KeptTime(passed, rate=0.0)
         self._connection = ENGINE.connect()
         self.raw = raw(self._connection)
         self.raw.isolation_level = None

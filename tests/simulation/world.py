@@ -80,7 +80,7 @@ class SimulatedWorld:
         self.projects = projects
         self.members_per_shard = members_per_shard
         self.few = few
-        self.db = WatchedDatabase(self.clock.now)
+        self.db = WatchedDatabase(self.clock.database, self.clock.monotonic)
         self.clouds = {
             project: self.cloud_type(self.clock.now, replace(weather or Weather()), seed + place, 1000 * place + 1)
             for place, project in enumerate(projects)

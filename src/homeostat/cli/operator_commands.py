@@ -112,11 +112,12 @@ def open_database(arguments: Namespace) -> "Database":
     """
     from sqlalchemy.exc import SQLAlchemyError
 
+    from homeostat.clock import passed
     from homeostat.store.database import Database, sqlite_url
 
     state = State(arguments.state_dir.expanduser().absolute())
     try:
-        return Database(arguments.database or sqlite_url(state.database), time.time)
+        return Database(arguments.database or sqlite_url(state.database), time.time, passed=passed)
     except (SQLAlchemyError, ImportError) as error:
         raise Problem(f"the database cannot be used, look at --database: {error}") from error
 

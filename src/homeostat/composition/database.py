@@ -19,11 +19,12 @@ LOG = logging.getLogger(__name__)
 
 def database(settings: ServiceSettings) -> "Database":
     """Open the database of this service; by default an SQLite file in the state directory."""
+    from homeostat.clock import passed
     from homeostat.store.database import Database, sqlite_url
 
     state = State(settings.state)
     state.make()
-    return Database(settings.database or sqlite_url(state.database), time.time)
+    return Database(settings.database or sqlite_url(state.database), time.time, passed=passed)
 
 
 @contextlib.contextmanager
@@ -33,9 +34,13 @@ def ready_database(settings: ServiceSettings) -> "Iterator[Database]":
     Raises:
         Problem: This version cannot run on it.
     """
+    from homeostat.model.errors import Transient
+
     with contextlib.closing(database(settings)) as db:
         check_schema(db)
         use_keys(db, settings.encryption_keys, settings.state)
+        with contextlib.suppress(Transient), db.read() as tx:  # one that does not answer is waited for later
+            db.now_of(tx)
         yield db
 
 

@@ -224,6 +224,7 @@ class Worker:
         with self._db.write() as tx:
             if not held:
                 self._end_frozen(tx)
+            self._db.note_time(tx)
             now = self._db.now_of(tx)
             me = workers.Worker(
                 self.name, self._host, os.getpid(), workers.VERSION, self._board_name, self._started_at, now

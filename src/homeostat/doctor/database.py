@@ -20,6 +20,7 @@ from homeostat.store.database import Database
 from homeostat.store.encryption import key_rotation
 from homeostat.store.encryption.encrypted_cells import Unreadable
 from homeostat.store.operation import health, message_bus, workers
+from homeostat.store.sql.timeline import RATE
 from homeostat.store.stacks import locks
 
 LAG_S = 10.0
@@ -108,10 +109,19 @@ def _writing(db: Database, _tx: Connection) -> Check:
 
 
 def _clocks(db: Database, tx: Connection) -> Check:
+    ahead_s = db.now_of(tx) - db.clock_of(tx)
+    if abs(ahead_s) > CLOCKS_S and db.kept_time is not None:
+        step_s = db.kept_time.known.step_s
+        found = (
+            f"the clock was set {'ahead' if step_s > 0 else 'back'} by {abs(step_s):.0f} s, and nothing times out "
+            f"by that: the service's time is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} it, "
+            f"and comes closer by {RATE * 60:.0f} minutes an hour"
+        )
+        return Check("clocks", Level.WARN, found, "times that are shown are wrong by that: let NTP keep it right")
     if db.is_sqlite:
         return Check("clocks", Level.OK, "the database has no clock of its own")
     before = time.time()
-    theirs = db.now_of(tx)
+    theirs = db.clock_of(tx)
     after = time.time()
     apart_s = theirs - (before + after) / 2
     found = f"the database is {abs(apart_s):.1f} s {'ahead of' if apart_s > 0 else 'behind'} this machine"

@@ -1,6 +1,7 @@
 """Connections and transactions, on SQLite, on PostgreSQL, and on MariaDB and MySQL."""
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -12,12 +13,15 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from homeostat.model.errors import Outage
 from homeostat.store.encryption.encrypted_cells import NO_KEYS, Keyring, keys_of, use_keys
-from homeostat.store.sql import migration, notices
+from homeostat.store.sql import migration, notices, timeline
 from homeostat.store.sql.backends import backend_of
 from homeostat.store.sql.migration import Phase, SchemaStatus
 from homeostat.store.sql.notices import Notices
+from homeostat.store.sql.timeline import KeptTime, Timeline
 
 DOES_NOT_ANSWER = "the database does not answer"
+ROW_S = 1.0
+"""How long a row of the timeline counts where reading it costs a statement."""
 RECENT_S = 10.0
 """How long a time that a server's clock has shown is counted on by this machine's own."""
 
@@ -42,13 +46,26 @@ class Database:
         url: SQLAlchemy URL, `sqlite:///path`, `postgresql+psycopg://…` or `mysql+pymysql://…`.
         now: The clock, in seconds since the epoch. The own clock of a server decides about leases, whatever `now`
             says; see `now_of`.
+        passed: Seconds that never step, by which steps of the clock are noticed (`clock.passed`); None where the clock
+            is never set.
         keys: The keys that encrypt secrets.
     """
 
-    def __init__(self, url: str, now: Callable[[], float], *, pool_size: int = 10, keys: Keyring = NO_KEYS) -> None:
+    def __init__(
+        self,
+        url: str,
+        now: Callable[[], float],
+        *,
+        passed: Callable[[], float] | None = None,
+        pool_size: int = 10,
+        keys: Keyring = NO_KEYS,
+    ) -> None:
         self.url = url
         self.now = now
         self._agreed: tuple[float, float] | None = None
+        self._passed = passed or time.monotonic
+        self.kept_time = KeptTime(passed) if passed is not None else None
+        self._row_read_at = -math.inf
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
         self._backend = backend_of(url, pool_size)
         self.engine = self._backend.engine
@@ -151,28 +168,55 @@ class Database:
             self.notices.notify()
 
     def now_of(self, connection: Connection) -> float:
-        """Return the time that all workers agree on, in seconds since the epoch: the server's, if there is one."""
-        agreed = self._backend.now(connection)
-        if agreed is None:
-            return self.now()
-        self._agreed = agreed, time.monotonic()
+        """Return the time that all workers agree on, in seconds since the epoch: the server's, if there is one.
+
+        It goes on evenly where that clock is set, see `sql.timeline`.
+        """
+        if self.kept_time is None:
+            if not self._backend.clock:
+                return self.now()
+            agreed = self.clock_of(connection)
+        else:
+            agreed = self.kept_time.read(lambda: self._clock_and_row(connection))
+        self._agreed = agreed, self._passed()
         return agreed
+
+    def clock_of(self, connection: Connection) -> float:
+        """Return what the clock shows, which may have been set: the server's, if there is one."""
+        if not self._backend.clock:
+            return self.now()
+        return float(connection.exec_driver_sql(f"SELECT {self._backend.clock}").scalar_one())
+
+    def _clock_and_row(self, connection: Connection) -> tuple[float, Timeline | None]:
+        passed = self._passed()
+        if not self._backend.clock and self.kept_time is not None:
+            # Without a server, the row costs a statement of its own; a process that lives notices steps by itself.
+            if passed - self._row_read_at < ROW_S:
+                return self.now(), self.kept_time.known
+            self._row_read_at = passed
+        return timeline.clock_and_row(connection, self._backend.clock, self.now)
+
+    def note_time(self, tx: Connection) -> None:
+        """Note the time for processes that start later, and a step of the clock that was noticed in this one."""
+        if self.kept_time is not None:
+            self.now_of(tx)
+            timeline.note(tx, self.insert, self.kept_time.known, self.clock_of(tx))
 
     def recent_now(self, connection: Connection) -> float:
         """Return the same time without a query, where it was asked for within `RECENT_S`."""
-        if self._agreed is not None and time.monotonic() - self._agreed[1] < RECENT_S:
+        if self._agreed is not None and self._passed() - self._agreed[1] < RECENT_S:
             return self.agreed_now()
         return self.now_of(connection)
 
     def agreed_now(self) -> float:
         """Return the agreed time without a query: the last result of `now_of` plus the time since then.
 
-        Changes of this machine's clock do not affect it, once `now_of` has read the clock of a server.
+        Changes of this machine's clock do not affect it, once `now_of` was called.
         """
         if self._agreed is None:
             return self.now()
         server_now, at = self._agreed
-        return server_now + time.monotonic() - at
+        return server_now + self._passed() - at
 
     def running_transactions(self, tx: Connection) -> tuple[int, int]:
         """Return the ids of two transactions: the oldest writer that still runs as seen by `tx`, and the next to begin.

@@ -27,6 +27,7 @@ from homeostat.store.schema.records import (
     signal,
     signal_sender,
     signal_tally,
+    timeline,
     trust,
     worker,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "snapshot",
     "snapshot_part",
     "stack",
+    "timeline",
     "to_json",
     "transaction_mark",
     "trust",

@@ -144,6 +144,18 @@ worker = Table(
 )
 """The register of workers; see `operation.workers`. One that has not been seen for some seconds counts as dead."""
 
+timeline = Table(
+    "timeline",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("generation", Integer, nullable=False),
+    Column("anchor", Double, nullable=False),
+    Column("offset_s", Double, nullable=False),
+    Column("kept_at", Double, nullable=False),
+    Column("step_s", Double, nullable=False),
+)
+"""How far the service's time is from the database's clock, in one row of id 1; see `sql.timeline`."""
+
 request_turn = Table(
     "request_turn",
     metadata,

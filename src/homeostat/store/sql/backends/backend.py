@@ -45,9 +45,8 @@ class Backend(ABC):
         """Let only one process migrate at a time, however many transactions that takes."""
         return contextlib.nullcontext()
 
-    def now(self, connection: Connection) -> float | None:
-        """Return the server's time, in seconds since the epoch; None where there is no server."""
-        return None
+    clock = ""
+    """SQL of the server's time, in seconds since the epoch; "" where there is no server."""
 
     def running_transactions(self, tx: Connection) -> tuple[int, int]:
         """See `Database.running_transactions`."""

@@ -77,9 +77,8 @@ class MySQL(Backend):
             connection.execute(text(f"SELECT release_lock({name})"))
             connection.rollback()
 
-    def now(self, connection: Connection) -> float | None:
-        # Not `now()`, which is that of the beginning of the statement's transaction on a replica.
-        return float(connection.execute(text("SELECT unix_timestamp(sysdate(6))")).scalar_one())
+    # Not `now()`, which is that of the beginning of the statement's transaction on a replica.
+    clock = "unix_timestamp(sysdate(6))"
 
     def running_transactions(self, tx: Connection) -> tuple[int, int]:
         """Look at the marks that transactions leave before they store events.

@@ -59,8 +59,7 @@ class PostgreSQL(Backend):
             connection.execute(text("SELECT pg_advisory_unlock(727373)"))
             connection.commit()
 
-    def now(self, connection: Connection) -> float | None:
-        return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+    clock = "extract(epoch FROM clock_timestamp())"
 
     def running_transactions(self, tx: Connection) -> tuple[int, int]:
         oldest, following = tx.execute(RUNNING).one()
