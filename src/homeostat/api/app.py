@@ -24,6 +24,7 @@ from homeostat.api.clustering.about import add_versions
 from homeostat.api.clustering.receivers import WEBHOOKS
 from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.context import Service
+from homeostat.api.hidden_addresses import HiddenAddresses
 from homeostat.api.http import faults
 from homeostat.api.http.addresses import Addresses
 from homeostat.api.http.event_streams import EventTail
@@ -194,6 +195,7 @@ def _add_middleware(
 ) -> None:
     # The one added last is the outermost.
     app.add_middleware(AnswerLimit)
+    app.add_middleware(HiddenAddresses, policy=service.policy)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES_MIN, compresslevel=1)
     app.add_middleware(RequestShares, shares=service.shares)
     app.add_middleware(BodyLimit, bytes_max=limits.body_bytes_max, patience_s=body_s, shares=service.shares)

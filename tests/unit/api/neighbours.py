@@ -29,6 +29,18 @@ TEMPLATE: Mapping[str, Any] = {
             "type": "OS::Heat::ResourceGroup",
             "properties": {"count": 1, "resource_def": {"type": "OS::Heat::RandomString"}},
         },
+        "scaled": {
+            "type": "OS::Heat::AutoScalingGroup",
+            "properties": {"min_size": 0, "max_size": 1, "resource": {"type": "OS::Heat::RandomString"}},
+        },
+        "policy": {
+            "type": "OS::Heat::ScalingPolicy",
+            "properties": {
+                "auto_scaling_group_id": {"get_resource": "scaled"},
+                "adjustment_type": "change_in_capacity",
+                "scaling_adjustment": 1,
+            },
+        },
     },
     "outputs": {"text": {"value": {"get_attr": ["text", "value"]}}},
 }

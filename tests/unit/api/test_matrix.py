@@ -53,9 +53,10 @@ class World(Neighbours):
         method, _, path = request.partition("#")[0].partition(" ")
         things, own = self.things[named], self.things[home].users if role == "server" else home
         entry = TABLE[request]
+        named_there = {**words(things), "resource_name": entry.get("resource", "handle")}
         body = filled(entry["body"], things) if "body" in entry else None
         caller = f"heat_stack_user/{home}-server@{own}" if role == "server" else f"{role}@{own}"
-        answer = self.send(method, path.format_map(words(things)), caller, at or own, body)
+        answer = self.send(method, path.format_map(named_there), caller, at or own, body)
         return int(answer.status_code)
 
 
@@ -138,6 +139,8 @@ def test_things_of_others_are_not_there(world: World, request_: str) -> None:
         code = world.code(request_, role, OWN, OTHER)
         if role == "admin":
             assert code != 403
+        elif role in ("reader", "server") and "resource" in entry:
+            assert code == entry["foreign"], f"what they must not depends on what is named: {code}"
         elif role not in MAY[entry["who"]]:
             assert code == 403, f"{role}s must not: {code}"
         elif role == "server" and "{server_id}" in request_:

@@ -338,7 +338,7 @@ SINGLE = (
     Rule(
         "resource:signal_gate",
         MEMBER_OR_STACK_USER,
-        "Signal a handle that a rollout waits for, or listens to: what is said decides how it goes on.",
+        "Signal what acts (a rollout's handle, a group whose members report, a scaling policy); see such addresses.",
         None,
         ours=True,
         on=("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/signal"),

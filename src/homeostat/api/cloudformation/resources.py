@@ -191,6 +191,8 @@ def signal_resource(action: ActionContext) -> Any:
     """Take the report of a member to the group that it is in: before its next batch, the group may wait for that."""
     parameters = action.parameters
     name, member = parameters.needed("LogicalResourceId"), parameters.needed("UniqueId")
+    if action.holder is None:
+        action.context.check("resource:signal_gate")
     said = member_reports.report(member, parameters.needed("Status"))
     with action.context.db.read() as tx:
         stack = action.live_stack(tx)

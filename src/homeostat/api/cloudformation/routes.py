@@ -122,6 +122,7 @@ def _admitted(request: Request, sent: SignedRequest, parameters: Parameters) -> 
     caller = service.policy.known(admitted.caller)
     service.buckets.take(admitted.project, caller.key, admitted.holder and admitted.holder.name)
     service.policy.check(f"cloudformation:{name}", caller, admitted.project)
+    request.state.caller, request.state.project = caller, admitted.project
     context = RequestContext(service, caller, admitted.project, f"{base_of(request)}/v1")
     return ActionContext(context, parameters, admitted.holder)
 

@@ -19,6 +19,7 @@ from homeostat.model.plan import event_of
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.resources.families.wait_conditions import HANDLE
 from homeostat.resources.registry import kind_of
 from homeostat.store import events
@@ -42,7 +43,8 @@ def signal(
 
     A group of instances that waits for its members takes `{"id": …, "status": "SUCCESS" | "FAILURE", "reason": …}`.
 
-    A handle that a rollout waits for is signalled only by those who may decide about it (`resource:signal_gate`).
+    What decides how a rollout goes on, or scales a group, is signalled only by those who may do so
+    (`resource:signal_gate`).
 
     `{"unset_hook": hook}` lets any resource continue that waits at this hook; that is authorized by a rule of its own
     (`resource:clear_hook`).
@@ -73,13 +75,18 @@ def signal(
 
 
 def _check_gate(context: RequestContext, row: Resource, kind: str) -> None:
-    """Check that the caller may signal a handle that a rollout waits for, or listens to. Raise Rejected."""
-    if kind != HANDLE:
-        return
-    with context.db.read() as tx:
-        _, gates = rollout_reports.addressed(tx, row.handle)
-    if gates:
-        context.service.policy.check("resource:signal_gate", context.caller, context.project)
+    """Check that the caller may signal what acts: a rollout's handle, a group of members, a scaling policy.
+
+    Raises:
+        Rejected: Forbidden.
+    """
+    acts = kind == POLICY_KIND or takes_reports(row.type)
+    if kind == HANDLE:
+        with context.db.read() as tx:
+            _, gates = rollout_reports.addressed(tx, row.handle)
+        acts = bool(gates)
+    if acts:
+        context.check("resource:signal_gate")
 
 
 def _report(
