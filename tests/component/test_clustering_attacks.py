@@ -227,8 +227,8 @@ def test_a_profile_whose_nodes_join_their_own_cluster_ends_with_its_time() -> No
     loop(service, node(profile="loop", cluster="c"))
     service.delete(other)
     service.rest()
-    stack_id = service.begin({"it": cluster(1, profile="loop", name="c")}, timeout_mins=5)
-    service.live(4000)
+    stack_id = service.begin({"it": cluster(1, profile="loop", name="c")}, timeout_mins=1)
+    service.live(200)
     assert service.state(stack_id) == "CREATE_FAILED"
     assert service.count("node") <= 2
 

@@ -69,6 +69,6 @@ def test_nearly_every_world_steps_and_each_story_happens() -> None:
     worlds = [played(seed).happened for seed in COUNTED]
     times = stories(worlds)
     stepped = [any(story.startswith("reached ") for story in happened) for happened in worlds]
-    assert sum(stepped) >= len(COUNTED) - 1
+    assert sum(stepped) >= len(COUNTED) - 2  # in some a newer revision takes gates or steps away before the first
     missed = [story for story in STORIES if not times[story]]
     assert len(missed) <= 2, missed
