@@ -7,6 +7,7 @@ before it is written: a value that is shared a thousand times is written a thous
 import gc
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from sys import getsizeof
 from typing import Any
 
@@ -14,17 +15,27 @@ import orjson
 
 PIECE_BYTES = 128 * 1024
 """Size of a piece: pieces have at least so many bytes, but for the last one."""
+TOGETHER = 32
+"""Small items of a list that are written at once."""
+WEIGHED_TOGETHER = 8
+"""Other items that are, where they are light together."""
 LIGHT = 64 * 1024
 """Bytes that a value takes in memory, shared parts counted each time, up to which it is written at once."""
 
 
 class Items:
-    """A list whose items are made one by one while it is written."""
+    """A list whose items are made one by one while it is written.
 
-    __slots__ = ("items",)
+    Attributes:
+        items: The items.
+        small: They have no long parts: several are written at once, and none of them is weighed.
+    """
 
-    def __init__(self, items: Iterable[Any]) -> None:
+    __slots__ = ("items", "small")
+
+    def __init__(self, items: Iterable[Any], *, small: bool = False) -> None:
         self.items = items
+        self.small = small
 
 
 class Entries:
@@ -98,6 +109,14 @@ def plain(value: Any) -> Any:
 def encoded(value: Any) -> bytes:
     """Return a value as JSON, at once; by Python's encoder where integers are beyond 64 bits."""
     try:
+        return orjson.dumps(value)
+    except TypeError:
+        return _encoded_otherwise(value)
+
+
+def _encoded_otherwise(value: Any) -> bytes:
+    """Return a value with other keys than texts, or with large integers, as JSON: both take their time."""
+    try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
@@ -111,9 +130,9 @@ def _parts(value: Any) -> Iterator[bytes]:
     elif isinstance(value, Entries):
         yield from _map(value.entries)
     elif isinstance(value, list | tuple):
-        yield from _list(value)
+        yield from _list(value, WEIGHED_TOGETHER)
     elif isinstance(value, Items):
-        yield from _list(value.items)
+        yield from _list(value.items, TOGETHER if value.small else 1, small=value.small)
     elif isinstance(value, Encoded):
         yield value.text
     else:
@@ -129,10 +148,15 @@ def _map(entries: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
     yield b"{}" if before == b"{" else b"}"
 
 
-def _list(items: Iterable[Any]) -> Iterator[bytes]:
-    before = b"["
-    for item in items:
-        yield before
-        yield from _parts(item)
-        before = b","
+def _list(items: Iterable[Any], together: int, *, small: bool = False) -> Iterator[bytes]:
+    before, rest = b"[", iter(items)
+    while some := list(islice(rest, together)):
+        if len(some) > 1 and (small or is_light(some)):
+            yield before + encoded(some)[1:-1]
+            before = b","
+            continue
+        for item in some:
+            yield before
+            yield from (encoded(item),) if small else _parts(item)
+            before = b","
     yield b"[]" if before == b"[" else b"]"

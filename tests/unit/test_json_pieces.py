@@ -55,6 +55,16 @@ def test_a_shared_value_is_never_written_at_once() -> None:
     assert largest < PIECE_BYTES + 6 * LIGHT
 
 
+@given(st.lists(PLAIN, max_size=100))
+def test_small_items_are_the_same(values: list[Any]) -> None:
+    assert b"".join(pieces(Items(iter(values), small=True))) == encoded(values)
+
+
+@pytest.mark.parametrize("value", [{1: "a"}, {None: 2**70}, {"a": 2**70}, {True: {2.5: "b"}}])
+def test_other_keys_and_large_integers_are_written_as_before(value: Any) -> None:
+    assert json.loads(encoded(value)) == json.loads(json.dumps(value))
+
+
 def test_members_are_made_when_it_is_their_turn() -> None:
     made = []
 

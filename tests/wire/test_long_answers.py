@@ -51,6 +51,7 @@ def little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         (stacks, "READ_MAX", 2),
         (json_pieces, "PIECE_BYTES", 1),
         (json_pieces, "LIGHT", 1000),
+        (json_pieces, "TOGETHER", 2),
     ):
         monkeypatch.setattr(module, name, most)
 

@@ -18,7 +18,7 @@ from homeostat.api.orchestration.models.events import Events, ShownEvent
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, event_detail, event_item, event_seq
 from homeostat.desired.redaction import Redaction
-from homeostat.json_pieces import Encoded, Items
+from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.store import events
 from homeostat.store.database import Database
@@ -112,8 +112,8 @@ def list_events(
         by_id = {row.id: row for row in (top, *views.descendants(tx, top, query.nested_depth))}
     root = top if query.nested_depth else None
     found = query.all(context.db, list(by_id))
-    shown = (Encoded(event_item(context, each, by_id[each.stack_id], root)) for each in found)
-    return json_stream({"events": Items(shown)})
+    shown = (event_item(context, each, by_id[each.stack_id], root) for each in found)
+    return json_stream({"events": Items(shown, small=True)})
 
 
 def _streamed(context: RequestContext, stack_name: str, stack_id: str, query: EventQuery, last: str | None) -> Response:
@@ -189,7 +189,7 @@ def list_resource_events(
     if first is None and not query.marker:
         raise Rejected("HTTPNotFound", f"No events found for resource {resource_name}")
     listed = chain([] if first is None else [first], found)
-    return json_stream({"events": Items(Encoded(event_item(context, each, stack)) for each in listed)})
+    return json_stream({"events": Items((event_item(context, each, stack) for each in listed), small=True)})
 
 
 @ROUTER.get(

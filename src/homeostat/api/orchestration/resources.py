@@ -22,14 +22,14 @@ from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, link
 from homeostat.builtin.group_metadata import INSTANCES, VirtualLocation, instance_metadata
 from homeostat.builtin.signals import metadata_of
-from homeostat.json_pieces import Encoded, Entries, Items
+from homeostat.json_pieces import Entries, Items
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.resources.registry import shown_id
 from homeostat.store.stacks import views
 
 ROUTER = router("resources")
-Listed = tuple[str, Wire | Encoded]
+Listed = tuple[str, Wire]
 """A resource of a list: its marker, and what is shown of it."""
 
 
@@ -103,13 +103,15 @@ def _page(
     """Yield what the list consists of; the link is known once the resources have been read."""
     found = _found(context, query, ids)
     last: list[str] = []
-    yield "resources", Items(_counted(found, query.limit, last))
+    # Without details a resource is about as large as its row, of which few bytes are read at once.
+    small = not (query.with_detail or query.with_differences)
+    yield "resources", Items(_counted(found, query.limit, last), small=small)
     if last:
         asked = [(name, value) for name, value in params.multi_items() if name != "marker"]
         yield "links", [link("next", f"{url}?{urlencode([*asked, ('marker', last[0])])}")]
 
 
-def _counted(found: Iterator[Listed], limit: int | None, last: list[str]) -> Iterator[Wire | Encoded]:
+def _counted(found: Iterator[Listed], limit: int | None, last: list[str]) -> Iterator[Wire]:
     """Yield a page; put the marker of its end into `last` if others follow."""
     marker = ""
     for count, each in enumerate(found):
@@ -139,15 +141,14 @@ def _found(context: RequestContext, query: ResourceQuery, ids: Sequence[str]) ->
 
 def _listed(
     context: RequestContext, query: ResourceQuery, inventory: Inventory, entry: Entry
-) -> tuple[str, Wire | Encoded | None]:
+) -> tuple[str, Wire | None]:
     """Return the name of a resource, and what is shown of it; None where it does not fit."""
     if not query.fits(entry):
         return entry.name, None
     shown = inventory.detail(context, entry) if query.with_detail else inventory.wire(context, entry)
     if query.with_differences:
         shown = {**shown, "differences": inventory.differences(context, entry)}
-    # Without details a resource is about as large as its row, and need not be weighed.
-    return entry.name, shown if query.with_detail or query.with_differences else Encoded(shown)
+    return entry.name, shown
 
 
 @ROUTER.get(

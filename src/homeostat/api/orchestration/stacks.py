@@ -37,7 +37,7 @@ from homeostat.api.orchestration.revision_match import IfMatch, check_match, tag
 from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, shown_template, text_or_json
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import is_deleted, link, stack_detail, stack_identity, stack_summary
-from homeostat.json_pieces import Encoded, Entries, Items
+from homeostat.json_pieces import Entries, Items
 from homeostat.model.errors import Transient
 from homeostat.revision_diff import yaml_text
 from homeostat.store.stacks import stacks, views
@@ -60,7 +60,7 @@ def list_stacks(context: Context, query: Annotated[StackQuery, Query()], request
 def _page(context: RequestContext, request: Request, query: StackQuery, listing: Listing) -> Iterator[tuple[str, Any]]:
     """Yield what the list of stacks consists of; the link is known once the stacks have been read."""
     last: list[str] = []
-    yield "stacks", Items(_items(context, listing, last))
+    yield "stacks", Items(_items(context, listing, last), small=True)
     if query.with_count:
         with context.db.read() as tx:
             count = views.stacks_count(tx, listing)
@@ -69,7 +69,7 @@ def _page(context: RequestContext, request: Request, query: StackQuery, listing:
         yield "links", [link("next", _next_page(context, request.query_params, last[0]))]
 
 
-def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterator[Encoded]:
+def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the stacks of a list, read some at a time; put the id of the last one into `last` if others may follow."""
     left, marker = listing.limit or COUNT_MAX, listing.marker
     while left:
@@ -79,7 +79,7 @@ def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterat
                 raise Transient("the list changed while it was read")
             rows = views.stacks_page(tx, replace(listing, marker=marker, limit=count))
         for row in rows:
-            yield Encoded(_item(context, row, listing.project))
+            yield _item(context, row, listing.project)
         left -= len(rows)
         if len(rows) < count:
             return
@@ -102,7 +102,7 @@ def _next_page(context: RequestContext, params: QueryParams, marker: str) -> str
 def list_stacks_detailed(context: Context) -> Response:
     """List live stacks that are neither nested nor hidden. Query parameters are ignored."""
     listing = Listing(context.listed_project, hidden_tags=context.service.hidden_tags)
-    return json_stream({"stacks": Items(_items(context, listing, []))})
+    return json_stream({"stacks": Items(_items(context, listing, []), small=True)})
 
 
 def _item(context: RequestContext, row: Row[Any], project: str | None) -> dict[str, Any]:
