@@ -8,7 +8,10 @@ import pytest
 from sqlalchemy import func, select
 
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.limits import Limits
+from homeostat.model.plan import Step
 from homeostat.model.status import Action
+from homeostat.model.world import World
 from homeostat.store import events, schema
 from tests.component.running import Service, double, template
 
@@ -89,15 +92,33 @@ def test_a_worker_that_dies_after_a_member_was_deleted_does_no_harm(*, owned: bo
     service.stack_service.delete(stack_id)
     run_pass(service.reconciler, service.claim())  # the root's, which begins the deletion of the group's stack
     job = service.claim()
-    delete = service.nested_stacks.delete_unbegun
+    delete = service.nested_stacks.delete_many
 
     def dies_afterwards(*arguments: Any) -> Any:
         delete(*arguments)
         raise KeyboardInterrupt
 
-    with patch.object(service.nested_stacks, "delete_unbegun", dies_afterwards), pytest.raises(KeyboardInterrupt):
+    with patch.object(service.nested_stacks, "delete_many", dies_afterwards), pytest.raises(KeyboardInterrupt):
         run_pass(service.reconciler, job)
     assert sum(each.deleted_at is not None for each in service.stacks()) == (2 if owned else 3)
     service.live(60)
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert left(service) == 0
+
+
+def test_a_deletion_waits_for_few_of_the_stacks_that_are_being_made() -> None:
+    service = Service()
+    stack_id = service.begin(fleet(120), files={"one.yaml": json.dumps(template({"a": double()}))})
+    execute, made = service.nested_stacks.execute, list[str]()
+
+    def deleted_meanwhile(world: World, step: Step, ownership: Any) -> Any:
+        made.append(step.row.name)
+        if len(made) == 10:
+            service.stack_service.delete(stack_id)
+            service.clock.time += service.reconciler.limits.slice_s + 0.1
+        return execute(world, step, ownership)
+
+    with patch.object(service.nested_stacks, "execute", deleted_meanwhile):
+        service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+    assert len(service.stacks()) <= 3 + Limits().nested_batch

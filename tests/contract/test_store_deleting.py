@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, resource, shard_row, stack_row
 
 from homeostat.model.status import Action
@@ -68,7 +68,7 @@ def test_what_has_rows_is_left_to_its_own_pass(database: Database) -> None:
     assert stack_row(database, inner).deleted_at is None
 
 
-def test_many_that_were_never_begun_are_deleted_by_few_statements_and_no_other_is(database: Database) -> None:
+def test_many_that_were_never_begun_end_at_once_and_no_other_does(database: Database) -> None:
     root = add_stack(database, "root")
     inside: dict[str, Any] = {"parent_id": root, "parent_shard": 0, "root_id": root, "depth": 1}
     names = ("fresh", "owned", "with-rows", "revised")
@@ -82,16 +82,73 @@ def test_many_that_were_never_begun_are_deleted_by_few_statements_and_no_other_i
         tx.execute(update(schema.shard).where(mine).values(lease_until=now + 1))
         stack = locked(database, tx, ids["revised"])
         action_begin.revise(database, tx, stack, Action.UPDATE, SAID, NOW, TIMEOUT_S)
-        gone = deletion.delete_unbegun(database, tx, root, names, now)
-    assert gone == {name: ids[name] for name in ("fresh", "revised")}
+        found = deletion.delete_many(database, tx, root, dict.fromkeys(names, TIMEOUT_S), now)
+    assert {key for key, (_, ended) in found.items() if ended} == {"fresh", "revised"}
+    assert {key: id for key, (id, _) in found.items()} == ids
     for name, number in (("fresh", 2), ("revised", 3)):
         row, shard = stack_row(database, ids[name]), shard_row(database, ids[name])
         assert (row.action, row.status, row.deleted_at) == (Action.DELETE, "COMPLETE", now)
         assert (row.revision, shard.settled_revision, shard.wake_at, shard.epoch) == (number, number, None, 1)
         with database.read() as tx:
-            found = [(each.action, each.status) for each in events.page(tx, [ids[name]])]
-        assert found[-2:] == [(Action.DELETE, "IN_PROGRESS"), (Action.DELETE, "COMPLETE")]
+            said = [(each.action, each.status) for each in events.page(tx, [ids[name]])]
+        assert said[-2:] == [(Action.DELETE, "IN_PROGRESS"), (Action.DELETE, "COMPLETE")]
     assert all(stack_row(database, ids[name]).deleted_at is None for name in ("owned", "with-rows"))
+
+
+def test_many_begin_as_each_would_by_itself(database: Database) -> None:
+    root = add_stack(database, "root")
+    inside: dict[str, Any] = {"parent_id": root, "parent_shard": 0, "root_id": root, "depth": 1}
+    single, many = (add_stack(database, name, parent_key=name, **inside) for name in ("single", "many"))
+    with database.write() as tx:
+        for each in (single, many):
+            writes = Writes()
+            writes.insert(resource(f"key of {each}", each, "a"))
+            shard_state.record(database, tx, each, writes, NOW)
+            # As after three crashes, and a part of its work.
+            mine = update(schema.shard).where(schema.shard.c.stack_id == each)
+            tx.execute(mine.values(crashes=3, wake_at=None, planned=2, done=1))
+            tx.execute(update(schema.stack).where(schema.stack.c.id == each).values(suspended=True, step_at=NOW))
+    with database.write() as tx:
+        stack, changes = locked(database, tx, single), action_begin.UNHELD
+        number = action_begin.revise(
+            database, tx, stack, Action.DELETE, revisions.EMPTY, NOW + 1, TIMEOUT_S, dict(changes)
+        )
+        assert not deletion.end_if_empty(database, tx, single, number, NOW + 1)
+        found = deletion.delete_many(database, tx, root, {"many": TIMEOUT_S}, NOW + 1)
+    assert found == {"many": (many, False)}
+
+    def seen(stack_id: str) -> list[Any]:
+        own = {"id", "stack_id", "name", "parent_key", "seq", "handle", "epoch", "created_at"}
+        stack, shard = stack_row(database, stack_id), shard_row(database, stack_id)
+        with database.read() as tx:
+            mine = schema.revision.c.stack_id == stack_id
+            stored = tx.execute(select(schema.revision).where(mine).order_by("number")).all()
+            told = events.page(tx, [stack_id])
+        return [
+            {key: value for key, value in row._mapping.items() if key not in own}
+            for row in (stack, shard, *stored, *told)
+        ]
+
+    assert seen(many) == seen(single)
+
+
+@pytest.mark.parametrize(
+    "values", [{"lock": {"level": "all"}}, {"shards": 2}, {"spares": "all"}, {"snapshot": {"id": "s"}}]
+)
+def test_what_needs_more_than_a_new_revision_is_left_to_itself(database: Database, values: dict[str, Any]) -> None:
+    root = add_stack(database, "root")
+    inside: dict[str, Any] = {"parent_id": root, "parent_shard": 0, "root_id": root, "depth": 1}
+    held = add_stack(database, "held", parent_key="held", **inside)
+    around = add_stack(database, "around", parent_key="around", **inside)
+    going = add_stack(database, "going", parent_id=around, parent_shard=0, root_id=root, depth=2)
+    with database.write() as tx:
+        writes = Writes()
+        writes.insert(resource("key", around, "a"))
+        shard_state.record(database, tx, around, writes, NOW)
+        tx.execute(update(schema.stack).where(schema.stack.c.id == held).values(complete_revision=1, **values))
+        action_begin.revise(database, tx, locked(database, tx, going), Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S)
+        assert deletion.delete_many(database, tx, root, {"held": 1.0, "around": 1.0}, NOW + 1) == {}
+    assert [stack_row(database, each).action for each in (held, around)] == ["CREATE", "CREATE"]
 
 
 def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database) -> None:

@@ -112,7 +112,7 @@ class StepExecutor:
             if kind == STACK:
                 gone: Mapping[str, Answer] = {}
                 if verb is Verb.DELETE and len(steps) > 1:
-                    gone = self._nested_stacks.delete_unbegun(world, steps, ownership)
+                    gone = self._nested_stacks.delete_many(world, steps, ownership)
                 return [
                     gone.get(step.row.key) or self._execute_nested(world, step, ownership, redact) for step in steps
                 ]

@@ -20,6 +20,8 @@ class Limits:
         lease_s: How long an owner that is silent keeps a shard.
         slice_s: Time after which a pass ends and gives the shard back, so that other shards get their turn.
         batch: Steps taken at once.
+        nested_batch: The same of a shard with nested stacks. A step on one of these is several statements, and what has
+            been requested meanwhile, such as a deletion, waits until all are taken.
         hang_s: A pass that has stored nothing for so long counts as hung, for example in a call of a cloud that never
             answers. Its lease is no longer renewed, so another worker takes the shard over.
         look_busy_s: Time between observations of things in progress; where looks cost something and there are many, it
@@ -36,6 +38,7 @@ class Limits:
     lease_s: float = 5.0
     slice_s: float = 2.0
     batch: int = 500
+    nested_batch: int = 50
     hang_s: float = 120.0
     look_busy_s: float = 1.0
     look_steady_s: float = 60.0

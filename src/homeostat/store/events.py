@@ -21,8 +21,13 @@ REQUESTED = (*COLUMNS, "requested_by", "request_id")
 
 
 def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
+    append_all(tx, ((stack_id, each) for each in happened), now)
+
+
+def append_all(tx: Connection, happened: Iterable[tuple[str, Event]], now: float) -> None:
+    """Append events of several stacks, each with the id of its stack."""
     values_of = attrgetter(*FIELDS)
-    rows = [(stack_id, *values_of(_kept(each)), now) for each in happened]
+    rows = [(stack_id, *values_of(_kept(each)), now) for stack_id, each in happened]
     if rows:
         mark(tx)
     requester = requesters.current()

@@ -145,11 +145,11 @@ class NestedStacks:
                 raise
         raise Transient(f"the stack of {step.row.name} is changed by others again and again")
 
-    def delete_unbegun(self, world: World, steps: Sequence[Step], ownership: ShardOwnership) -> dict[str, Answer]:
-        """Delete the nested stacks of which nothing was begun, many in one transaction.
+    def delete_many(self, world: World, steps: Sequence[Step], ownership: ShardOwnership) -> dict[str, Answer]:
+        """Delete nested stacks, or begin to, many in one transaction.
 
         Returns:
-            Row key -> answer, of these alone.
+            Row key -> answer, of those of which nothing else is to be done.
 
         Raises:
             Superseded: A newer owner has the parent's shard.
@@ -157,12 +157,12 @@ class NestedStacks:
         answers: dict[str, Answer] = {}
         if world.stack.spares is not None:
             return answers
-        keys = [step.row.key for step in steps]
-        for start in range(0, len(keys), DELETED_AT_ONCE):
+        for start in range(0, len(steps), DELETED_AT_ONCE):
             with self._db.write() as tx:
-                now, some = self._clock.now(), keys[start : start + DELETED_AT_ONCE]
-                gone = deletion.delete_unbegun(self._db, tx, world.stack.id, some, now)
-                answers |= {key: Observation(Presence.ABSENT, id, seen_at=now) for key, id in gone.items()}
+                now, some = self._clock.now(), steps[start : start + DELETED_AT_ONCE]
+                times_s = {step.row.key: self._time_left(world, step, now) for step in some}
+                found = deletion.delete_many(self._db, tx, world.stack.id, times_s, now)
+                answers |= {key: _deleted(id, now, ended=ended) for key, (id, ended) in found.items()}
                 ownership.fence(tx)  # last, as in `execute`
         return answers
 
@@ -272,9 +272,7 @@ class NestedStacks:
         deletion.wake_under_way(tx, nested, now)
         number = action_begin.revise(self._db, tx, nested, Action.DELETE, desired, now, timeout_s, changes)
         # Of a tree that is deleted while it grows, most stacks were not begun: none of them needs a pass.
-        if deletion.end_if_empty(self._db, tx, nested.id, number, now):
-            return Observation(Presence.ABSENT, nested.id, seen_at=now)
-        return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
+        return _deleted(nested.id, now, ended=deletion.end_if_empty(self._db, tx, nested.id, number, now))
 
     def _update(
         self, tx: Connection, world: World, step: Step, plan: RevisionPlan, nested: Row[Any], now: float
@@ -361,6 +359,13 @@ class NestedStacks:
         action_begin.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
         adoption.add(self._db, tx, stack.project, plan.adopted)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
+
+
+def _deleted(nested_id: str, now: float, *, ended: bool) -> Observation:
+    """Return the answer to the deletion of a nested stack."""
+    if ended:
+        return Observation(Presence.ABSENT, nested_id, seen_at=now)
+    return Observation(Presence.PRESENT, nested_id, {"status": "in_progress"}, now)
 
 
 def _cooldown(

@@ -33,7 +33,7 @@ class Decided:
 
 def decide(current: Pass, now: float) -> Decided:
     """Return the steps that may be taken now; none where nothing is left to do, or everything waits."""
-    steps = current.frontier.steps(now, current.limits.batch)
+    steps = current.frontier.steps(now, current.batch)
     acts = [step for step in steps if step.verb is not Verb.RECORD]
     decided = Decided(
         steps,

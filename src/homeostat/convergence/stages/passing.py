@@ -12,6 +12,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.lifecycle import recovery_state
 from homeostat.planner.policies.unhealthy import merely_marked
+from homeostat.resources.nested import STACK
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store.database import Database
 from homeostat.store.shards.orphans import Orphan
@@ -37,6 +38,7 @@ class Pass:
         failure: Why the stack fails; "" as long as it does not.
         failure_events: Events to store with the failure, see `fail`.
         unconfirmed: Creations that may have been sent, and whose outcome is not stored.
+        batch: Steps taken at once.
     """
 
     db: Database
@@ -53,6 +55,14 @@ class Pass:
     failure: str = ""
     failure_events: list[Event] = field(default_factory=list)
     unconfirmed: list[Step] = field(default_factory=list)
+    batch: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        types = {each.type for each in self.world.definitions.values()} | {
+            each.type for each in self.world.rows.values()
+        }
+        nests = any(kind_of(each) == STACK for each in types)
+        self.batch = min(self.limits.batch, self.limits.nested_batch) if nests else self.limits.batch
 
     def fail(self, step: Step) -> None:
         """Fail the stack with a step, though its row has not failed.

@@ -57,6 +57,7 @@ stack = Table(
     ),
     Index("ix_stack_listing", "project", "created_at", "id"),
     Index("ix_stack_parent", "parent_id"),
+    Index("ix_stack_parent_key", "parent_key"),
     Index("ix_stack_root", "root_id"),
     Index(
         "ix_stack_user_project",

@@ -160,12 +160,23 @@ def _wake(
         where.append(table.c.settled_revision < unsettled_at)
     if some:
         where.append(table.c.number.in_(numbers))
-    values = wake_values(at, priority)
-    if restart:
-        # A new revision may not crash workers any more (it may delete the stack), so it is tried at once.
-        values |= {"crashes": 0, "wake_at": sooner(at)}
-        values["done"] = case((table.c.settled_revision < restart_at, 0), else_=table.c.done)
+    values = wake_values(at, priority) | (_restart_values(at, restart_at) if restart else {})
     return update(table).where(*where).values(**values)
+
+
+def _restart_values(at: float, revision: Any) -> dict[str, Any]:
+    """Return the further column values of a shard that a new revision wakes."""
+    done = schema.shard.c.done
+    # A new revision may not crash workers any more (it may delete the stack), so it is tried at once.
+    restarted = case((schema.shard.c.settled_revision < revision, 0), else_=done)
+    return {"crashes": 0, "wake_at": sooner(at), "done": restarted}
+
+
+def wake_anew(tx: Connection, stack_ids: Sequence[str], at: float, priority: int, revision: int) -> None:
+    """Request a pass over all shards of stacks that have a new revision; the shards are locked (see `lock_order`)."""
+    notices.mark_due(tx)
+    values = wake_values(at, priority) | _restart_values(at, revision)
+    tx.execute(update(schema.shard).where(schema.shard.c.stack_id.in_(stack_ids)).values(**values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,44 +128,93 @@ def end_if_empty(db: Database, tx: Connection, stack_id: str, number: int, now: 
     return action_end.settle(db, tx, stack_id, number, now, wakes_parent=False) is not None
 
 
-def delete_unbegun(db: Database, tx: Connection, parent_id: str, keys: Sequence[str], now: float) -> dict[str, str]:
-    """Delete nested stacks of which nothing was ever begun, many at once; see `end_if_empty`.
+def delete_many(
+    db: Database, tx: Connection, parent_id: str, times_s: Mapping[str, float], now: float
+) -> dict[str, tuple[str, bool]]:
+    """Delete nested stacks, many at once: see `end_if_empty` for those that end at once; of others the deletion begins.
 
     Args:
         db: The database.
         tx: The transaction.
         parent_id: The stack that they are nested in.
-        keys: Keys of the rows of their parents.
+        times_s: Key of the row of each one's parent -> seconds that its deletion may take.
         now: The agreed time.
 
     Returns:
-        Key -> id of each that was deleted. All others are left as they are.
+        Key -> the id of the stack, and whether it has ended. Those that need more are left as they are: that are held,
+        deleted already, have several shards, or stacks nested in them that are being deleted.
     """
-    table, shard, row = schema.stack, schema.shard, schema.resource
-    plain = (column.is_(None) for column in (table.c.complete_revision, table.c.snapshot, table.c.lock, table.c.spares))
-    mine = (table.c.parent_id == parent_id, table.c.parent_key.in_(keys), table.c.deleted_at.is_(None), *plain)
+    table = schema.stack
+    plain = (table.c.snapshot.is_(None), table.c.lock.is_(None), table.c.spares.is_(None), table.c.deleted_at.is_(None))
+    mine = (table.c.parent_id == parent_id, table.c.parent_key.in_(times_s), *plain)
     lock_order.take_stacks(tx, *mine)
-    ids = list(tx.execute(select(table.c.id).where(*mine)).scalars())
-    lock_order.take_shards(tx, shard.c.stack_id.in_(ids))
-    begun = set(tx.execute(select(row.c.stack_id).where(row.c.stack_id.in_(ids)).distinct()).scalars())
-    begun |= set(
-        tx.execute(select(shard.c.stack_id).where(shard.c.stack_id.in_(ids), shard.c.lease_until > now)).scalars()
-    )
-    chosen = select(table).where(table.c.id.in_(set(ids) - begun)).order_by(table.c.revision, table.c.id)
-    found = tx.execute(chosen).all()
-    for number, alike in groupby(found, key=attrgetter("revision")):
+    rows = tx.execute(select(table).where(*mine).order_by(table.c.revision, table.c.id)).all()
+    lock_order.take_shards(tx, schema.shard.c.stack_id.in_([each.id for each in rows]))
+    begun = _begun_among(tx, rows, now)
+    fresh = [each for each in rows if each.id not in begun]
+    for number, alike in groupby(fresh, key=attrgetter("revision")):
         _delete_alike(db, tx, list(alike), int(number) + 1, now)
-    return {each.parent_key: each.id for each in found}
+    others = _that_may_begin(tx, [each for each in rows if each.id in begun])
+    others.sort(key=lambda each: (each.revision, times_s[each.parent_key]))
+    for (number, time_s), same in groupby(others, key=lambda each: (each.revision, times_s[each.parent_key])):
+        _begin_alike(db, tx, list(same), int(number) + 1, now, now + time_s)
+    ended = {each.parent_key: (str(each.id), True) for each in fresh}
+    return ended | {each.parent_key: (str(each.id), False) for each in others}
+
+
+def _begun_among(tx: Connection, rows: Sequence[Row[Any]], now: float) -> set[str]:
+    """Return the ids of the stacks of which something was begun, or may be begun by an owner of a shard."""
+    row, shard = schema.resource, schema.shard
+    ids = [each.id for each in rows]
+    begun = {each.id for each in rows if each.complete_revision is not None}
+    begun |= set(tx.execute(select(row.c.stack_id).where(row.c.stack_id.in_(ids)).distinct()).scalars())
+    owned = (shard.c.stack_id.in_(ids), shard.c.lease_until > now)
+    return begun | set(tx.execute(select(shard.c.stack_id).where(*owned)).scalars())
+
+
+def _that_may_begin(tx: Connection, rows: Sequence[Row[Any]]) -> list[Row[Any]]:
+    """Return the stacks whose deletion begins with a new revision, and nothing else."""
+    table = schema.stack
+    inside = (table.c.parent_id.in_([each.id for each in rows]), *_under_way())
+    wake = set(tx.execute(select(table.c.parent_id).where(*inside).distinct()).scalars())
+    return [
+        each
+        for each in rows
+        if each.shards == 1
+        and each.id not in wake
+        and (each.action, each.status) != (Action.DELETE, Status.IN_PROGRESS)
+    ]
+
+
+def _begin_alike(
+    db: Database, tx: Connection, rows: Sequence[Row[Any]], number: int, now: float, deadline: float
+) -> None:
+    """Begin the deletion of stacks by a revision of this number, as `action_begin.revise` does it for one."""
+    ids = [each.id for each in rows]
+    revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
+    nothing_more = dict.fromkeys(("rollback_to", "look_from", "step_at"))
+    begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS}
+    times = {"deadline": deadline, "updated_at": now}
+    said = {"reason": f"Stack {Action.DELETE} started", "size": 0}
+    stack_state.change_all(tx, rows, {**begun, **times, **said, **nothing_more, **action_begin.UNHELD})
+    shards.wake_anew(tx, ids, now, shards.USER, number)
+    started = (
+        (each.id, stack_state.stack_event(each.id, each.name, Action.DELETE, Status.IN_PROGRESS)) for each in rows
+    )
+    events.append_all(tx, started, now)
 
 
 def _delete_alike(db: Database, tx: Connection, rows: Sequence[Row[Any]], number: int, now: float) -> None:
     """Begin and end the deletion of stacks without rows, by a revision of this number."""
     ids = [each.id for each in rows]
-    for each in rows:
-        revisions.store_revision(db, tx, each.id, number, Action.DELETE, revisions.EMPTY, now)
-        states = ((Status.IN_PROGRESS, ""), (Status.COMPLETE, ENDED))
-        said = [stack_state.stack_event(each.id, each.name, Action.DELETE, *state) for state in states]
-        events.append(tx, each.id, said, now)
+    revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
+    states = ((Status.IN_PROGRESS, ""), (Status.COMPLETE, ENDED))
+    said = (
+        (each.id, stack_state.stack_event(each.id, each.name, Action.DELETE, *state))
+        for each in rows
+        for state in states
+    )
+    events.append_all(tx, said, now)
     begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS, "updated_at": now}
     stack_state.change_all(tx, rows, begun)
     begun_rows = tx.execute(select(schema.stack).where(schema.stack.c.id.in_(ids))).all()

@@ -90,6 +90,22 @@ def store_revision(
     _insert_revision(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now, *asked)
 
 
+def store_empty(db: Database, tx: Connection, stack_ids: Sequence[str], number: int, action: str, now: float) -> None:
+    """Store a revision without content of each of these stacks."""
+    requester, encoded = requesters.current(), revision_text.encode(db.engine.dialect, EMPTY.parts)
+    content = {
+        "kind": EMPTY.kind,
+        "template": encoded.template,
+        "parameters": encoded.parameters,
+        "environment": encoded.environment,
+        "files": encoded.hashes,
+    }
+    asked = {"requested_by": requester.name, "request_id": requester.request_id, "created_at": now}
+    same = {"number": number, "action": action, "intent": EMPTY.intent, **content, **asked}
+    if stack_ids:
+        tx.execute(insert(schema.revision), [{"stack_id": each, **same} for each in stack_ids])
+
+
 @prepared
 def _insert_revision(
     stack_id: str,
