@@ -9,6 +9,7 @@ from homeostat.clouds.port import ChangeNotice, Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence import observer as observers
 from homeostat.convergence.observer import CloudNotices, Observer
+from homeostat.model.errors import Outage
 from homeostat.model.observed import Observation
 from tests.component.running import Service, server
 from tests.waiting import until
@@ -105,3 +106,30 @@ def test_where_too_many_wait_the_oldest_is_dropped(monkeypatch: pytest.MonkeyPat
     until(lambda: looks.seen)
     followed.stop()
     assert [each.handle for each in looks.seen] == ["2", "3", "4"]
+
+
+class Refusing(Looks):
+    """An observer whose database is away, or full, for so many looks."""
+
+    def __init__(self, outages: int) -> None:
+        super().__init__()
+        self.outages = outages
+
+    def notice(self, seen: Iterable[ChangeNotice]) -> None:
+        if self.outages:
+            self.outages -= 1
+            raise Outage("the database does not answer", "database or disk is full")
+        super().notice(seen)
+
+
+def test_notices_wait_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they are about is seen as soon as that is over, and not only at the next look."""
+    monkeypatch.setattr(observers, "AGAIN_S", 0.01)
+    notices = [ChangeNotice("server", f"h{number}") for number in range(3)]
+    looks = Refusing(outages=5)
+    followed = follow(looks, Stream(list(notices)))
+    try:
+        until(lambda: set(looks.seen) == set(notices), "all notices")
+        assert looks.outages == 0
+    finally:
+        followed.stop()

@@ -52,6 +52,8 @@ REASONS_MAX = 5
 """Reasons that are named why the things of a shard could not be looked at."""
 NOTICES_MAX = 10_000
 """Notices that wait to be looked at."""
+AGAIN_S = 1.0
+"""Pause before notices are looked at again that could not be, since the database did not answer."""
 STOP_S = 5.0
 """Time that stopping waits for the thread; a call of a cloud may not return."""
 
@@ -371,7 +373,8 @@ class CloudNotices:
     """Threads that follow a cloud's stream of change notices, and have the observer look at the things at once.
 
     Those that come within a moment are looked at together: a flood, of which most may be about things of others, costs
-    a few queries. Where too many wait, the oldest is dropped: its thing is seen at the next look.
+    a few queries. Where too many wait, the oldest is dropped: its thing is seen at the next look. While the database is
+    away, or full, they wait.
     """
 
     def __init__(self, observer: Observer, cloud: Cloud) -> None:
@@ -406,10 +409,10 @@ class CloudNotices:
                 LOG.exception("the stream of notices broke; it is opened again")
                 self._stop.wait(REOPEN_S)
 
-    def _add(self, notice: ChangeNotice) -> None:
+    def _add(self, *notices: ChangeNotice) -> None:
         with self._lock:
-            self._waiting[notice] = None
-            if len(self._waiting) > NOTICES_MAX:
+            self._waiting.update(dict.fromkeys(notices))
+            while len(self._waiting) > NOTICES_MAX:
                 del self._waiting[next(iter(self._waiting))]
         self._some.set()
 
@@ -422,5 +425,9 @@ class CloudNotices:
                 seen, self._waiting = self._waiting, {}
             try:
                 self._observer.notice(seen)
+            except Transient as error:
+                LOG.warning("%d notices wait: %s", len(seen), error)
+                self._stop.wait(AGAIN_S)
+                self._add(*seen)
             except Exception:
                 LOG.exception("%d notices are lost; their things are seen at the next look", len(seen))
