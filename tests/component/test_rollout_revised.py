@@ -1,11 +1,12 @@
 """A newer revision that changes how a rollout proceeds, or takes its gates away, holds at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from homeostat.model.rollout import Rollout
+from homeostat.model.rollout import Rollout, RolloutState
 from homeostat.store.stacks import rollouts
 from tests.component.running import Service
 from tests.component.test_definition_rollouts import Fleet
@@ -65,6 +66,12 @@ def rollout(service: Service, id: str) -> Rollout:
     with service.db.read() as tx:
         (found,) = rollouts.of_stack(tx, id).values()
     return found
+
+
+def rollout_state(group: Metadata) -> str | None:
+    """None where the rollout has ended, and its row is gone."""
+    with group.service.db.read() as tx:
+        return next((each.state for each in rollouts.of_stack(tx, group.service.id).values()), None)
 
 
 def ended(group: Metadata) -> str:
@@ -229,3 +236,18 @@ def test_a_rollout_that_is_held_goes_on_as_the_newest_revision_has_it(kind: Kind
     group.service.rollouts.resume(group.service.group_row.key)
     group.service.live(60)
     assert group.reached() == 4
+
+
+@pytest.mark.parametrize(("before_s", "after_s", "fails"), [(3000, 120, True), (120, 3000, False)])
+def test_another_time_holds_at_once_for_members_that_are_being_given_the_definition(
+    before_s: int, after_s: int, fails: bool
+) -> None:
+    """The first member takes long to be made: its time counts from the newest update."""
+    group = Definition()
+    group.service.cloud.weather = replace(group.service.cloud.weather, build_s=400.0)
+    group.change("2", progress_deadline=before_s)
+    group.service.live(50)
+    group.update("2", lambda found: found["group"]["update_policy"]["rollout"].update(progress_deadline=after_s))
+    group.service.live(130)
+    assert ("timed out" in group.service.group_row.reason.lower()) == fails
+    assert (rollout_state(group) == RolloutState.RUNNING) != fails

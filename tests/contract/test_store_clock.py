@@ -104,7 +104,7 @@ def test_a_machine_that_was_stopped_takes_the_time_of_the_others_for_right(
     assert stopped.kept_time.known.generation == 0
 
 
-def test_the_doctor_tells_that_the_clock_was_set(processes: tuple[Process, Process, Process]) -> None:
+def test_the_doctor_warns_of_a_clock_that_was_set(processes: tuple[Process, Process, Process]) -> None:
     one, *_ = processes
     one.note()
     one.set_clock(-HOUR_S)

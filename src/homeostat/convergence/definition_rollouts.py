@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete
+from sqlalchemy import Connection, Row, delete, update
 
 from homeostat.desired.members import group_desired, reached_shards, touched_shards
+from homeostat.model.plan import Priority
 from homeostat.model.rollout import MemberOrder, Rollout, RolloutState
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies import definition_rollout
@@ -20,6 +21,7 @@ from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
+from homeostat.store.shards import shards
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, revisions, rollout_members, rollout_reports, rollouts, stacks
 from homeostat.store.stacks.revisions import Desired
@@ -119,8 +121,8 @@ def give(
     missing = max(wanted - definition_rollout.given(group), 0)
     ordered: list[str] = []
     if rollout.settings.order == MemberOrder.ZONE:
-        shards = int(found.stack.shards)
-        ordered, place = rollout_members.next_by_zone(tx, rollout, shards, missing, Unreached(group))
+        count = int(found.stack.shards)
+        ordered, place = rollout_members.next_by_zone(tx, rollout, count, missing, Unreached(group))
     failed = rollout_members.failed_names(tx, rollout)
     names = definition_rollout.chosen(group, rollout.settings, missing, failed, ordered)
     after = definition_rollout.with_given(group, names)
@@ -157,13 +159,38 @@ def _revise(
     # To the group it is the same act; environment and files are copied from the revision before.
     desired = replace(group_desired(after), intent=intent, copied_from=int(stack.revision), secret=stack.secret)
     touched = touched_shards(Desired("group", found.group), desired)
-    parent = stacks.get(tx, rollout.stack_id)
-    default_s = timeout_s if parent is None else stacks.timeout_of(stacks.timeout_mins_of(tx, parent), timeout_s)
-    number = action_begin.revise(
-        db, tx, stack, Action.UPDATE, desired, now, rollout.settings.progress_s or default_s, touched=touched
-    )
+    within_s = _time_s(tx, rollout, timeout_s)
+    number = action_begin.revise(db, tx, stack, Action.UPDATE, desired, now, within_s, touched=touched)
     _forget(tx, rollout, stack)
     return number
+
+
+def _time_s(tx: Connection, rollout: Rollout, timeout_s: float) -> float:
+    """Return the seconds in which the members of a step get their definition."""
+    parent = stacks.get(tx, rollout.stack_id)
+    default_s = timeout_s if parent is None else stacks.timeout_of(stacks.timeout_mins_of(tx, parent), timeout_s)
+    return rollout.settings.progress_s or default_s
+
+
+def follow_time(tx: Connection, rollout: Rollout, found: Staged, now: float, timeout_s: float) -> None:
+    """Have the members of a step get their definition in the time that the newest revision gives them.
+
+    It counts from the newest revision of their stack: an update in the middle of a step, which leaves their definition
+    as it is, would leave them without a deadline otherwise, as the group has none while it rolls out.
+
+    Raises:
+        MembersNotLocked: The stack with the members is not locked, and another time holds than so far.
+    """
+    stack = found.stack
+    if rollout.giving is None:
+        return
+    deadline = float(stack.updated_at or stack.created_at) + _time_s(tx, rollout, timeout_s)
+    if deadline == stack.deadline:
+        return
+    if not found.locked:
+        raise MembersNotLocked
+    tx.execute(update(schema.stack).where(schema.stack.c.id == stack.id).values(deadline=deadline))
+    shards.wake(tx, stack.id, now, Priority.USER)
 
 
 def _forget(tx: Connection, rollout: Rollout, stack: Row[Any]) -> None:

@@ -169,6 +169,7 @@ class RolloutMoves:
 
     def _watch_members(self, tx: Connection, rollout: Rollout, staged: Staged, now: float) -> None:
         """See how far the members of a step are; an alarm, or one that fails, does not wait for the others."""
+        definition_rollouts.follow_time(tx, rollout, staged, now, self._timeout_s)
         there = definition_rollouts.note_reached(tx, rollout, staged) if rollout.giving is not None else 0
         # Their time to report begins once they have it.
         begun = replace(rollout, step_at=now)

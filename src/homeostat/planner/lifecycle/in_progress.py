@@ -48,7 +48,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         return _brought_back(context, definition, row, verdict, now)
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
-    return _building(row, verdict, verdict.due_at)
+    return metadata_updates.follow(context, row) or _building(row, verdict, verdict.due_at)
 
 
 def _brought_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:

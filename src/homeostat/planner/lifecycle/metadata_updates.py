@@ -129,6 +129,14 @@ def wait(context: Context, row: Resource, rollout: Rollout, now: float) -> Decis
     return Waiting(row.name, Why.ROLLOUT, (), rollout.reason, rollout.step_at, key=row.key, after=awaited)
 
 
+def follow(context: Context, row: Resource) -> Step | None:
+    """Have a rollout proceed as the newest revision has it while its members are being changed; None where it does."""
+    rollout = context.world.rollouts.get(row.key)
+    if rollout is None or rollout.unbegun or RolloutState(rollout.state).ended:
+        return None
+    return _followed(context, row, rollout, _awaited(context, row))
+
+
 def _followed(context: Context, row: Resource, rollout: Rollout, awaited: Collection[str]) -> Step | None:
     """Have a rollout proceed as the newest revision has it; None where it does."""
     settings = _newest(context, row, rollout.settings, awaited)
