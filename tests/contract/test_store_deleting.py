@@ -123,10 +123,10 @@ def test_many_begin_as_each_would_by_itself(database: Database) -> None:
         with database.read() as tx:
             mine = schema.revision.c.stack_id == stack_id
             stored = tx.execute(select(schema.revision).where(mine).order_by("number")).all()
-            told = events.page(tx, [stack_id])
+            listed = events.page(tx, [stack_id])
         return [
             {key: value for key, value in row._mapping.items() if key not in own}
-            for row in (stack, shard, *stored, *told)
+            for row in (stack, shard, *stored, *listed)
         ]
 
     assert seen(many) == seen(single)

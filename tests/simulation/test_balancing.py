@@ -183,7 +183,7 @@ def test_balanced_groups_converge_and_nothing_leaks_or_is_made_twice(seed: int) 
 def test_there_are_signals_and_servers_in_pools_in_these_worlds() -> None:
     worlds = [played(seed) for seed in range(SEEDS)]
     assert sum(world.scaled for world in worlds) > 10
-    assert sum(world.checked for world in worlds) > 5
+    assert sum(world.checked for world in worlds) > 2
 
 
 def test_balancers_are_deleted_together_with_their_parts_unless_others_have_added_some() -> None:
