@@ -47,7 +47,7 @@ class HiddenAddresses:
             nonlocal hides
             # The CloudFormation API finds out who asks while it answers.
             if message["type"] == "http.response.start" and "caller" in state:
-                acts = self._policy.allows(RULE, state["caller"], state["project"])
+                acts = self._policy.allows(RULE, state["caller"], state.get("project", ""))
                 hides = None if acts else _Hiding()
             if message["type"] == "http.response.body" and hides is not None:
                 body = hides(message.get("body", b""), bool(message.get("more_body")))
