@@ -4,6 +4,7 @@ What is wrong is noted, never raised here: it would be raised inside the process
 """
 
 import itertools
+import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -300,7 +301,9 @@ class Watcher:
         return changes.get(stack_id, (known, known))[0]
 
     def _order(self, row: Row | None, events: Sequence[Event]) -> None:
-        """A resource is begun when all that it requires is done (CV4)."""
+        """A resource is begun when all that it requires is done (CV4).
+
+        What is lost in a stack that has failed is healed beside what is there, though that has failed (ADR 0090)."""
         if row is None or not any(event.state in BEGUN for event in events):
             return
         rows, all_stacks, _ = self._now
@@ -308,10 +311,11 @@ class Watcher:
         if row.revision != stack.revision or row.action == Action.DELETE:
             return
         definition = self._graph(stack, row.shard).get(row.name)
+        heals = stack.status == Status.FAILED and row.marks is not None and "healing" in json.loads(row.marks)
         for name in definition.requires if definition is not None else ():
             done = [each for each in rows.values() if each.stack_id == row.stack_id and each.name == name]
             kind = self._graph(stack, row.shard)[name].type
-            well = any((each.done or each.marked) and each.type == kind for each in done)
+            well = any((each.done or each.marked or (heals and each.handle)) and each.type == kind for each in done)
             self._demand(well, f"{row.name} is begun, but {name}, which it requires, is {done}")
 
     def _stack(self, before: Stack | None, after: Stack | None, events: Sequence[Event]) -> None:

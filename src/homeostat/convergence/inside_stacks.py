@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -19,7 +20,12 @@ from homeostat.store.stacks import below
 
 NAMED_MAX = 3
 """Things inside a stack that are named; the others are counted."""
-TYPES = sorted(name for name in all_types() if is_outside(name))
+
+
+@cache
+def _outside_types() -> tuple[str, ...]:
+    """Types of things outside the service; asked late, since it imports plug-ins, which do not survive a fork."""
+    return tuple(sorted(name for name in all_types() if is_outside(name)))
 
 
 def things_below(tx: Connection, tops: Collection[str]) -> tuple[list[WatchedThing], dict[Shard, str]]:
@@ -28,7 +34,7 @@ def things_below(tx: Connection, tops: Collection[str]) -> tuple[list[WatchedThi
     Suspended stacks are left out: that nothing runs in them is meant.
     """
     shards = below.shards(tx, tops)
-    return (observations.in_shards(tx, sorted(shards), TYPES), shards) if shards else ([], shards)
+    return (observations.in_shards(tx, sorted(shards), _outside_types()), shards) if shards else ([], shards)
 
 
 def unwell(tx: Connection, tops: Collection[str], now: float) -> dict[str, str]:

@@ -497,3 +497,15 @@ def test_a_thing_that_is_known_by_its_name_does_not_come_back_as_its_own_replace
     look = {"a1": seen(status="available"), "a2": seen(status="creating")}
     of = world([wanted("a", VOLUME)], [old, made], look, settled_revision=0)
     assert any(each.startswith("a1") for each in until_an_act(of)) is not same
+
+
+def test_what_a_look_has_changed_is_noted_though_it_waits() -> None:
+    """Found by the simulation: otherwise each pass over a failed stack found it anew, and recorded those that read it."""
+    mine, reader = row("a", revision=1), row("b", TEST, revision=2, requires=["a1"], resolved=1)
+    rows = {"a1": seen(number=2, flavor="small", image="i")}
+    halted: dict[str, Any] = {"revision": 2, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
+    definitions = [wanted("a", flavor="large"), wanted("b", TEST, "a")]
+    of = world(definitions, [mine, reader], rows, **halted)
+    assert until_an_act(of) == ["a1: record CREATE_COMPLETE", "b1: record CREATE_COMPLETE"]
+    assert (mine.judged, mine.revision, reader.resolved >= mine.changed) == (2, 1, True)
+    assert until_an_act(of) == []

@@ -6,6 +6,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import Action
+from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
 from homeostat.planner import outcome, request_outcome
 from homeostat.planner.actions import check, maintenance_state
@@ -61,7 +62,10 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
     if changes and not context.world.stack.held:
         decision = update.compare(context, definition, row, now)
     noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until, row.marks)
-    return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
+    if noted and decision is SETTLED:
+        return Settled(Step(Verb.RECORD, row))
+    # What waits is noted too: otherwise each pass would find it changed anew, and so would those that read it.
+    return Step(Verb.RECORD, row) if noted and isinstance(decision, Waiting) else decision
 
 
 def _forget_kept(context: Context, row: Resource) -> None:
