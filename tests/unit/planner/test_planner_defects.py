@@ -20,6 +20,7 @@ from tests.unit.planner.worlds import (
     row,
     seen,
     unanswered,
+    until_an_act,
     wanted,
     world,
 )
@@ -34,8 +35,7 @@ from homeostat.model.intent import (
 )
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
-from homeostat.model.plan import Step, StepOutcome, Verb
-from homeostat.model.world import World
+from homeostat.model.plan import Step, Verb
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.actions.check import pass_on
 from homeostat.planner.lifecycle import at_rest
@@ -44,17 +44,6 @@ from homeostat.planner.lifecycle.delete import RETAINED
 GROUP = "OS::Heat::ResourceGroup"
 UPDATED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision": 1}
 AT_REST: dict[str, Any] = {"status": "COMPLETE", "settled_revision": 1}
-
-
-def until_an_act(of: World) -> list[str]:
-    """What is decided one after the other, up to the first thing that a cloud hears of."""
-    frontier, found = Frontier(of, keys()), []
-    while steps := frontier.steps(NOW, 1):
-        found.append(f"{steps[0].row.key}: {described(steps[0])}")
-        if steps[0].verb is not Verb.RECORD:
-            break
-        frontier.apply(steps[0], StepOutcome(steps[0].row, removed=steps[0].removed))
-    return found
 
 
 def test_what_stands_for_a_thing_of_others_is_looked_at_while_its_stack_is_checked_and_not_changed() -> None:
@@ -497,15 +486,3 @@ def test_a_thing_that_is_known_by_its_name_does_not_come_back_as_its_own_replace
     look = {"a1": seen(status="available"), "a2": seen(status="creating")}
     of = world([wanted("a", VOLUME)], [old, made], look, settled_revision=0)
     assert any(each.startswith("a1") for each in until_an_act(of)) is not same
-
-
-def test_what_a_look_has_changed_is_noted_though_it_waits() -> None:
-    """Found by the simulation: otherwise each pass over a failed stack found it anew, and recorded those that read it."""
-    mine, reader = row("a", revision=1), row("b", TEST, revision=2, requires=["a1"], resolved=1)
-    rows = {"a1": seen(number=2, flavor="small", image="i")}
-    halted: dict[str, Any] = {"revision": 2, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
-    definitions = [wanted("a", flavor="large"), wanted("b", TEST, "a")]
-    of = world(definitions, [mine, reader], rows, **halted)
-    assert until_an_act(of) == ["a1: record CREATE_COMPLETE", "b1: record CREATE_COMPLETE"]
-    assert (mine.judged, mine.revision, reader.resolved >= mine.changed) == (2, 1, True)
-    assert until_an_act(of) == []

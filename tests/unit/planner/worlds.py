@@ -6,7 +6,7 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Decision, Settled, Step, Verb
+from homeostat.model.plan import Decision, Settled, Step, StepOutcome, Verb
 from homeostat.model.status import joined
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource, Seen, StackFacts, World
@@ -142,3 +142,14 @@ def events(decision: Decision) -> list[str]:
 def first_steps(of: World) -> dict[str, str]:
     """What may be done at once: row key -> told."""
     return {step.row.key: described(step) for step in Frontier(of, keys()).steps(NOW, 1000)}
+
+
+def until_an_act(of: World) -> list[str]:
+    """What is decided one after the other, up to the first thing that a cloud hears of."""
+    frontier, found = Frontier(of, keys()), []
+    while steps := frontier.steps(NOW, 1):
+        found.append(f"{steps[0].row.key}: {described(steps[0])}")
+        if steps[0].verb is not Verb.RECORD:
+            break
+        frontier.apply(steps[0], StepOutcome(steps[0].row, removed=steps[0].removed))
+    return found

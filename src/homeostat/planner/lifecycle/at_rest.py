@@ -62,10 +62,14 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
     if changes and not context.world.stack.held:
         decision = update.compare(context, definition, row, now)
     noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until, row.marks)
-    if noted and decision is SETTLED:
+    return _noted(row, decision) if noted else decision
+
+
+def _noted(row: Resource, decision: Decision) -> Decision:
+    """Have the row stored, also where it waits: each pass would find it changed anew, and so would what reads it."""
+    if decision is SETTLED:
         return Settled(Step(Verb.RECORD, row))
-    # What waits is noted too: otherwise each pass would find it changed anew, and so would those that read it.
-    return Step(Verb.RECORD, row) if noted and isinstance(decision, Waiting) else decision
+    return Step(Verb.RECORD, row) if isinstance(decision, Waiting) else decision
 
 
 def _forget_kept(context: Context, row: Resource) -> None:
