@@ -17,7 +17,7 @@ from homeostat.builtin.kinds.registry import observed
 from homeostat.builtin.reports import SIGNAL, Advance, Body, Check, Reports
 from homeostat.builtin.server_agents import SERVER, agents_of
 from homeostat.model.errors import Rejected
-from homeostat.model.limits import HANDLER_SIGNALS, SIGNALS
+from homeostat.model.limits import HANDLER_SIGNALS, OUTPUTS, SIGNALS
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
@@ -247,6 +247,9 @@ class Signals:
             return ""
         config = records.get(tx, config_id, CONFIG)
         came = deployments.outcome(record.id, config.object["outputs"] if config is not None else (), body)
+        more = records.size_of(came.outputs) - records.size_of(record.object.get("output_values") or {})
+        if more > 0:
+            OUTPUTS.check(0, records.total_size(tx, DEPLOYMENT, record.project), more, 0)
         record.object |= {"output_values": dict(came.outputs), "status": came.status, "status_reason": came.reason}
         if record.object["action"] == Action.DELETE and came.status == deployments.COMPLETE:
             end_deployment(tx, record)

@@ -65,6 +65,12 @@ ENVIRONMENT = SumLimit(
 )
 CONFIGS = SumLimit("Software configs of a project", RECORDS_MAX, 32 * MI, "delete unused ones")
 DEPLOYMENTS = SumLimit("Software deployments of a project", RECORDS_MAX, 32 * MI, "delete unused ones")
+OUTPUTS = SumLimit(
+    "Software deployments of a project, with what servers have signalled for them",
+    None,
+    64 * MI,
+    "signal less, or delete unused ones",
+)
 PROFILES = SumLimit("Profiles of a project", SPECS_MAX, 16 * MI, "delete some first", QUOTA)
 POLICIES = SumLimit("Policies of a project", SPECS_MAX, 16 * MI, "delete some first", QUOTA)
 ATTACHED = SumLimit("Policies of a cluster", 32, None, "detach some first", QUOTA)
@@ -72,10 +78,10 @@ RECEIVERS = SumLimit("Receivers of a cluster", RECEIVERS_MAX, MI, "delete some f
 MESSAGE_RECEIVERS = SumLimit(
     "Receivers of messages of a project", MESSAGE_RECEIVERS_MAX, MI, "delete some first, or give them less", QUOTA
 )
-METADATA = SumLimit("Metadata of a cluster", KEYS_MAX, MI, "remove keys first", "BadRequest")
+METADATA = SumLimit("Metadata of a cluster or node", KEYS_MAX, MI, "remove keys first", "BadRequest")
 EVENT_REASON_MAX = 4_000
 """Characters of the reason of an event that are kept."""
 ALL = (
-    *(SIGNALS, HANDLER_SIGNALS, FILES, ENVIRONMENT, CONFIGS, DEPLOYMENTS),
+    *(SIGNALS, HANDLER_SIGNALS, FILES, ENVIRONMENT, CONFIGS, DEPLOYMENTS, OUTPUTS),
     *(PROFILES, POLICIES, ATTACHED, RECEIVERS, MESSAGE_RECEIVERS, METADATA),
 )

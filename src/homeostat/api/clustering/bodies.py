@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import KEYS_MAX, METADATA
+from homeostat.store.schema import to_json
 
 NAME = re.compile(r"[a-zA-Z\u4e00-\u9fa5\d._~-]*\Z")
 NAME_MAX = 255
@@ -136,6 +138,15 @@ def mapping(value: Any, field: str) -> dict[str, Any]:
     return dict(value)
 
 
+def metadata(value: Any, field: str) -> dict[str, Any]:
+    """Check metadata of a cluster or node: a map that is not too large."""
+    found = mapping(value, field)
+    if len(found) > KEYS_MAX:
+        raise wrong(f"The metadata of a cluster or node have at most {KEYS_MAX} keys.")
+    METADATA.check(0, 0, len(to_json(dict(found)).encode()), 0)
+    return found
+
+
 def integer(least: int, most: int = INTEGER_MAX) -> Read:
     """Return what reads a whole number between these bounds, also as a text."""
     return partial(_integer, least, most)
@@ -237,6 +248,7 @@ _SCHEMAS: Mapping[Read, Mapping[str, Any]] = {
     short: {**_TEXT, "maxLength": NAME_MAX},
     reference: {**_TEXT, "minLength": 1, "maxLength": NAME_MAX},
     mapping: {"type": "object"},
+    metadata: {"type": "object"},
     boolean: {"type": "boolean"},
     number: {"type": "number"},
     references: {"type": "array", "items": _TEXT, "minItems": 1},

@@ -41,13 +41,13 @@ NEW = {
     "min_size": Field(bodies.integer(0, sizes.NODES_MAX)),
     "max_size": Field(bodies.integer(-1, sizes.NODES_MAX)),
     "timeout": Field(bodies.integer(0)),
-    "metadata": Field(bodies.mapping),
+    "metadata": Field(bodies.metadata),
     "config": Field(bodies.mapping),
 }
 CHANGED = {
     "name": Field(bodies.name),
     "profile_id": Field(bodies.reference),
-    "metadata": Field(bodies.mapping),
+    "metadata": Field(bodies.metadata),
     "timeout": Field(bodies.integer(0)),
     "profile_only": Field(bodies.boolean),
     "config": Field(bodies.mapping),

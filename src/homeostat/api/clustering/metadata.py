@@ -13,8 +13,6 @@ from homeostat.api.clustering.routes import answers, router, takes
 from homeostat.api.http.inputs import Body
 from homeostat.api.http.responses import nothing
 from homeostat.model.errors import Rejected
-from homeostat.model.limits import KEYS_MAX, METADATA
-from homeostat.store.schema import to_json
 
 ROUTER = router("clusters")
 ONE = answers(dict[str, Any])
@@ -99,10 +97,6 @@ def _present(metadata: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _changed(context: ClusteringContext, cluster_id: str, change: Callable[[Metadata], Metadata]) -> Response:
     def checked(before: Metadata) -> Metadata:
-        found = change(before)
-        if len(found) > KEYS_MAX:
-            raise wrong(f"The metadata of a cluster have at most {KEYS_MAX} keys.")
-        METADATA.check(0, 0, len(to_json(dict(found)).encode()), 0)
-        return found
+        return bodies.metadata(change(before), "metadata")
 
     return context.json({"metadata": context.clusters.clusters.set_metadata(context.asking, cluster_id, checked)})

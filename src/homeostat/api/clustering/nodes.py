@@ -50,13 +50,13 @@ NEW = {
     "profile_id": Field(bodies.reference, required=True),
     "cluster_id": Field(bodies.text),
     "role": Field(bodies.short),
-    "metadata": Field(bodies.mapping),
+    "metadata": Field(bodies.metadata),
 }
 CHANGED = {
     "name": Field(bodies.name),
     "profile_id": Field(bodies.reference),
     "role": Field(bodies.short),
-    "metadata": Field(bodies.mapping),
+    "metadata": Field(bodies.metadata),
     "tainted": Field(bodies.boolean),
 }
 
@@ -70,7 +70,7 @@ ADOPTED = {
     **PREVIEWED,
     "name": Field(bodies.name),
     "role": Field(bodies.short),
-    "metadata": Field(bodies.mapping),
+    "metadata": Field(bodies.metadata),
     "profile_id": Field(bodies.reference),
 }
 """`profile_id` is of this service: the profile from which the server was made."""

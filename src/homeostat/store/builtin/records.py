@@ -4,7 +4,7 @@ A transaction that changes an existing record locks it first.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,7 +99,10 @@ def key_of(token: str) -> str:
 def add(db: Database, tx: Connection, made: Sequence[Record]) -> None:
     """Store new records; one whose kind and token exist already is left out, so creating is idempotent."""
     if made:
-        rows = [{name: getattr(each, name) for name in Record.__dataclass_fields__} for each in made]
+        rows = [
+            {name: getattr(each, name) for name in Record.__dataclass_fields__} | {"size": size_of(each.object)}
+            for each in made
+        ]
         tx.execute(db.insert(_record).on_conflict_do_nothing(index_elements=["kind", "token"]), rows)
 
 
@@ -186,14 +189,19 @@ def count(tx: Connection, kind: str, project: str) -> int:
 
 def total_size(tx: Connection, kind: str, project: str) -> int:
     """Return about how many bytes the records of a kind have."""
-    return sizes.total(tx, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
+    return sizes.kept(tx, _record.c.size, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
+
+
+def size_of(object: Mapping[str, Any]) -> int:
+    """Return the bytes of the object of a record."""
+    return len(schema.to_json(object).encode())
 
 
 def save(tx: Connection, changed: Record, now: float) -> None:
     """Store the object, link and secret of a record, which the caller has locked."""
     changed.updated_at = now
     values = {name: getattr(changed, name) for name in ("object", "link", "secret", "updated_at")}
-    tx.execute(update(_record).where(_record.c.id == changed.id).values(**values))
+    tx.execute(update(_record).where(_record.c.id == changed.id).values(**values, size=size_of(changed.object)))
 
 
 def hand_over(tx: Connection, id: str, token: str) -> None:

@@ -4,7 +4,7 @@ A cluster is a stack, and has its id; a node is a member of the group in that st
 stack: here is only what the stack does not know.
 """
 
-from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text, text
+from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text, text
 
 from homeostat.store.schema.base import metadata
 from homeostat.store.schema.cells import EncryptedJson, Json, SafeText
@@ -22,10 +22,12 @@ profile = Table(
     Column("metadata", EncryptedJson("profile.metadata"), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),
+    Column("size", BigInteger),
     Index("ix_profile_listing", "project", "created_at", "id"),
     Index("ix_profile_name", "project", "name"),
+    Index("ix_profile_size", "project", "size"),
 )
-"""What nodes are made from. spec: as the user sent it; type: `name-version`."""
+"""What nodes are made from. spec: as the user sent it; type: `name-version`; size: as in `record`."""
 
 policy = Table(
     "policy",
@@ -39,10 +41,12 @@ policy = Table(
     Column("spec", EncryptedJson("policy.spec"), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),
+    Column("size", BigInteger),
     Index("ix_policy_listing", "project", "created_at", "id"),
     Index("ix_policy_name", "project", "name"),
+    Index("ix_policy_size", "project", "size"),
 )
-"""Rules for clusters. spec: as the user sent it; type: `name-version`."""
+"""Rules for clusters. spec: as the user sent it; type: `name-version`; size: as in `record`, of the spec."""
 
 cluster = Table(
     "cluster",

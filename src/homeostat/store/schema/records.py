@@ -17,9 +17,11 @@ record = Table(
     Column("secret", EncryptedJson("record.secret")),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double),
+    Column("size", BigInteger),
     Index("uq_record_token", "kind", "token", unique=True),
     Index("ix_record_listing", "kind", "project", "created_at", "id"),
     Index("ix_record_link", "link", "kind"),
+    Index("ix_record_size", "kind", "project", "size"),
 )
 """Things that the service itself keeps: software configs and deployments, wait conditions, things of plug-ins.
 
@@ -30,6 +32,7 @@ Columns:
     link: What the record belongs to (a deployment's server, a condition's handle); "" for nothing.
     object: The thing's properties, as `observe` returns them.
     secret: Data that no response shows.
+    size: Bytes of the object, as JSON; NULL where a version before has stored it.
 """
 
 signal = Table(

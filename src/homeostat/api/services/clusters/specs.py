@@ -94,17 +94,16 @@ class SpecService:
             "type": checked.full_name,
             "spec": checked.sent,
             **columns,
+            "size": _size({"spec": checked.sent, **columns}),
         }
         tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
         return identity
 
     def _check_room(self, tx: Connection, asking: Asking, added: Mapping[str, Any], instead: int = 0) -> None:
         """Check that a project may have these cells more; instead: bytes that go for them. Raise Rejected."""
-        columns = tuple(self._table.c[name] for name in ("spec", "metadata") if name in self._table.c)
-        size = sizes.total(tx, columns, self._table.c.project == asking.project)
-        (POLICIES if self._table is schema.policy else PROFILES).check(
-            0, size - instead, len(to_json(dict(added)).encode()), 0
-        )
+        columns = tuple(self._table.c[name] for name in WEIGHED if name in self._table.c)
+        size = sizes.kept(tx, self._table.c.size, columns, self._table.c.project == asking.project)
+        (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, _size(added), 0)
 
     def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
         """Return one by its id, name or the beginning of its id.
@@ -129,9 +128,10 @@ class SpecService:
             if not changed:
                 raise Rejected("BadRequest", "No property needs an update.")
             replaced = {name: getattr(row, name) for name in changed}
-            self._check_room(tx, asking, changed, len(to_json(replaced).encode()))
+            self._check_room(tx, asking, changed, _size(replaced))
             chosen = update(self._table).where(self._table.c.id == row.id)
-            tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
+            whole = {name: changed.get(name, getattr(row, name)) for name in WEIGHED if name in self._table.c}
+            tx.execute(chosen.values(**changed, size=_size(whole), updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)
 
     def delete(self, asking: Asking, identity: str, also: With = nothing_with) -> None:
@@ -156,6 +156,14 @@ class SpecService:
 
     def _row(self, tx: Connection, identity: str) -> Row[Any]:
         return tx.execute(select(self._table).where(self._table.c.id == identity)).one()
+
+
+WEIGHED = ("spec", "metadata")
+"""Columns whose cells may be large."""
+
+
+def _size(cells: Mapping[str, Any]) -> int:
+    return len(to_json(dict(cells)).encode())
 
 
 def profiles(db: Database, check: Check) -> SpecService:
