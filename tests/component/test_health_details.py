@@ -87,14 +87,16 @@ def test_the_checks_of_a_worker_that_died_are_done_by_another_one() -> None:
 
 
 @pytest.mark.shows("HS2")
-def test_a_member_that_is_a_stack_is_unhealthy_when_its_stack_has_failed_and_is_made_again() -> None:
+@pytest.mark.parametrize(("inside_first", "acts"), [(True, ["CONVERGE"]), (False, ["RECREATE"])])
+def test_a_member_that_is_a_stack_is_unhealthy_when_its_stack_has_failed(inside_first: bool, acts: list[str]) -> None:
+    """It is converged, though that is switched off in it, or made again."""
     service = Service()
     watched: dict[str, Any] = {
         "type": "Homeostat::HealthPolicy",
         "properties": {
             "target": {"get_resource": "nodes"},
             "detection": {"interval": 60, "node_update_timeout": 0, "detection_modes": [STATUS]},
-            "recovery": {"actions": [{"name": "RECREATE"}]},
+            "recovery": {"actions": [{"name": "RECREATE"}], "inside_first": inside_first},
         },
     }
     stack_id = service.begin({"nodes": group(2, group(1)), "health": watched})
@@ -107,9 +109,10 @@ def test_a_member_that_is_a_stack_is_unhealthy_when_its_stack_has_failed_and_is_
     service.actions.begin(before["0"], Action.CHECK)
     service.live(150.0)
     after = {row.name: row.handle for row in service.rows(nodes)}
-    assert (after["1"], after["0"] != before["0"]) == (before["1"], True)
-    assert recoveries(service) == ["RECREATE"]
+    assert (after["1"], after["0"] == before["0"]) == (before["1"], inside_first)
+    assert recoveries(service) == acts
     assert len(service.servers()) == 2
+    assert inner.handle not in service.cloud.things("server")
 
 
 def test_a_member_that_was_made_again_is_looked_at_at_once() -> None:

@@ -31,6 +31,8 @@ COMPARED = ("flavor", "metadata", "description", "name", "size", "secret")
 FATES = ("Timed out", "cancelled", "never created", "is restricted for resource", "SUCCESS signal(s)", CONSENT)
 """Ways of a stack to fail without a resource that did."""
 
+UNKEPT = "it is left so"
+"""End of what is said of a value that the cloud does not keep."""
 EXCUSES = (Why.BLIND, Why.BRAKE, Why.NEEDS_CONSENT, Why.UNHEALTHY, Why.LOCKED, Why.SUSPENDED, Why.LEFT_ALONE, Why.HOOK)
 """Why what is gone may stay so in a stack that has failed."""
 
@@ -112,9 +114,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         what = f"{place} is {stack.action}_{stack.status} with {failures} failed resources"
         assert not failures or stack.status == Status.FAILED, what
     assert shard.failures == failures, f"{place} has {failures} failed resources, and counts {shard.failures}"
-    frontier = Frontier(loaded.world, (f"next{number}" for number in count()))
-    steps = frontier.steps(now, 1000)
-    assert not steps, f"{place} is at rest with something to do: {steps}"
+    frontier = _frontier_at_rest(place, loaded, now)
     if stack.complete_revision == stack.revision and stack.converge and not stack.exceptions and stack.lock is None:
         _check_tries(place, graph, frontier)
     explained = {each.node: each for each in explain(again.world, ShardStatus(now), now)}
@@ -134,11 +134,12 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         endless = stack.status != Status.IN_PROGRESS and each.why in SEEN_TO_END
         assert not endless, f"{place} is {stack.status}, and nothing ends {each}"
     forbidden = {node for node, each in explained.items() if each.why is Why.LEFT_ALONE and graph[node].restricted}
+    unkept = {node for node, each in explained.items() if each.reason.endswith(UNKEPT)}
     marked = {node for node, each in explained.items() if each.why is Why.UNHEALTHY}
     for node in marked:
         assert graph[node].restricted or graph[node].external_id is not None, f"{place}: {node} is marked, and stays"
         assert frontier.current[node].failed or loaded.world.stack.held, f"{place}: {node} is marked, and hides it"
-    helpless = forbidden | marked | {node for node, each in explained.items() if each.why is Why.FAILED}
+    helpless = forbidden | unkept | marked | {node for node, each in explained.items() if each.why is Why.FAILED}
     if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
         helpless |= {node for node, each in explained.items() if each.why is Why.HALTED}
     if stack.suspended and stack.parent_id is not None:  # the stack that it is nested in says why (see above)
@@ -152,7 +153,14 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         done = (shard.planned, shard.done)
         assert done == (len(graph), len(graph)), f"{place} is COMPLETE with {len(graph)}, and counts {done}"
     excused = _excused(frontier, explained) if stack.status == Status.FAILED else set()
-    return {name for name, each in graph.items() if each.restricted} | excused
+    return {name for name, each in graph.items() if each.restricted} | unkept | excused
+
+
+def _frontier_at_rest(place: str, loaded: Loaded, now: float) -> Frontier:
+    frontier = Frontier(loaded.world, (f"next{number}" for number in count()))
+    steps = frontier.steps(now, 1000)
+    assert not steps, f"{place} is at rest with something to do: {steps}"
+    return frontier
 
 
 def _excused(frontier: Frontier, explained: Mapping[str, Any]) -> set[str]:

@@ -73,6 +73,6 @@ REGRESSIONS = {
     50007587: "what was there again was still taken for lost, and would have been kept when it was replaced",
     330153: "the law of what is removed last counted what was gone already",
     41105181: "what was nested once, and retained, never ended once the stack that had had it was abandoned",
-    12340003: "what a look had changed was not noted where it waited: those that read it were recorded at each pass",
+    12340003: "what a look had changed, and was not noted since it waited, was read anew at each pass",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

@@ -20,6 +20,7 @@ from tests.simulation.governing import Governor
 from tests.simulation.losses import Losses
 from tests.simulation.moving import MovingWorld
 from tests.simulation.templates import DesiredStack, Gardener, Warden
+from tests.simulation.unkept_values import UnkeptValues
 
 STEPS = 900
 AT_HOOKS = "SELECT stack_id, name, json_extract(hooks, '$.at') FROM resource WHERE json_extract(hooks, '$.at') <> ''"
@@ -77,6 +78,7 @@ class TroubledWorld(MovingWorld):
         lossy: bool = False,
         governed: bool = False,
         stepped: bool = False,
+        unkept: bool = False,
     ) -> None:
         rng = random.Random(f"climate {seed}")
         wardens = random.Random(f"warden {seed}")
@@ -113,12 +115,11 @@ class TroubledWorld(MovingWorld):
         if random.Random(f"loser {seed}").random() < 0.4:
             self._acts.append((3.0, self._hide))
         self._add_losses(random.Random(f"losses {seed}"), lossy=lossy)
-        governors = random.Random(f"governor {seed}")
-        self._governor = Governor(self, governors)
-        if governors.random() < 0.3 or governed:
-            self._acts += [*self._governor.acts(), (8.0, self._mark), (8.0, self._disturb)]
+        self._add_governor(random.Random(f"governor {seed}"), governed=governed)
         if random.Random(f"stepper {seed}").random() < 0.2 or stepped:
             self._acts.append((6.0, self._set_database_clock))
+        self.unkept = UnkeptValues(self, random.Random(f"unkept {seed}"))
+        self._acts += self.unkept.acts(certain=unkept)
         self._unswitched: set[str] = set()
         self.doubters = Doubters(self, patient=random.Random(f"patient {seed}").random() < 0.5)
         self._hidden: Counter[str] = Counter()
@@ -134,6 +135,11 @@ class TroubledWorld(MovingWorld):
         if keepers.random() < 0.3 or snapshots:
             self._keeper = keepers
             self._acts.append((12.0, self._snapshot))
+
+    def _add_governor(self, governors: random.Random, *, governed: bool) -> None:
+        self._governor = Governor(self, governors)
+        if governors.random() < 0.3 or governed:
+            self._acts += [*self._governor.acts(), (8.0, self._mark), (8.0, self._disturb)]
 
     def _add_losses(self, losers: random.Random, *, lossy: bool) -> None:
         if losers.random() < 0.4 or lossy:
@@ -317,6 +323,7 @@ class TroubledWorld(MovingWorld):
     def settle(self, within_s: float = 7200.0) -> None:
         super().settle(within_s)
         self._governor.check()
+        self.unkept.check()
 
     def _is_locked(self, stack_id: str) -> bool:
         return any(each.id == stack_id and each.lock is not None for each in self.all_stacks())

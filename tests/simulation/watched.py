@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -109,12 +110,17 @@ class WatchedDatabase(Database):
 
 class WatchedCloud(SimulatedCloud):
     """A cloud that reports every deletion before it is carried out. theirs — what the service may not touch; cascades —
-    load balancers that were deleted together with their parts; refusals — how often that was refused."""
+    load balancers that were deleted together with their parts; refusals — how often that was refused; updates — how
+    many each thing was asked for."""
 
     on_delete: Callable[["WatchedCloud", str, Sequence[str]], None] | None = None
     theirs: frozenset[str] = frozenset()
     touched: tuple[str, ...] = ()
     cascades = refusals = 0
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.updates = Counter[str]()
 
     def carrying(self, tokens: Collection[str]) -> set[str]:
         """Handles of what was made under these tokens."""
@@ -142,6 +148,7 @@ class WatchedCloud(SimulatedCloud):
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         self._touch([each.handle for each in changes])
+        self.updates.update(each.handle for each in changes)
         return super().update(kind, changes)
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -12,7 +11,7 @@ from homeostat.model.status import Status
 from homeostat.planner.policies import reported
 from homeostat.planner.policies.detection import LOST
 from homeostat.resources.base import Thing
-from homeostat.resources.registry import all_types, is_outside, type_of
+from homeostat.resources.registry import outside_types, type_of
 from homeostat.store.shards import health, observations
 from homeostat.store.shards.health import Shard
 from homeostat.store.shards.observations import WatchedThing
@@ -22,19 +21,13 @@ NAMED_MAX = 3
 """Things inside a stack that are named; the others are counted."""
 
 
-@cache
-def _outside_types() -> tuple[str, ...]:
-    """Types of things outside the service; asked late, since it imports plug-ins, which do not survive a fork."""
-    return tuple(sorted(name for name in all_types() if is_outside(name)))
-
-
 def things_below(tx: Connection, tops: Collection[str]) -> tuple[list[WatchedThing], dict[Shard, str]]:
     """Return the things in nested stacks, and in those below them; and the top stack of each of their shards.
 
     Suspended stacks are left out: that nothing runs in them is meant.
     """
     shards = below.shards(tx, tops)
-    return (observations.in_shards(tx, sorted(shards), _outside_types()), shards) if shards else ([], shards)
+    return (observations.in_shards(tx, sorted(shards), outside_types()), shards) if shards else ([], shards)
 
 
 def unwell(tx: Connection, tops: Collection[str], now: float) -> dict[str, str]:

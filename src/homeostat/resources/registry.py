@@ -55,6 +55,7 @@ def take_away(origins: Iterable[str]) -> None:
 def _forget() -> None:
     register.cache_clear()
     _find.cache_clear()
+    outside_types.cache_clear()
 
 
 def types() -> Mapping[str, ResourceType]:
@@ -122,6 +123,12 @@ def is_renamed(one: str, other: str) -> bool:
 def is_outside(name: str) -> bool:
     """Return whether things of this type are in a cloud, where observers see them."""
     return kind_of(name) not in ("", NestedStack.kind)
+
+
+@cache
+def outside_types() -> tuple[str, ...]:
+    """Return the names of these types. It imports plug-ins, as all that asks for every type does."""
+    return tuple(sorted(name for name in all_types() if is_outside(name)))
 
 
 def is_thing(name: str) -> bool:

@@ -112,13 +112,12 @@ def test_a_second_look_is_judged_although_the_row_has_judged_a_look_of_its_numbe
     assert [described(step) for step in Frontier(of, keys()).steps(NOW, 1)] != []
 
 
-def test_what_a_look_has_changed_is_noted_though_it_waits() -> None:
+def test_what_a_look_has_changed_is_read_by_none_while_it_waits() -> None:
     """Found by the simulation: each pass over a failed stack found it anew, and recorded those that read it."""
     mine, reader = row("a", revision=1), row("b", TEST, revision=2, requires=["a1"], resolved=1)
     rows = {"a1": seen(number=2, flavor="small", image="i")}
     halted: dict[str, Any] = {"revision": 2, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
     definitions = [wanted("a", flavor="large"), wanted("b", TEST, "a")]
     of = world(definitions, [mine, reader], rows, **halted)
-    assert until_an_act(of) == ["a1: record CREATE_COMPLETE", "b1: record CREATE_COMPLETE"]
-    assert (mine.judged, mine.revision, reader.resolved >= mine.changed) == (2, 1, True)
     assert until_an_act(of) == []
+    assert (mine.judged, mine.changed, reader.resolved) == (1, 0, 1)

@@ -115,6 +115,7 @@ class SimulatedCloud:
         self._snapshots: dict[tuple[str, str], list[_Snapshot]] = {}
         self._notices: list[ChangeNotice] = []
         self._hidden: set[str] = set()
+        self._pinned: dict[str, dict[str, Any]] = {}
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
 
@@ -226,6 +227,11 @@ class SimulatedCloud:
                 if each == handle:
                     thing.properties.update(fields)
                     self._notify(kind, handle)
+
+    def pin(self, handle: str, **fields: Any) -> None:
+        """Let the cloud accept any values for these fields of a thing from now on, and keep these."""
+        self._pinned[handle] = fields
+        self.change(handle, **fields)
 
     def fail_host(self, name: str, *, back: bool = False) -> None:
         """Let a host fail, or come back, with a change notice of the host and of each of its servers."""
@@ -389,6 +395,7 @@ class SimulatedCloud:
             if thing.properties.get("locked"):
                 return Rejected("Forbidden", f"{kind} {change.handle} is locked")
             thing.properties.update({k: v for k, v in change.spec.items() if k not in ("id", "status")})
+            thing.properties.update(self._pinned.get(change.handle, {}))
             # As the kind says, some things in error only want another request.
             if CLOUD_KINDS[kind].statuses.broken.get(str(thing.properties.get("status"))) is Remedy.UPDATE:
                 thing.properties["status"] = READY_STATUS[kind]

@@ -48,6 +48,7 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
         judged = _judge(context, reached, row, now)
         if judged is not None:
             return judged
+    judged_before, changed_before = row.judged, row.changed
     if unjudged:
         row.judged = context.world.seen[row.key].number
         _forget_kept(context, row)
@@ -56,20 +57,21 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
     resumed = maintenance_state.resumed_otherwise(context.world, row)
     if resumed:
         row.marks = maintenance_state.without_mark(row, Action.RESUME)
-    decision: Decision = SETTLED
-    newer = context.is_newer(row)
-    changes = newer or definition.type != row.type or context.is_stale(definition, row)
-    if changes and not context.world.stack.held:
-        decision = update.compare(context, definition, row, now)
+    decision = _compared(context, definition, row, now)
+    if isinstance(decision, Waiting):
+        # Nothing of it is stored, and it is judged again: those that read it have to read nothing anew for now.
+        row.judged, row.changed = judged_before, changed_before
+        return decision
     noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until, row.marks)
-    return _noted(row, decision) if noted else decision
+    return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
 
 
-def _noted(row: Resource, decision: Decision) -> Decision:
-    """Have the row stored, also where it waits: each pass would find it changed anew, and so would what reads it."""
-    if decision is SETTLED:
-        return Settled(Step(Verb.RECORD, row))
-    return Step(Verb.RECORD, row) if isinstance(decision, Waiting) else decision
+def _compared(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
+    """Compare it with what it should be, where that may have changed since."""
+    changes = context.is_newer(row) or definition.type != row.type or context.is_stale(definition, row)
+    if not changes or context.world.stack.held:
+        return SETTLED
+    return update.compare(context, definition, row, now)
 
 
 def _forget_kept(context: Context, row: Resource) -> None:
