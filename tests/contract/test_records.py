@@ -190,7 +190,8 @@ def contents_read(database: Database) -> Iterator[list[str]]:
     """The statements that read contents of signals."""
     found: list[str] = []
 
-    def note(_: Any, __: Any, statement: str, *more: Any) -> None:
+    def note(_: Any, __: Any, quoted: str, *more: Any) -> None:
+        statement = quoted.replace("`", "")  # MariaDB reserves the name of the table
         if statement.startswith("SELECT") and "signal.object" in statement:
             found.append(statement)
 
