@@ -98,9 +98,12 @@ test-clients: servers ## run Horizon, Ansible and gophercloud against the servic
 	scripts/gophercloud
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(CLIENTS) $(ARGS)
 
-.PHONY: test-openstack
-test-openstack: .venv/installed ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"
+.PHONY: openstack
+openstack: .venv/installed ## install a real OpenStack for the tests into .openstack (about ten minutes)
 	scripts/openstack octavia barbican swift designate aodh gnocchi manila zaqar mistral ironic blazar
+
+.PHONY: test-openstack
+test-openstack: openstack ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"
 	$(BIN)/python -m pytest $(OPENSTACK) --ignore=$(OPENSTACK_STORM) $(ARGS)
 
 .PHONY: storm-openstack

@@ -44,6 +44,7 @@ class Played(NamedTuple):
     held: int
     healed: Healed
     proved: int
+    unkept: int
 
 
 def replay(seed: int) -> str:
@@ -72,7 +73,7 @@ def play(seed: int, **sorts: bool) -> Played:
         world.run()
     watcher = world.watcher
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
-    maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.doubters.proved)
+    maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.doubters.proved, world.unkept.left)
     return Played(world.story.lines, world.kills, world.superseded, *judged, *maintained)
 
 

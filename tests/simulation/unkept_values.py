@@ -20,12 +20,14 @@ LOOKED_AT_S = 1800.0
 
 
 class UnkeptValues:
-    """Things whose values the cloud does not keep. rng — of its own, so that worlds without this stay as they are."""
+    """Things whose values the cloud does not keep. rng — of its own, so that worlds without this stay as they are;
+    left — how many are there in the end."""
 
     def __init__(self, world: "TroubledWorld", rng: random.Random) -> None:
         self._world = world
         self._rng = rng
         self._pinned: set[str] = set()
+        self.left = 0
 
     def acts(self, *, certain: bool) -> list[tuple[float, Callable[[], None]]]:
         """With their weights; none in four worlds of five, unless it is certain."""
@@ -46,7 +48,8 @@ class UnkeptValues:
     def check(self) -> None:
         """At rest nothing is sent again and again. The first look may find what no look has found so far."""
         for first in (True, False):
-            if not self._pinned & self._world.things().keys():
+            self.left = len(self._pinned & self._world.things().keys())
+            if not self.left:
                 return
             before = self._sent()
             self._world.clock.time += LOOKED_AT_S
