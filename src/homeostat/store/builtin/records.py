@@ -100,7 +100,7 @@ def add(db: Database, tx: Connection, made: Sequence[Record]) -> None:
     """Store new records; one whose kind and token exist already is left out, so creating is idempotent."""
     if made:
         rows = [
-            {name: getattr(each, name) for name in Record.__dataclass_fields__} | {"size": size_of(each.object)}
+            {name: getattr(each, name) for name in Record.__dataclass_fields__} | _object(tx, each.object)
             for each in made
         ]
         tx.execute(db.insert(_record).on_conflict_do_nothing(index_elements=["kind", "token"]), rows)
@@ -193,15 +193,21 @@ def total_size(tx: Connection, kind: str, project: str) -> int:
 
 
 def size_of(object: Mapping[str, Any]) -> int:
-    """Return the bytes of the object of a record."""
+    """Return about how many bytes an object has in a record."""
     return len(schema.to_json(object).encode())
 
 
 def save(tx: Connection, changed: Record, now: float) -> None:
     """Store the object, link and secret of a record, which the caller has locked."""
     changed.updated_at = now
-    values = {name: getattr(changed, name) for name in ("object", "link", "secret", "updated_at")}
-    tx.execute(update(_record).where(_record.c.id == changed.id).values(**values, size=size_of(changed.object)))
+    values = {name: getattr(changed, name) for name in ("link", "secret", "updated_at")}
+    tx.execute(update(_record).where(_record.c.id == changed.id).values(**values, **_object(tx, changed.object)))
+
+
+def _object(tx: Connection, object: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cell of an object, which is written out once, and its size."""
+    cell = schema.cell_of(tx.dialect, _record.c.object, object)
+    return {"object": cell, "size": len(cell)}
 
 
 def hand_over(tx: Connection, id: str, token: str) -> None:

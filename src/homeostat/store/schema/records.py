@@ -32,7 +32,7 @@ Columns:
     link: What the record belongs to (a deployment's server, a condition's handle); "" for nothing.
     object: The thing's properties, as `observe` returns them.
     secret: Data that no response shows.
-    size: Bytes of the object, as JSON; NULL where a version before has stored it.
+    size: Characters of the cell of the object; NULL where a version before has stored it.
 """
 
 signal = Table(
