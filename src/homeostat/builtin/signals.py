@@ -35,6 +35,7 @@ from homeostat.store import events
 from homeostat.store.builtin import plugin_records, records, signal_tallies
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
+from homeostat.store.schema import json_size
 from homeostat.store.shards import look_schedule, observations, shards
 from homeostat.store.stacks import locks, scaling
 
@@ -247,7 +248,7 @@ class Signals:
             return ""
         config = records.get(tx, config_id, CONFIG)
         came = deployments.outcome(record.id, config.object["outputs"] if config is not None else (), body)
-        more = records.size_of(came.outputs) - records.size_of(record.object.get("output_values") or {})
+        more = json_size(came.outputs) - json_size(record.object.get("output_values") or {})
         if more > 0:
             OUTPUTS.check(0, records.total_size(tx, DEPLOYMENT, record.project), more, 0)
         record.object |= {"output_values": dict(came.outputs), "status": came.status, "status_reason": came.reason}

@@ -8,7 +8,7 @@ from typing import Any
 
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import KEYS_MAX, METADATA
-from homeostat.store.schema import to_json
+from homeostat.store.schema import json_size
 
 NAME = re.compile(r"[a-zA-Z\u4e00-\u9fa5\d._~-]*\Z")
 NAME_MAX = 255
@@ -143,7 +143,7 @@ def metadata(value: Any, field: str) -> dict[str, Any]:
     found = mapping(value, field)
     if len(found) > KEYS_MAX:
         raise wrong(f"The metadata of a cluster or node have at most {KEYS_MAX} keys.")
-    METADATA.check(0, 0, len(to_json(dict(found)).encode()), 0)
+    METADATA.check(0, 0, json_size(found), 0)
     return found
 
 

@@ -38,7 +38,7 @@ from homeostat.resources.families.configs import CONFIG, from_request
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
-from homeostat.store.schema import to_json
+from homeostat.store.schema import json_size
 
 ROUTER = router("software configs")
 READ_MAX = 20
@@ -241,9 +241,9 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Body)
         if values.get("config_id"):
             _found(tx, context, CONFIG, values["config_id"])
         now = context.db.now_of(tx)
-        before = _size(found)
+        before = json_size(found.object)
         found.object |= values
-        _check_room(tx, found, _size(found) - before, 0)
+        _check_room(tx, found, json_size(found.object) - before, 0)
         records.save(tx, found, now)
         context.service.signals.look(tx, [found], now)
         (shown,) = _deployments(tx, [found])
@@ -296,7 +296,7 @@ def _add(context: RequestContext, made: Record) -> None:
         Rejected: RequestLimitExceeded; HTTPBadRequest for a deployment whose config does not exist.
     """
     with context.db.write() as tx:
-        _check_room(tx, made, _size(made), 1)
+        _check_room(tx, made, json_size(made.object), 1)
         config_id = made.object.get("config_id")
         if config_id and records.get(tx, config_id, CONFIG, made.project) is None:
             raise Rejected("HTTPBadRequest", f"config_id: the Software Config ({config_id}) could not be found.")
@@ -309,10 +309,6 @@ def _check_room(tx: Connection, record: Record, more: int, parts: int) -> None:
     there = records.count(tx, record.kind, record.project) if parts else 0
     size = records.total_size(tx, record.kind, record.project) if more > 0 else 0
     LIMITS[record.kind].check(there, size, more, parts)
-
-
-def _size(record: Record) -> int:
-    return len(to_json(record.object).encode())
 
 
 LIMITS = {CONFIG: CONFIGS, DEPLOYMENT: DEPLOYMENTS}

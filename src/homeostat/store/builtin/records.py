@@ -192,11 +192,6 @@ def total_size(tx: Connection, kind: str, project: str) -> int:
     return sizes.kept(tx, _record.c.size, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
 
 
-def size_of(object: Mapping[str, Any]) -> int:
-    """Return about how many bytes an object has in a record."""
-    return len(schema.to_json(object).encode())
-
-
 def save(tx: Connection, changed: Record, now: float) -> None:
     """Store the object, link and secret of a record, which the caller has locked."""
     changed.updated_at = now

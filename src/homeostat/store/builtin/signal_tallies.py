@@ -33,7 +33,7 @@ class Counted:
 
 def size_of(signal: Mapping[str, Any]) -> int:
     """Return the bytes of a signal as it is stored."""
-    return len(schema.to_json(signal).encode())
+    return schema.json_size(signal)
 
 
 def count(tx: Connection, id: str) -> Tally:

@@ -14,6 +14,7 @@ from homeostat.store.schema.cells import (
     SafeText,
     as_stored,
     cell_of,
+    json_size,
     to_json,
     without_nul,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "event_sink",
     "file",
     "health_check",
+    "json_size",
     "latch",
     "member_report",
     "message_bus",

@@ -23,6 +23,11 @@ def to_json(value: Any) -> str:
         return orjson.dumps(_encodable(value), option=orjson.OPT_NON_STR_KEYS).decode()
 
 
+def json_size(value: Any) -> int:
+    """Return the bytes of plain data as JSON; about what it has in a cell, which may be encrypted."""
+    return len(to_json(value).encode())
+
+
 def as_stored(value: Any) -> Any:
     """Return plain data in the form in which it is read back from the database."""
     return orjson.loads(to_json(value))

@@ -19,7 +19,7 @@ from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.model.limits import MESSAGE_RECEIVERS, MESSAGE_RECEIVERS_MAX, SumLimit
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.schema import to_json
+from homeostat.store.schema import json_size
 from homeostat.store.sql import sizes
 
 LOG = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def check_size(tx: Connection, limit: SumLimit, added: Mapping[str, Any], *where
         Rejected: OverQuota.
     """
     size = sizes.total(tx, (_receiver.c.params, _receiver.c.actor), *where)
-    limit.check(0, size, len(to_json(dict(added)).encode()), 0)
+    limit.check(0, size, json_size(dict(added)), 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from homeostat.model.limits import POLICIES, PROFILES, SPECS_MAX
 from homeostat.store import schema
 from homeostat.store.clusters import listing, living
 from homeostat.store.database import Database
-from homeostat.store.schema import to_json
+from homeostat.store.schema import json_size
 from homeostat.store.sql import sizes
 
 Check = Callable[[str, Any, str], Spec]
@@ -85,25 +85,26 @@ class SpecService:
         if tx.execute(there).scalar_one() >= SPECS_MAX and not asking.caller.is_admin:
             message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
             raise Rejected("OverQuota", message)
-        self._check_room(tx, asking, {"spec": checked.sent, **columns})
+        cells = {"spec": checked.sent, **columns}
+        size = json_size(cells)
+        self._check_room(tx, asking, size)
         identity = str(uuid.uuid4())
         values = {
             "id": identity,
             **asking.owner,
             "name": name,
             "type": checked.full_name,
-            "spec": checked.sent,
-            **columns,
-            "size": _size({"spec": checked.sent, **columns}),
+            **cells,
+            "size": size,
         }
         tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
         return identity
 
-    def _check_room(self, tx: Connection, asking: Asking, added: Mapping[str, Any], instead: int = 0) -> None:
-        """Check that a project may have these cells more; instead: bytes that go for them. Raise Rejected."""
+    def _check_room(self, tx: Connection, asking: Asking, added: int, instead: int = 0) -> None:
+        """Check that a project may have so many bytes more; instead: those that go for them. Raise Rejected."""
         columns = tuple(self._table.c[name] for name in WEIGHED if name in self._table.c)
         size = sizes.kept(tx, self._table.c.size, columns, self._table.c.project == asking.project)
-        (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, _size(added), 0)
+        (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, added, 0)
 
     def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
         """Return one by its id, name or the beginning of its id.
@@ -128,10 +129,10 @@ class SpecService:
             if not changed:
                 raise Rejected("BadRequest", "No property needs an update.")
             replaced = {name: getattr(row, name) for name in changed}
-            self._check_room(tx, asking, changed, _size(replaced))
+            self._check_room(tx, asking, json_size(changed), json_size(replaced))
             chosen = update(self._table).where(self._table.c.id == row.id)
             whole = {name: changed.get(name, getattr(row, name)) for name in WEIGHED if name in self._table.c}
-            tx.execute(chosen.values(**changed, size=_size(whole), updated_at=self._db.now_of(tx)))
+            tx.execute(chosen.values(**changed, size=json_size(whole), updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)
 
     def delete(self, asking: Asking, identity: str, also: With = nothing_with) -> None:
@@ -160,10 +161,6 @@ class SpecService:
 
 WEIGHED = ("spec", "metadata")
 """Columns whose cells may be large."""
-
-
-def _size(cells: Mapping[str, Any]) -> int:
-    return len(to_json(dict(cells)).encode())
 
 
 def profiles(db: Database, check: Check) -> SpecService:

@@ -8,7 +8,7 @@ from homeostat.api.services.pipeline.fetching import with_fetched
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import ENVIRONMENT, FILES
-from homeostat.store.schema import to_json
+from homeostat.store.schema import json_size
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
     declared_in,
@@ -59,7 +59,7 @@ def checked_size(desired: Desired) -> Desired:
         Rejected: RequestLimitExceeded.
     """
     FILES.check(0, 0, sum(len(text.encode()) for text in desired.files.values()), len(desired.files))
-    ENVIRONMENT.check(0, 0, len(to_json([desired.environment, desired.parameters]).encode()), 0)
+    ENVIRONMENT.check(0, 0, json_size([desired.environment, desired.parameters]), 0)
     return desired
 
 
