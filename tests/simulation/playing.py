@@ -15,8 +15,9 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from tests.simulation.governing import Healed
@@ -45,6 +46,22 @@ class Played(NamedTuple):
     healed: Healed
     proved: int
     unkept: int
+
+    @property
+    def clock_steps(self) -> int:
+        return self._lines_with("clock of the database")
+
+    @property
+    def losses(self) -> int:
+        """How often several things vanished in one moment."""
+        return self._lines_with("vanish at once")
+
+    @property
+    def repeated_marks(self) -> int:
+        return self._lines_with("once more")
+
+    def _lines_with(self, text: str) -> int:
+        return sum(text in line for line in self.lines)
 
 
 def replay(seed: int) -> str:
@@ -75,6 +92,32 @@ def play(seed: int, **sorts: bool) -> Played:
     judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
     maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.doubters.proved, world.unkept.left)
     return Played(world.story.lines, world.kills, world.superseded, *judged, *maintained)
+
+
+def _field(world: Any, name: str) -> int:
+    return int(attrgetter(name)(world))
+
+
+def play_until(
+    play: Callable[[int], Any],
+    seeds: Iterable[int],
+    at_least: Mapping[str, int],
+    count: Callable[[Any, str], int] = _field,
+) -> None:
+    """Play seeds until their worlds have shown enough together: what one of them holds changes with the service.
+
+    at_least — what is counted -> the sum that is enough; count — how often it is in what `play` gives: by default the
+    field of that name, dotted where it lies deeper.
+    Fails: AssertionError with what is not enough after all seeds.
+    """
+    left = dict(at_least)
+    for seed in seeds:
+        world = play(seed)
+        left = {name: rest - count(world, name) for name, rest in left.items()}
+        if all(rest <= 0 for rest in left.values()):
+            return
+    short = {name: f"{at_least[name] - rest} of {at_least[name]}" for name, rest in left.items() if rest > 0}
+    raise AssertionError(f"not enough happens in these worlds: {short}")
 
 
 class Ended(NamedTuple):

@@ -74,5 +74,6 @@ REGRESSIONS = {
     330153: "the law of what is removed last counted what was gone already",
     41105181: "what was nested once, and retained, never ended once the stack that had had it was abandoned",
     12340003: "what a look had changed, and was not noted since it waited, was read anew at each pass",
+    77000149: "in a failed stack a thing would have been made that requires what could not be made",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

@@ -456,8 +456,3 @@ def _time_of(how: Mapping[str, Any]) -> float:
 def _share(how: Mapping[str, Any], members: int) -> int:
     """How many of so many members have to report success."""
     return math.ceil(Fraction(str(how["success_share"])) * members)
-
-
-def stories(worlds: Iterable[Counter[str]]) -> Counter[str]:
-    """In how many worlds each story happened."""
-    return Counter(story for happened in worlds for story, times in happened.items() if times)

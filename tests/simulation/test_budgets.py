@@ -21,7 +21,7 @@ from homeostat.model.status import Status
 from homeostat.resources import groups
 from homeostat.store.stacks import revisions
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
-from tests.simulation.playing import with_story
+from tests.simulation.playing import play_until, with_story
 from tests.simulation.templates import GROUP, DesiredStack
 from tests.simulation.test_scaling import SCALING_GROUP, Scaler, ScalingWorld
 
@@ -219,11 +219,7 @@ def test_groups_with_a_limit_converge_and_no_batch_exceeds_it(seed: int) -> None
 
 
 def test_there_are_batches_in_these_worlds_that_use_the_budget() -> None:
-    worlds = [played(seed) for seed in range(SEEDS)]
-    assert sum(world.first for world in worlds) > 0
-    assert sum(world.later for world in worlds) > 10
-    assert sum(world.full for world in worlds) > 0
-    assert sum(world.kills for world in worlds) > 0
+    play_until(played, range(FIRST, FIRST + 3 * SEEDS), {"first": 1, "later": 11, "full": 1, "kills": 1})
 
 
 def test_random_templates_have_limits_of_all_forms() -> None:

@@ -14,16 +14,13 @@ import pytest
 from homeostat.model.rollout import CANARY, IMMEDIATE
 from homeostat.model.status import Status
 from tests.simulation.definition_laws import DefinitionLaws
-from tests.simulation.playing import with_story
+from tests.simulation.playing import play_until, with_story
 from tests.simulation.rolling import RollingWorld
 from tests.simulation.rolling_templates import FLEET, FLEETS, Roller
-from tests.simulation.rollout_laws import stories
 from tests.simulation.templates import GROUP, INNER, DesiredStack, Resources
 
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
-COUNTED = range(12)
-"""Seeds whose stories are counted."""
 STORIES = (
     *("reached rolling", "reached canary", "several steps", "succeeded", "rolled_back", "back", "held", "aborted"),
     *("gate: condition", "gate: bake time", "gate: checks", "gate: approval", "approved"),
@@ -36,7 +33,7 @@ STORIES = (
         "corrected",
     ),
 )
-"""What has to happen in these, each in one of them at least; for the words see `definition_laws` and `rolling`."""
+"""What has to happen, each in one world at least; for the words see `definition_laws` and `rolling`."""
 
 
 APPLIES_TO = ("definition", "both")
@@ -152,11 +149,14 @@ def test_groups_whose_definition_changes_converge_and_no_law_is_broken(seed: int
     played(seed)
 
 
-def test_nearly_every_world_steps_and_each_story_happens() -> None:
-    """These worlds are always the same, but for what a change of the service does to them: a story or two may go."""
-    worlds = [played(seed).happened for seed in COUNTED]
-    times = stories(worlds)
-    stepped = [any(story.startswith("reached ") for story in happened) for happened in worlds]
-    assert sum(stepped) >= len(COUNTED) - 1
-    missed = [story for story in STORIES if not times[story]]
-    assert len(missed) <= 2, missed
+def test_most_worlds_step_and_each_story_happens() -> None:
+    """In some a newer revision takes gates or steps away before the first."""
+    play_until(played, range(FIRST, FIRST + 4 * SEEDS), dict.fromkeys(STORIES, 1), _times)
+    stepped = [
+        any(story.startswith("reached ") for story in played(seed).happened) for seed in range(FIRST, FIRST + SEEDS)
+    ]
+    assert sum(stepped) > 0.75 * len(stepped)
+
+
+def _times(world: Defined, story: str) -> int:
+    return world.happened[story]

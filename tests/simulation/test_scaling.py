@@ -17,7 +17,7 @@ from homeostat.resources import groups
 from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.store.stacks import revisions
 from tests.simulation.actors import Worker
-from tests.simulation.playing import with_story
+from tests.simulation.playing import play_until, with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
@@ -158,9 +158,7 @@ def test_groups_that_are_signalled_converge_and_nothing_leaks_or_is_made_twice(s
 
 
 def test_there_are_signals_in_these_worlds_and_some_wait() -> None:
-    worlds = [played(seed) for seed in range(SEEDS)]
-    assert sum(world.scaled for world in worlds) > 20
-    assert sum(world.waited for world in worlds) > 0
+    play_until(played, range(FIRST, FIRST + 3 * SEEDS), {"scaled": 21, "waited": 1})
 
 
 def test_random_templates_have_policies_of_groups() -> None:

@@ -3,7 +3,7 @@ secret as passwords. What a look cannot compare has to be right by what was sent
 other, are cancelled, rolled back, lost and sent late. `HOMEOSTAT_SEEDS=1000` plays more."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,15 +39,21 @@ class QuietCloud(WatchedCloud):
         return [_without_unseen(kind, each) for each in super().update(kind, named)]
 
     def change(self, handle: str, **fields: Any) -> None:
-        kind = handle.rpartition("-")[0]
-        super().change(handle, **{name: value for name, value in fields.items() if name != UNSEEN.get(kind)})
+        super().change(handle, **_seen(handle, fields))
+
+    def pin(self, handle: str, **fields: Any) -> None:
+        """It keeps what it does not show: no look could find that it does not."""
+        super().pin(handle, **_seen(handle, fields))
+
+
+def _seen(handle: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != UNSEEN.get(handle.rpartition("-")[0])}
 
 
 def _without_unseen(kind: str, answer: Any) -> Any:
     if not isinstance(answer, Observation) or kind not in UNSEEN:
         return answer
-    shown = {name: value for name, value in answer.properties.items() if name != UNSEEN[kind]}
-    return replace(answer, properties=shown)
+    return replace(answer, properties=_seen(answer.handle, answer.properties))
 
 
 class QuietWorld(WaveringWorld):

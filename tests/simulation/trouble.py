@@ -456,13 +456,21 @@ class TroubledWorld(MovingWorld):
             chosen = select(table.c.id, table.c.stack_id, table.c.status).where(table.c.status != Status.IN_PROGRESS)
             stored = list(tx.execute(chosen.order_by(table.c.id)))
         act, id = "take", ""
+        complete = [each for each in self.all_stacks() if each.status == Status.COMPLETE and each.deleted_at is None]
+        resting = sorted({each.id for each in complete} & self._desired.keys())
+        if resting:
+            stack_id = keeper.choice(resting)
         if stored and keeper.random() < 0.6:
             id, stack_id, status = keeper.choice(stored)
             act = keeper.choice(("restore", "restore", "delete")) if status == Status.COMPLETE else "delete"
+        self.keep(act, stack_id, id, keeper)
+
+    def keep(self, act: str, stack_id: str, id: str, rng: random.Random) -> None:
+        """Ask for a snapshot to be taken, restored or deleted. rng — chooses the process that is asked."""
         alive = [api for api in self.apis if api.alive]
         if not alive:
             return
-        api = keeper.choice(alive)
+        api = rng.choice(alive)
 
         def serve(_: StackService) -> None:
             if act == "take":

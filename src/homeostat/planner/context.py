@@ -250,7 +250,7 @@ class Context:
         gone, what = conditions.absent_requirements(self.world, definition, self.current), "gone"
         if not gone and self.is_halted:
             # Such a resource is not blocked by what it requires, see `Frontier`.
-            gone, what = conditions.unmade_requirements(definition, self.current), "being made"
+            gone, what = conditions.unmade_requirements(definition, self.current), "not made yet"
         if not gone:
             return None
         names, key = ", ".join(row.name for row in gone), self._key_of(definition.name)

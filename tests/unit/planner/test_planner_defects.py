@@ -276,6 +276,16 @@ def test_what_an_unanswered_creation_has_made_is_found_though_the_stack_has_fail
     assert first_steps(world([wanted("a")], rows, **halted)) == {"a2": "find"}
 
 
+def test_nothing_is_made_in_a_failed_stack_that_requires_what_could_not_be_made() -> None:
+    """Found by the simulation: a replacement would have been made with an id that is none, by which pass came first."""
+    rows = [
+        row("a", revision=3, state="CREATE_FAILED", handle=""),
+        row("b", key="b2", revision=2, state="INIT_COMPLETE", handle="", replaces="b1", born=2),
+    ]
+    halted: dict[str, Any] = {"revision": 3, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
+    assert first_steps(world([wanted("a"), wanted("b", SERVER, "a")], rows, **halted)) == {}
+
+
 def test_what_was_replaced_does_not_come_back_when_the_mark_of_its_successor_is_over() -> None:
     """Its stack never was complete: what is judged anew falls back to revision 0, the old one is of the newest (MU)."""
     old = row("a", state="CHECK_FAILED", replaced_by="a2", marks=Marks(UnhealthyMark("by hand", NOW)))

@@ -63,9 +63,15 @@ def absent_requirements(world: World, definition: Definition, current: Mapping[s
 
 
 def unmade_requirements(definition: Definition, current: Mapping[str, Resource]) -> tuple[Resource, ...]:
-    """Return the rows of required resources that are still being made, in the order of their names."""
+    """Return the rows of required resources that are still to be made, or could not be, in the order of their names."""
     required = (current[name] for name in sorted(definition.requires) if name in current)
-    return tuple(row for row in required if row.action == Action.INIT or (row.busy and row.action == Action.CREATE))
+    return tuple(
+        row for row in required if row.action == Action.INIT or (row.action == Action.CREATE and _is_unmade(row))
+    )
+
+
+def _is_unmade(row: Resource) -> bool:
+    return row.action == Action.INIT or (row.action == Action.CREATE and (row.busy or (row.failed and not row.handle)))
 
 
 def _late(world: World, row: Resource) -> bool:
