@@ -253,10 +253,12 @@ def test_long_pages_end_early_and_long_lists_are_refused(
 ) -> None:
     for name in ("a", "b", "c"):
         settled(http, cfn.create_stack(StackName=name, TemplateBody=BODY)["StackId"].rpartition("/")[2])
-    monkeypatch.setattr("homeostat.api.cloudformation.paging.PAGE_BYTES", 1)
-    for operation, key in (("list_stacks", "StackSummaries"), ("describe_stacks", "Stacks")):
-        pages = list(cfn.get_paginator(operation).paginate())
-        assert [[each["StackName"] for each in page[key]] for page in pages] == [["c"], ["b"], ["a"]]
+    for limit, least in (("PAGE_BYTES", 1), ("PAGE_S", 0.0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"homeostat.api.cloudformation.paging.{limit}", least)
+            for operation, key in (("list_stacks", "StackSummaries"), ("describe_stacks", "Stacks")):
+                pages = list(cfn.get_paginator(operation).paginate())
+                assert [[each["StackName"] for each in page[key]] for page in pages][:3] == [["c"], ["b"], ["a"]]
     monkeypatch.setattr("homeostat.api.cloudformation.paging.XML_BYTES_MAX", 10)
     for ask in (cfn.describe_stack_resources, cfn.list_stack_resources):
         status, code, message = refusal(ask, StackName="a")

@@ -1,5 +1,6 @@
 """Pages of long lists: a response's `NextToken` is sent with the next request."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from homeostat.json_pieces import encoded
 
 PAGE = 5_000
 """Items of one response: more than callers without paging have, and few enough for memory."""
+PAGE_S = 1.0
+"""CPU time after which a page ends with what it has: what is shown may take long to be resolved."""
 READ_MAX = 500
 """Items that are read at once."""
 Read = Callable[[Connection, str | None, int], Sequence[Row[Any]]]
@@ -22,7 +25,8 @@ Show = Callable[[Connection, Row[Any]], Any]
 def page_of(
     action: ActionContext, read: Read, show: Show, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
 ) -> tuple[list[Any], dict[str, str]]:
-    """Return a page, and what the response says about the next one: it ends after `PAGE` items, or where it is long.
+    """Return a page, and what the response says about the next one: it ends after `PAGE` items, or
+    where it is long, or takes long.
 
     Args:
         action: The request.
@@ -31,13 +35,13 @@ def page_of(
         token_of: Returns the marker of an item.
     """
     found: list[Any] = []
-    size, token = 0, action.parameters.get("NextToken")
+    size, token, ends_at = 0, action.parameters.get("NextToken"), time.thread_time() + PAGE_S
     with action.context.db.read() as tx:
-        while len(found) < PAGE and size < PAGE_BYTES:
+        while not found or (len(found) < PAGE and _has_room(size, ends_at)):
             count = min(READ_MAX, PAGE - len(found))
             rows = read(tx, token, count)
             for row in rows:
-                if size >= PAGE_BYTES:
+                if found and not _has_room(size, ends_at):
                     break
                 found.append(show(tx, row))
                 size += len(encoded(found[-1]))
@@ -46,6 +50,10 @@ def page_of(
                 if len(rows) < count:
                     return found, {}
     return found, {"NextToken": token} if token is not None else {}
+
+
+def _has_room(size: int, ends_at: float) -> bool:
+    return size < PAGE_BYTES and time.thread_time() < ends_at
 
 
 def whole(items: Iterable[Any]) -> list[Any]:
