@@ -278,12 +278,6 @@ class AilingWorld(DisturbedWorld):
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    def _end_outages(self) -> None:
-        over = [end for at, end in self._ends if at <= self.clock.time]
-        self._ends = [each for each in self._ends if each[0] > self.clock.time]
-        for end in over:
-            end()
-
     def end_trouble(self) -> None:
         """All that was for a while is over."""
         for _, end in self._ends:

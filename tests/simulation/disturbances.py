@@ -154,6 +154,12 @@ class DisturbedWorld(SimulatedWorld):
         self._ends.append((until, end))
         self.note(f"{hidden} are not found until {until - 1_000_000:.2f}")
 
+    def _end_outages(self) -> None:
+        over = [end for at, end in self._ends if at <= self.clock.time]
+        self._ends = [each for each in self._ends if each[0] > self.clock.time]
+        for end in over:
+            end()
+
     def _limit_rate(self) -> None:
         cloud = self._cloud()
         self._for_a_while(cloud, Faults(refused=1.0, retry_after_s=self.rng.choice((2.0, 30.0))), "limits rates")

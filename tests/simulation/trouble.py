@@ -249,12 +249,6 @@ class TroubledWorld(MovingWorld):
             if worker.ready:
                 worker.beat()
 
-    def _end_outages(self) -> None:
-        over = [end for at, end in self._ends if at <= self.clock.time]
-        self._ends = [each for each in self._ends if each[0] > self.clock.time]
-        for end in over:
-            end()
-
     # -- users -------------------------------------------------------------------------------------------------------
 
     def _request(self, request: Callable[[StackService], None], story: str) -> None:
