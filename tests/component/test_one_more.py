@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, select, update
 
 from homeostat.builtin import signals
 from homeostat.model.errors import Rejected
@@ -86,6 +86,23 @@ def test_a_profile_and_a_policy(sort: str) -> None:
         specs.create(service.asking, f"n{number}", spec, **more)
 
     assert ratio(add) < RATIO_MAX
+
+
+def test_metadata_of_a_node() -> None:
+    service, profile = with_profile()
+    nodes, metadata = service.clustering.nodes, {"metadata": {"text": "x" * 30_000}}
+
+    def add(number: int) -> None:
+        nodes.create(service.asking, f"n{number}", profile, None, metadata)
+
+    def fill(numbers: range) -> None:
+        with service.db.write() as tx:
+            like = tx.execute(select(schema.node)).first()
+            assert like is not None
+            rows = [{**like._mapping, "id": f"n{number}", "number": number} for number in numbers]
+            tx.execute(insert(schema.node), rows)
+
+    assert ratio(add, fill) < RATIO_MAX
 
 
 def test_sizes_follow_what_is_stored_and_what_an_older_version_stored_counts_too() -> None:

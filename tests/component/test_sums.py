@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model import limits
 from homeostat.model.errors import Rejected
+from homeostat.store import schema
 from tests.component.clusters import Clusters
 from tests.component.running import Service, double
 
@@ -82,6 +84,30 @@ def test_the_profiles_and_policies_of_a_project_have_a_sum() -> None:
         clustering.profiles.update(asking, profile.id, {"metadata": {"text": LARGE}})
     clustering.profiles.update(asking, "q0", {"metadata": {"text": "less"}})
     clustering.profiles.update(asking, profile.id, {"metadata": {"text": "x" * 800_000}})
+
+
+def test_the_metadata_of_clusters_and_nodes_have_a_sum_in_their_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_project = limits.SumLimit("Metadata of the clusters and nodes of a project", None, 4 * limits.MI, "x")
+    monkeypatch.setattr("homeostat.api.services.clusters.quotas.METADATA_OF_PROJECT", of_project)
+    service, profile = with_profile()
+    clustering, asking, metadata = service.clustering, service.asking, {"text": "x" * 900_000}
+    sizes = {"min_size": 0, "max_size": -1, "desired_capacity": 1}
+    cluster = clustering.clusters.create(asking, "c", profile, sizes, 3600, metadata, {}).target
+    clustering.nodes.create(asking, "joins", profile, None, {"metadata": metadata})
+    service.rest()
+    with service.db.read() as tx:
+        (first,) = (row.id for row in tx.execute(select(schema.node)) if row.cluster_id == cluster)
+    clustering.nodes.update(asking, first, {"metadata": metadata}, None)
+    service.rest()
+    taken, error = refused_after(
+        lambda number: clustering.nodes.create(asking, f"n{number}", profile, None, {"metadata": metadata})
+    )
+    assert (taken, "of the clusters and nodes of a project may have 4,194,304 bytes" in str(error)) == (1, True)
+    with pytest.raises(Rejected, match="clusters and nodes of a project"):
+        clustering.clusters.set_metadata(asking, cluster, lambda _: {"text": "x" * 1_500_000})
+    clustering.nodes.update(asking, first, {"metadata": {}}, None)
+    clustering.clusters.set_metadata(asking, cluster, lambda _: {"text": "x" * 1_500_000})
+    clustering.nodes.create(asking, "without", profile, None, {})
 
 
 def test_the_receivers_of_a_cluster_have_a_sum() -> None:

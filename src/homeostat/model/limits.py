@@ -79,9 +79,12 @@ MESSAGE_RECEIVERS = SumLimit(
     "Receivers of messages of a project", MESSAGE_RECEIVERS_MAX, MI, "delete some first, or give them less", QUOTA
 )
 METADATA = SumLimit("Metadata of a cluster or node", KEYS_MAX, MI, "remove keys first", "BadRequest")
+METADATA_OF_PROJECT = SumLimit(
+    "Metadata of the clusters and nodes of a project", None, 64 * MI, "remove keys first, or delete unused nodes", QUOTA
+)
 EVENT_REASON_MAX = 4_000
 """Characters of the reason of an event that are kept."""
 ALL = (
     *(SIGNALS, HANDLER_SIGNALS, FILES, ENVIRONMENT, CONFIGS, DEPLOYMENTS, OUTPUTS),
-    *(PROFILES, POLICIES, ATTACHED, RECEIVERS, MESSAGE_RECEIVERS, METADATA),
+    *(PROFILES, POLICIES, ATTACHED, RECEIVERS, MESSAGE_RECEIVERS, METADATA, METADATA_OF_PROJECT),
 )

@@ -25,8 +25,9 @@ Show = Callable[[Connection, Row[Any]], Any]
 def page_of(
     action: ActionContext, read: Read, show: Show, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
 ) -> tuple[list[Any], dict[str, str]]:
-    """Return a page, and what the response says about the next one: it ends after `PAGE` items, or
-    where it is long, or takes long.
+    """Return a page, and what the response says about the next one.
+
+    It ends after `PAGE` items, or where it is long, or takes long.
 
     Args:
         action: The request.

@@ -66,9 +66,11 @@ cluster = Table(
     Column("config", EncryptedJson("cluster.config"), nullable=False),
     Column("init_at", Double, nullable=False),
     Column("updated_at", Double),
+    Column("size", BigInteger),
     Index("ix_cluster_listing", "project", "init_at", "id"),
     Index("ix_cluster_name", "project", "name"),
     Index("ix_cluster_profile", "profile_id"),
+    Index("ix_cluster_size", "project", "size"),
 )
 """Clusters that exist, or are being deleted.
 
@@ -77,6 +79,7 @@ Columns:
     max_size: -1 for no limit.
     next_index: The index of the next node; one is never used again.
     timeout: Seconds that an action may take.
+    size: Bytes of its metadata, 0 where there are none; NULL where a version before has stored them.
 """
 
 node = Table(
@@ -99,11 +102,13 @@ node = Table(
     Column("leaving", Boolean, nullable=False),
     Column("init_at", Double, nullable=False),
     Column("updated_at", Double),
+    Column("size", BigInteger),
     Index("uq_node_number", "stack_id", "number", unique=True),
     Index("ix_node_listing", "project", "init_at", "id"),
     Index("ix_node_name", "project", "name"),
     Index("ix_node_cluster", "cluster_id", "number"),
     Index("ix_node_profile", "profile_id"),
+    Index("ix_node_size", "project", "size"),
 )
 """Nodes that exist, or are being deleted.
 
@@ -115,6 +120,7 @@ Columns:
         that the node is in that of its cluster.
     own: It differs from the other nodes of the cluster by more than its number.
     leaving: It is to be deleted; its row goes once its resource has gone.
+    size: As in `cluster`.
 """
 
 cluster_policy = Table(

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, insert
 from homeostat.api.services.clusters import adopted_stacks
 from homeostat.api.services.clusters.moving import add_home
 from homeostat.api.services.clusters.nodes import request_of_node
+from homeostat.api.services.clusters.quotas import with_size
 from homeostat.api.services.clusters.requester import Asking
 from homeostat.api.services.clusters.specs import SpecService
 from homeostat.api.services.clusters.stack_requests import LEFT_ALONE
@@ -131,7 +132,7 @@ class Adopter:
             profile_id = new_profile or (profile.id if profile is not None else "")
             self._store(tx, asking, home, looked)
             living.forget_gone(tx, asking.project)
-            tx.execute(insert(schema.node).values(**row, profile_id=profile_id))
+            tx.execute(insert(schema.node).values(**with_size(tx, asking.project, row), profile_id=profile_id))
             accept(tx)
         return identity
 

@@ -12,7 +12,7 @@ from homeostat.api.services.clusters import attached_policies, node_rows
 from homeostat.api.services.clusters.hook_waits import add_waiting
 from homeostat.api.services.clusters.moving import Mover, Moving, moved, own_node
 from homeostat.api.services.clusters.plans import Begun, Outdated, Plan, Planner
-from homeostat.api.services.clusters.quotas import check_room
+from homeostat.api.services.clusters.quotas import check_room, with_size
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with
 from homeostat.api.services.clusters.stack_requests import INTERNAL, LEFT_ALONE, request_of
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
@@ -138,7 +138,7 @@ class ClusterService:
         """
         living.forget_gone(tx, asking.project)
         check_room(tx, asking)
-        tx.execute(insert(_cluster).values(**row))
+        tx.execute(insert(_cluster).values(**with_size(tx, asking.project, row)))
         self._add_nodes(tx, asking.owner, row, 1, row["desired_capacity"], row["init_at"])
         tx.execute(update(schema.stack).where(schema.stack.c.id == row["id"]).values(exceptions=LEFT_ALONE))
         return _begin(tx, asking, ClusterAction.CREATE, row["id"], row["timeout"], row["init_at"])
@@ -156,6 +156,7 @@ class ClusterService:
     ) -> None:
         """Store the rows of new nodes; `more` are columns that differ from those of other nodes."""
         form, seed = str(cluster["config"].get(NAME_FORMAT) or ""), cluster["id"]
+        more = with_size(tx, owner["project"], more)
         rows = [
             {
                 "id": node_id(seed, index),
@@ -172,6 +173,7 @@ class ClusterService:
                 "tainted": False,
                 "leaving": False,
                 "init_at": now,
+                "size": 0,
                 **more,
             }
             for index in range(first, first + count)
@@ -306,7 +308,8 @@ class ClusterService:
             columns["next_index"] = cluster.next_index + len(moving.joining)
             self._mover.move(tx, asking, moving)
         if columns:
-            tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**columns))
+            sized = with_size(tx, cluster.project, columns, cluster)
+            tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**sized))
         bindings.note_operations(tx, plan.cooled, now)
         if plan.awaited:
             if not waiting_actions.go_on(tx, plan.awaited, cluster.id, now):
@@ -376,9 +379,9 @@ class ClusterService:
         """
         with self._db.write() as tx:
             cluster = self.get(tx, asking, identity)
-            before = tx.execute(row_lock(select(_cluster.c.metadata).where(_cluster.c.id == cluster.id))).scalar_one()
-            metadata = dict(change(before))
-            values = {"metadata": metadata, "updated_at": self._db.now_of(tx)}
+            before = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == cluster.id))).one()
+            metadata = dict(change(before.metadata))
+            values = with_size(tx, cluster.project, {"metadata": metadata, "updated_at": self._db.now_of(tx)}, before)
             tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**values))
         return metadata
 

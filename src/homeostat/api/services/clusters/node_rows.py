@@ -1,8 +1,9 @@
 """Rows of nodes that are there already, as plans change them."""
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from homeostat.api.services.clusters.plans import Plan
+from homeostat.api.services.clusters.quotas import with_size
 from homeostat.store import schema
 
 _node = schema.node
@@ -14,7 +15,9 @@ def store_changes(tx: Connection, cluster_id: str, plan: Plan, now: float) -> No
         going = (_node.c.cluster_id == cluster_id, _node.c.number.in_(plan.leaving))
         tx.execute(update(_node).where(*going).values(leaving=True, updated_at=now))
     if plan.target and plan.one and not plan.added:
-        tx.execute(update(_node).where(_node.c.id == plan.target).values(**plan.one, updated_at=now))
+        row = tx.execute(select(_node).where(_node.c.id == plan.target)).one()
+        sized = with_size(tx, row.project, plan.one, row)
+        tx.execute(update(_node).where(_node.c.id == plan.target).values(**sized, updated_at=now))
     if plan.nodes:
         mine = (_node.c.cluster_id == cluster_id, _node.c.leaving.is_(False))
         tx.execute(update(_node).where(*mine).values(**plan.nodes, updated_at=now))

@@ -15,6 +15,7 @@ from homeostat.api.services.clusters.clusters import (
     request_of,
 )
 from homeostat.api.services.clusters.moving import own_node
+from homeostat.api.services.clusters.quotas import with_size
 from homeostat.api.services.clusters.requester import Asking, With, nothing_with
 from homeostat.api.services.clusters.sizing import facts_of, placements, sizes_of
 from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
@@ -144,7 +145,7 @@ class NodeService:
 
         def also(tx: Connection) -> None:
             living.forget_gone(tx, asking.project)
-            tx.execute(insert(_node).values(**row))
+            tx.execute(insert(_node).values(**with_size(tx, asking.project, row)))
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=LEFT_ALONE))
             begun.append(_add(tx, asking, NodeAction.CREATE, row, now))
             with_it(tx, identity)
@@ -221,7 +222,8 @@ class NodeService:
             if seen is None or seen != row:
                 raise Outdated
             check_free(actions.settled(tx, row.id), row.id, NodeAction.UPDATE)
-            tx.execute(update(_node).where(_node.c.id == row.id).values(**changes, updated_at=now))
+            sized = with_size(tx, row.project, changes, row)
+            tx.execute(update(_node).where(_node.c.id == row.id).values(**sized, updated_at=now))
             inputs = {name: value for name, value in changes.items() if name != "own"}
             stack_id = None if _is_at_once(changes) else row.stack_id
             begun.append(_add(tx, asking, NodeAction.UPDATE, row._asdict(), now, inputs, stack_id))
