@@ -25,7 +25,7 @@ from homeostat.planner.policies.healing import is_lost
 from homeostat.resources import groups
 from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.instance_signals import HEALING
-from homeostat.resources.registry import is_outside, kind_of, of_kind, type_of, types
+from homeostat.resources.registry import kind_of, of_kind, outside_types, type_of
 from homeostat.store.shards import brakes
 from homeostat.store.shards.away import unrest_of
 from homeostat.store.stacks import revisions
@@ -176,9 +176,8 @@ def _kinds(names: Iterable[str]) -> dict[str, brakes.Kind]:
     Types are of one service when their names begin alike: `OS::Cinder::…`.
     """
     of_service: dict[str, list[str]] = defaultdict(list)
-    for name in types():
-        if is_outside(name):
-            of_service[_service(name)].append(name)
+    for name in outside_types():
+        of_service[_service(name)].append(name)
     found = {}
     for kind, mine in of_kind(names).items():
         services = {_service(name) for name in mine} - {COMPATIBLE}
@@ -193,5 +192,5 @@ def _service(type_name: str) -> str:
 
 def doubts(tx: Connection) -> list[brakes.Doubted]:
     """Return what waits in all projects because everything of its kind seems to be absent."""
-    kinds = {each.kind for name, each in types().items() if is_outside(name)} - BUILTIN_KINDS.keys()
+    kinds = {kind_of(name) for name in outside_types()} - BUILTIN_KINDS.keys()
     return brakes.doubted(tx, _kinds(kinds))
