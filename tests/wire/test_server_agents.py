@@ -153,15 +153,22 @@ def refusal(site: Served, keys: Keys, action: str = "describe_stack_resource", *
 
 
 def collected(section: dict[str, Any], directory: Path) -> Any:
-    """What os-collect-config finds with these settings, once."""
+    """What os-collect-config finds with these settings, run once as often as it gets no answer."""
     settings = "\n".join(f"{name} = {value}" for name, value in section.items())
     (directory / "agent.conf").write_text(f"[DEFAULT]\ncollectors = cfn\n[cfn]\n{settings}\n")
     places = ["--config-file", str(directory / "agent.conf"), "--cachedir", str(directory / "cache")]
     command = [str(AGENT), *places, "--one-time", "--print"]
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["cfn"]
+    said: list[str] = []
+
+    def found() -> Any:
+        """None where the service has not answered within the agent's own time: it asks again later."""
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stderr)
+        return json.loads(done.stdout).get("cfn")
+
+    return until(found, f"an answer to the agent, which said {said}")
 
 
 def test_the_genuine_agent_collects_its_deployments_and_signals(site: Site, tmp_path: Path) -> None:
