@@ -97,18 +97,6 @@ class CheckedWorld(AilingWorld):
             self._beat()
         self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 0.5))
 
-    def _pass_time(self) -> None:
-        """No process has anything to do, or none is there: time passes until something is due or over."""
-        times = [self.next_due(), *(at for at, _ in self._ends), *(each.frozen_until for each in self.processes)]
-        later = [at for at in times if at is not None and at > self.clock.time]
-        if later:
-            self.clock.time = min(later)
-
-    def _beat(self) -> None:
-        for worker in self.workers:
-            if worker.ready:
-                worker.beat()
-
     def _kill(self) -> None:
         super()._kill()
         self.laws.note("killed in the middle")

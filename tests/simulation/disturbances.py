@@ -22,6 +22,18 @@ class DisturbedWorld(SimulatedWorld):
     _hidden: Counter[str]
     _usual: Faults
 
+    def _pass_time(self) -> None:
+        """No process has anything to do, or none is there: time passes until something is due or over."""
+        times = [self.next_due(), *(at for at, _ in self._ends), *(each.frozen_until for each in self.processes)]
+        later = [at for at in times if at is not None and at > self.clock.time]
+        if later:
+            self.clock.time = min(later)
+
+    def _beat(self) -> None:
+        for worker in self.workers:
+            if worker.ready:
+                worker.beat()
+
     # -- processes ---------------------------------------------------------------------------------------------------
 
     def _victim(self) -> Process:

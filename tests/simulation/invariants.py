@@ -33,7 +33,6 @@ FATES = ("Timed out", "cancelled", "never created", "is restricted for resource"
 
 UNKEPT = "it is left so"
 """End of what is said of a value that the cloud does not keep."""
-
 EXCUSES = (Why.BLIND, Why.BRAKE, Why.NEEDS_CONSENT, Why.UNHEALTHY, Why.LOCKED, Why.SUSPENDED, Why.LEFT_ALONE, Why.HOOK)
 """Why what is gone may stay so in a stack that has failed."""
 

@@ -158,7 +158,7 @@ def test_groups_that_are_signalled_converge_and_nothing_leaks_or_is_made_twice(s
 
 
 def test_there_are_signals_in_these_worlds_and_some_wait() -> None:
-    play_until(played, range(FIRST, FIRST + 3 * SEEDS), {"scaled": 21, "waited": 1})
+    play_until(played, range(36), {"scaled": 21, "waited": 1})
 
 
 def test_random_templates_have_policies_of_groups() -> None:

@@ -200,13 +200,6 @@ class TroubledWorld(MovingWorld):
                 self._beat()
             self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
 
-    def _pass_time(self) -> None:
-        """No process has anything to do, or none is there: time passes until something is due or over."""
-        times = [self.next_due(), *(at for at, _ in self._ends), *(each.frozen_until for each in self.processes)]
-        later = [at for at in times if at is not None and at > self.clock.time]
-        if later:
-            self.clock.time = min(later)
-
     def calm(self) -> None:
         for _, end in self._ends:
             end()
@@ -243,11 +236,6 @@ class TroubledWorld(MovingWorld):
             elif stack.suspended:
                 self.note(f"resume {stack.name} at last")
                 actions.begin(stack.id, Action.RESUME)
-
-    def _beat(self) -> None:
-        for worker in self.workers:
-            if worker.ready:
-                worker.beat()
 
     # -- users -------------------------------------------------------------------------------------------------------
 

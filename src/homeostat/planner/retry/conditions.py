@@ -65,9 +65,7 @@ def absent_requirements(world: World, definition: Definition, current: Mapping[s
 def unmade_requirements(definition: Definition, current: Mapping[str, Resource]) -> tuple[Resource, ...]:
     """Return the rows of required resources that are still to be made, or could not be, in the order of their names."""
     required = (current[name] for name in sorted(definition.requires) if name in current)
-    return tuple(
-        row for row in required if row.action == Action.INIT or (row.action == Action.CREATE and _is_unmade(row))
-    )
+    return tuple(row for row in required if _is_unmade(row))
 
 
 def _is_unmade(row: Resource) -> bool:
