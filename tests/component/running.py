@@ -43,6 +43,7 @@ from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
 from homeostat.store.encryption.encrypted_cells import Keyring
+from homeostat.store.shards import fair_queue
 from homeostat.store.stacks import stacks
 from tests import upcoming
 from tests.simulation.actors import VirtualClock
@@ -198,8 +199,9 @@ class Service:
     def work(self, passes_max: int = 200) -> None:
         """Run all passes that are due now."""
         for _ in range(passes_max):
-            if self.board.job_count == 0:
-                return
+            with self.db.read() as tx:
+                if fair_queue.due_in(tx, self.clock.now(), 1.0) > 0:
+                    return
             run_pass(self.reconciler, self.claim())
         raise AssertionError(f"more than {passes_max} passes without an end; due: {self.due()}")
 

@@ -11,11 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, exists, func, insert, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.sql.delete_found import delete_found
+from homeostat.store.sql.prepared import prepared
 
 TAKEN_S = 30.0
 """Length of the lease of a sink: if the worker dies, another one takes the sink over after that."""
@@ -110,7 +125,12 @@ def _digest(settings: Mapping[str, Any]) -> str:
 
 def any_due(tx: Connection, now: float) -> bool:
     """Return whether there may be something to deliver to a sink now."""
-    return tx.execute(select(_sink.c.stack_id).where(_sink.c.due_at <= now).limit(1)).first() is not None
+    return _any_due(tx, now).first() is not None
+
+
+@prepared
+def _any_due(now: float) -> Select[Any]:
+    return select(_sink.c.stack_id).where(_sink.c.due_at <= now).limit(1)
 
 
 def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:

@@ -135,8 +135,13 @@ def of_tokens(tx: Connection, kind: str, tokens: Collection[str]) -> dict[str, R
 
 def linked(tx: Connection, links: Collection[str], *kinds: str) -> list[Record]:
     """Return the records that belong to these things, the oldest first."""
-    chosen = select(*FIELDS).where(_record.c.link.in_(sorted(links)), _record.c.kind.in_(kinds))
-    return [of_row(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id))]
+    return [of_row(row) for row in _linked(tx, sorted(links), kinds)]
+
+
+@prepared
+def _linked(links: Sequence[str], kinds: Sequence[str]) -> Select[Any]:
+    chosen = select(*FIELDS).where(_record.c.link.in_(links), _record.c.kind.in_(kinds))
+    return chosen.order_by(_record.c.created_at, _record.c.id)
 
 
 def _some(tx: Connection, kind: str, column: Any, values: Collection[str]) -> list[Record]:

@@ -110,10 +110,15 @@ def parent_brake(tx: Connection, key: str) -> ParentBrake | None:
         tx: The transaction.
         key: The key of the parent resource of the nested stack.
     """
+    row = _parent_brake(tx, key).first()
+    return None if row is None else ParentBrake(*row)
+
+
+@prepared
+def _parent_brake(key: str) -> Select[Any]:
     columns = (_resource.c.name, _resource.c.metadata, _stack.c.healing, _stack.c.exceptions, _stack.c.parent_key)
     joined = _resource.join(_stack, _stack.c.id == _resource.c.stack_id)
-    row = tx.execute(select(*columns).select_from(joined).where(_resource.c.key == key)).first()
-    return None if row is None else ParentBrake(*row)
+    return select(*columns).select_from(joined).where(_resource.c.key == key)
 
 
 @dataclass(frozen=True, slots=True)

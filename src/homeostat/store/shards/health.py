@@ -202,16 +202,26 @@ def _keep(these: Sequence[Shard], before: float, until: float) -> UpdateBase:
 
 def paused(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     """Return the stacks of groups whose health checks are off, since a user removes members."""
+    found = {each.stack_id for each in _leaving(tx, list(stack_ids)) if not stands_beside(each.name)}
+    return found | set(_removing(tx, list(stack_ids)).scalars())
+
+
+@prepared
+def _leaving(stack_ids: Sequence[str]) -> Select[Any]:
+    """Select the rows that are being deleted in stacks that are being changed."""
     row = _resource.c
     leaving = (row.action == Action.DELETE, row.status == Status.IN_PROGRESS, row.replaced_by.is_(None))
     acting = (_stack.c.status == Status.IN_PROGRESS, _stack.c.action != Action.DELETE)
     mine = select(row.stack_id, row.name).join(_stack, _stack.c.id == row.stack_id)
-    rows = tx.execute(mine.where(row.stack_id.in_(list(stack_ids)), *leaving, *acting))
-    found = {each.stack_id for each in rows if not stands_beside(each.name)}
+    return mine.where(row.stack_id.in_(stack_ids), *leaving, *acting)
+
+
+@prepared
+def _removing(stack_ids: Sequence[str]) -> Select[Any]:
+    """Select the stacks of clusters with open actions that remove nodes."""
     action = schema.action
     removing = (action.c.action.in_(REMOVALS), action.c.status.in_(OPEN), action.c.cluster_id == _stack.c.parent_id)
-    asked = select(_stack.c.id).where(_stack.c.id.in_(list(stack_ids)), exists().where(*removing))
-    return found | set(tx.execute(asked).scalars())
+    return select(_stack.c.id).where(_stack.c.id.in_(stack_ids), exists().where(*removing))
 
 
 def pause(tx: Connection, shard: Shard, now: float, at: float) -> None:
@@ -238,17 +248,28 @@ def release(tx: Connection, shard: Shard, until: float, at: float, next_at: floa
         next_at: When its next whole look is due.
         looked_at: When this look began, if it was one at everything.
     """
+    stack_id, number = shard
+    if looked_at is not None:
+        _note_look(tx, stack_id, number, looked_at)
+    _release(tx, stack_id, number, until, at, next_at)
+
+
+@prepared
+def _note_look(stack_id: str, number: int, looked_at: float) -> UpdateBase:
+    """Update when a look at everything began, unless another look was requested after that."""
+    this = (_shard.c.stack_id == stack_id, _shard.c.number == number, _shard.c.health_at.is_not(None))
+    counts = or_(
+        _shard.c.health_looked_at.is_not(None), _shard.c.health_from.is_(None), _shard.c.health_from <= looked_at
+    )
+    return update(_shard).where(*this, counts).values(health_looked_at=looked_at)
+
+
+@prepared
+def _release(stack_id: str, number: int, until: float, at: float, next_at: float) -> UpdateBase:
     # The exact time marks the shard as taken here: any other one was set by a request, or by who took it next.
     mine = _shard.c.health_at == until
-    values: dict[str, Any] = {
-        "health_at": case((mine, at), else_=_shard.c.health_at),
-        "health_from": case((mine, next_at), else_=_shard.c.health_from),
-    }
-    if looked_at is not None:
-        overtaken = and_(_shard.c.health_looked_at.is_(None), _shard.c.health_from > looked_at)
-        values["health_looked_at"] = case((overtaken, None), else_=looked_at)
-    this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at.is_not(None))
-    tx.execute(update(_shard).where(*this).values(**values))
+    this = (_shard.c.stack_id == stack_id, _shard.c.number == number, mine)
+    return update(_shard).where(*this).values(health_at=at, health_from=next_at)
 
 
 def uncover(tx: Connection, shard: Shard, until: float) -> None:
@@ -301,7 +322,7 @@ def store(db: Database, tx: Connection, found: Sequence[tuple[str, str, int, Nod
     The caller has locked the shards.
     """
     keys = [each[0] for each in found]
-    there = set(tx.execute(select(_resource.c.key).where(_resource.c.key.in_(keys))).scalars())
+    there = set(_there(tx, keys).scalars())
     rows = [
         {
             "key": key,
@@ -318,6 +339,11 @@ def store(db: Database, tx: Connection, found: Sequence[tuple[str, str, int, Nod
         new = db.insert(_node)
         changed = {name: new.excluded[name] for name in ("finding", "again_at", "health")}
         tx.execute(new.on_conflict_do_update(index_elements=["key"], set_=changed), rows)
+
+
+@prepared
+def _there(keys: Sequence[str]) -> Select[Any]:
+    return select(_resource.c.key).where(_resource.c.key.in_(keys))
 
 
 def of_shard(tx: Connection, stack_id: str, number: int) -> dict[str, NodeHealth]:
@@ -338,26 +364,30 @@ def of_rows(tx: Connection, keys: Collection[str]) -> dict[str, NodeHealth]:
 
 def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
     """Return how many members of a stack are unhealthy, and how many recoveries have begun in the last hour."""
-    # What goes, or has a successor, is no member any more.
-    row = _resource.c
-    stands = (row.key == _node.c.key, row.replaced_by.is_(None), row.action != Action.DELETE.value)
-    found = (_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
-    unhealthy = select(func.count()).select_from(_node).where(*found, *stands)
-    reported = sum(report_of(marks, now) is not None and not is_answered(marks) for marks in _marks(tx, stack_id))
-    log = schema.recovery
-    lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > now - HOUR_S, log.c.begins)
-    one, other = tx.execute(select(unhealthy.scalar_subquery(), lately.scalar_subquery())).one()
+    marked: list[Marks] = list(_marks(tx, stack_id).scalars())
+    reported = sum(report_of(marks, now) is not None and not is_answered(marks) for marks in marked)
+    one, other = _counts(tx, stack_id, now - HOUR_S).one()
     return int(one) + reported, int(other)
 
 
-def _marks(tx: Connection, stack_id: str) -> list[Marks]:
-    """Return the marks of members that no look finds unhealthy."""
+@prepared
+def _counts(stack_id: str, since: float) -> Select[Any]:
+    # What goes, or has a successor, is no member any more.
+    row, log = _resource.c, schema.recovery
+    stands = (row.key == _node.c.key, row.replaced_by.is_(None), row.action != Action.DELETE.value)
+    found = (_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
+    unhealthy = select(func.count()).select_from(_node).where(*found, *stands)
+    lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > since, log.c.begins)
+    return select(unhealthy.scalar_subquery(), lately.scalar_subquery())
+
+
+@prepared
+def _marks(stack_id: str) -> Select[Any]:
+    """Select the marks of members that no look finds unhealthy."""
     row = _resource.c
     stands = (row.stack_id == stack_id, row.replaced_by.is_(None), row.action != Action.DELETE.value)
     chosen = select(row.marks).select_from(_node.join(_resource, row.key == _node.c.key))
-    return list(
-        tx.execute(chosen.where(*stands, row.marks.is_not(None), _node.c.finding != Finding.UNHEALTHY.value)).scalars()
-    )
+    return chosen.where(*stands, row.marks.is_not(None), _node.c.finding != Finding.UNHEALTHY.value)
 
 
 def begun(tx: Connection, stack_id: str, now: float) -> list[tuple[str, float]]:

@@ -264,12 +264,17 @@ def save(tx: Connection, rollout: Rollout) -> None:
 
 def claim_due(tx: Connection, now: float, limit: int) -> list[str]:
     """Return the keys of rollouts that time moves on, for the caller to take up; each is due again after `LEASE_S`."""
-    due = select(_rollout.c.key).where(_rollout.c.due_at <= now).order_by(_rollout.c.due_at).limit(limit)
-    # Those that others hold go on anyway. To wait for them could deadlock: passes lock several in an order of theirs.
-    keys = list(tx.execute(due.with_for_update(key_share=True, skip_locked=True)).scalars())
+    keys = list(_due(tx, now, limit).scalars())
     if keys:
         tx.execute(update(_rollout).where(_rollout.c.key.in_(keys)).values(due_at=now + LEASE_S))
     return keys
+
+
+@prepared
+def _due(now: float, limit: int) -> Select[Any]:
+    due = select(_rollout.c.key).where(_rollout.c.due_at <= now).order_by(_rollout.c.due_at).limit(limit)
+    # Those that others hold go on anyway. To wait for them could deadlock: passes lock several in an order of theirs.
+    return due.with_for_update(key_share=True, skip_locked=True)
 
 
 def asking(tx: Connection, keys: Sequence[str]) -> dict[str, str]:

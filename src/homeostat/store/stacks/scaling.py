@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, insert, or_, select, update
 
 from homeostat.store import schema
+from homeostat.store.sql.prepared import prepared
 
 _deferred = schema.deferred_signal
 _stack = schema.stack
@@ -91,4 +92,9 @@ def remove_deferred(tx: Connection, id: int) -> bool:
 
 def deferred(tx: Connection, now: float, limit: int) -> Sequence[Row[Any]]:
     """Return signals that may have to wait no longer, in the order in which they came."""
-    return tx.execute(select(_deferred).where(_deferred.c.due_at <= now).order_by(_deferred.c.id).limit(limit)).all()
+    return _due(tx, now, limit).all()
+
+
+@prepared
+def _due(now: float, limit: int) -> Select[Any]:
+    return select(_deferred).where(_deferred.c.due_at <= now).order_by(_deferred.c.id).limit(limit)
