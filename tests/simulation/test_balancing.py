@@ -20,7 +20,7 @@ from tests.simulation.templates import DesiredStack, Resources
 from tests.simulation.test_scaling import Scaler, ScalingWorld
 from tests.simulation.watched import WatchedCloud
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 LEAVING = 600
 """Steps of the processes while stacks are deleted, before those who have added listeners take them away again."""

@@ -25,7 +25,7 @@ from tests.simulation.playing import play_until, with_story
 from tests.simulation.templates import GROUP, DesiredStack
 from tests.simulation.test_scaling import SCALING_GROUP, Scaler, ScalingWorld
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 UPDATES = 30.0
 """How often a template changes, in comparison with what else happens."""

@@ -19,7 +19,7 @@ from tests.simulation.rolling import RollingWorld
 from tests.simulation.rolling_templates import FLEET, FLEETS, Roller
 from tests.simulation.templates import GROUP, INNER, DesiredStack, Resources
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 COUNTED = range(12)
 """Seeds of worlds that mostly step."""

@@ -19,7 +19,7 @@ from tests.simulation.test_balancing import Balancer
 from tests.simulation.test_budgets import Budgeter, BudgetWorld
 from tests.simulation.test_scaling import SCALING_GROUP
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "6"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 DRAIN_S = 20
 ROUNDS, STEPS = 5, 250

@@ -20,7 +20,7 @@ from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.playing import play_until, with_story
 from tests.simulation.wards import NODES, SEED
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "6"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 STEPS, HASTE, FOLLOWED = 900, 0.05, 0.03
 """Steps before the calm; chances at each that something happens beside it, and that the dead are followed."""

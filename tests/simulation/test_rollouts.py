@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.playing import play_until, with_story
 from tests.simulation.rolling import RollingWorld
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 COUNTED = range(12)
 """Seeds of worlds that mostly step."""

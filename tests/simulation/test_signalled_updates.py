@@ -24,7 +24,7 @@ from tests.simulation.playing import play_until, with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 ROUNDS, STEPS = 3, 200
 """How often each stack gets another image in the end, and the steps before each time."""

@@ -20,7 +20,7 @@ from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 from tests.simulation.world import SimulatedWorld
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 HANDLE, CONDITION = "OS::Heat::WaitConditionHandle", "OS::Heat::WaitCondition"
 CONFIG, DEPLOYMENT = "OS::Heat::SoftwareConfig", "OS::Heat::SoftwareDeployment"
