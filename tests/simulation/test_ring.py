@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.keeping import KeepingWorld
 from tests.simulation.playing import play, play_until, with_story
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "10"))
+SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 AT_ONCE = 5
 """Seeds of one test."""
