@@ -4,6 +4,7 @@ import contextlib
 import functools
 import gc
 import time
+import zlib
 from collections.abc import Iterator
 from inspect import signature
 from pathlib import Path
@@ -30,11 +31,19 @@ from tests.redis_server import RedisServer
 from tests.waiting import PATIENCE_S
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", help="run one of several equal parts of the tests: 1/2, 2/2")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest first, so that processes that run tests side by side end together.
 
-    Tests of the wire run on the first kind of database that is chosen.
+    Tests of the wire run on the first kind of database that is chosen. Of all, one part is run.
     """
+    part, parts = map(int, config.getoption("--part").split("/"))
+    chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part - 1]
+    config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
+    items[:] = chosen
     for item in items:
         if CHOSEN[0] != SQLITE and "wire" in item.path.parts:
             item.add_marker(CHOSEN[0])
