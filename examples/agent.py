@@ -14,7 +14,7 @@ import urllib.request
 HANDLE = json.loads(r"""$signal""")["alarm_url"]
 ID = os.environ["HOMEOSTAT_SERVER_ID"]  # elsewhere: `uuid` of http://169.254.169.254/openstack/latest/meta_data.json
 NUMBER = int(os.environ["HOMEOSTAT_NAME"].rpartition("-")[2])
-POLL_S = 0.2
+POLL_S = 0.5
 state = {"number": NUMBER, "release": None, "share": None, "at": 0.0, "seen": [], "failed": []}
 
 
