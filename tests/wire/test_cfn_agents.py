@@ -34,7 +34,7 @@ OF_THE_MACHINE = ("passwd", "group", "nsswitch.conf", "hosts", "ld.so.cache")
 # Images run cfn-hup from cron: it looks once and ends, also with --no-daemon.
 LOOP = """
 mount --bind "$1/etc" /etc && mount --bind "$1/var" /var || exit 1
-while :; do "$2" --no-daemon; sleep 0.2; done
+while :; do "$2" --no-daemon; sleep 1; done
 """
 HOOK = """#!/bin/sh
 value=$(sed 's/.*"v": "\\([^"]*\\)".*/\\1/' /var/cache/heat-cfntools/last_metadata)
