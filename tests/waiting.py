@@ -7,7 +7,9 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 PATIENCE_S = 120.0
-LOOK_S = 0.02
+LOOK_S, LOOK_S_MAX = 0.02, 0.25
+LOOK_PART = 0.1
+"""Pause between two looks, as a part of the time that was waited: looks cost CPU time, which others wait for."""
 
 
 def until(
@@ -20,8 +22,9 @@ def until(
 
     rest — how time passes between two looks; within_s — only where so short a time is promised.
     """
-    deadline = time.monotonic() + within_s
+    began = time.monotonic()
     while not (found := ask()):
-        assert time.monotonic() < deadline, f"waited {within_s:.0f} s in vain for {what}"
-        rest(LOOK_S)
+        waited_s = time.monotonic() - began
+        assert waited_s < within_s, f"waited {within_s:.0f} s in vain for {what}"
+        rest(min(max(LOOK_S, waited_s * LOOK_PART), LOOK_S_MAX))
     return found
