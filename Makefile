@@ -58,15 +58,19 @@ demo-rollout: .venv/installed ## roll out a good, a wrong and a corrected config
 	$(BIN)/python -m homeostat.cli.demo_rollout
 
 .PHONY: test
-test: servers ## run the tests; HOMEOSTAT_SEEDS=1000 plays more simulated histories, ARGS="-k store" chooses
-	$(PYTEST) $(addprefix --ignore=,$(RINGS)) $(ARGS)
+test: servers ## run the tests, but for the heavy ones; ARGS="-k store" chooses, from all of them
+	$(PYTEST) $(addprefix --ignore=,$(RINGS)) $(or $(ARGS),-m "not heavy")
+
+.PHONY: test-heavy
+test-heavy: servers ## run those that take most CPU time: the wire, Keystone, simulated worlds, the examples of the docs
+	$(PYTEST) -m heavy $(addprefix --ignore=,$(RINGS)) $(ARGS)
 
 .PHONY: test-fast
 test-fast: .venv/installed ## run the tests of the pure packages, which need no server: under a minute
 	$(BIN)/python -m pytest --numprocesses 2 -p no:anyio -p no:schemathesis $(addprefix tests/unit/,model planner templates resources clustering) $(ARGS)
 
 .PHONY: test-costs
-test-costs: servers ## the same, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
+test-costs: servers ## run the tests of both, and print the CPU seconds of each file and fixture; ARGS=tests/wire chooses
 	mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
 	HOMEOSTAT_TEST_COSTS=$(COSTS) $(PYTEST) -p tests.costs $(addprefix --ignore=,$(RINGS)) $(ARGS) || true
 	$(BIN)/python -m tests.costs $(COSTS)

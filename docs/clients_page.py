@@ -15,7 +15,7 @@ HEAD = """\
 # Clients
 
 Clients that exist, as they are: the tests run each of them against the service, in the release that is named here.
-`make test` has most of them; `make test-clients` has Horizon, Ansible and gophercloud.
+`make test-heavy` has most of them; `make test-clients` has Horizon, Ansible and gophercloud.
 
 | client | release | what works | what does not | tests |
 |---|---|---|---|---|""".splitlines()

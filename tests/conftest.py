@@ -30,9 +30,17 @@ from tests.databases import (
 from tests.redis_server import RedisServer
 from tests.waiting import PATIENCE_S
 
+HEAVY = frozenset({"wire", "identity"})
+"""Folders of which each test is heavy: its client, its service and its Keystone are processes."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", default="1/1", help="run one of several equal parts of the tests: 1/2, 2/2")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if HEAVY.intersection(item.path.relative_to(item.config.rootpath).parts):
+        item.add_marker(pytest.mark.heavy)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if CHOSEN[0] != SQLITE and "wire" in item.path.parts:
             item.add_marker(CHOSEN[0])
-    items.sort(key=lambda item: item.get_closest_marker("real") is None)
+    items.sort(key=lambda item: item.get_closest_marker("real") is None and item.get_closest_marker("heavy") is None)
 
 
 @pytest.hookimpl(wrapper=True)

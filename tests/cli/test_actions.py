@@ -48,6 +48,7 @@ def state_of(home: Home) -> str:
     return str(ok(home.run("show", "one", "--json")).json()["stack"]["stack_status"])
 
 
+@pytest.mark.heavy
 def test_a_dead_server_is_left_alone_seen_checked_and_brought_back_by_hand(local: Home) -> None:
     off = ok(local.run("convergence", "one", "--off", "--look-every", "never"))
     assert "no" in off.out

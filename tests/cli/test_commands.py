@@ -34,6 +34,7 @@ def ok(ended: Ended) -> Ended:
     return ended
 
 
+@pytest.mark.heavy
 def test_the_life_of_a_stack_in_words(service: Home, template: Template) -> None:
     path = template(QUICK)
     created = ok(service.run("up", path, "plain"))

@@ -96,6 +96,7 @@ def in_a_pipe(home: Home, arguments: tuple[str, ...]) -> str:
     return ended.out + ended.err
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("look", [on_a_terminal, in_a_pipe], ids=["terminal", "pipe"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_prints_control_characters_of_users(

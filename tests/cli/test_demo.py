@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.demo
+@pytest.mark.heavy
 @pytest.mark.parametrize("module", ["homeostat.cli.demo", "homeostat.cli.demo_cluster", "homeostat.cli.demo_rollout"])
 def test_the_demo_holds_and_leaves_nothing_behind(module: str) -> None:
     # A folder of its own, and a short one: there are sockets in it, and other demonstrations run beside this one.

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Home
 from tests.cli.templates import QUICK
 
 
+@pytest.mark.heavy
 def test_a_stack_goes_back_to_what_was_wanted_before(service: Home, tmp_path: Path) -> None:
     template = tmp_path / "template.yaml"
     template.write_text(QUICK)

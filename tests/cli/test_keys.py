@@ -33,6 +33,7 @@ def holds(home: Home, words: str) -> list[str]:
     return [each.name for each in paths if words.encode() in each.read_bytes()]
 
 
+@pytest.mark.heavy
 def test_a_service_encrypts_with_a_key_of_its_own_which_may_change_while_it_runs(service: Home, template: str) -> None:
     done = service.run("up", template, "encrypted", "-P", f"password={SECRET}")
     assert done.code == 0, done.err

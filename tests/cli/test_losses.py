@@ -44,6 +44,7 @@ def members(home: Home) -> int:
     return sum(each["resource_type"] == "OS::Nova::Server" for each in shown["resources"])
 
 
+@pytest.mark.heavy
 def test_parameters_that_are_not_named_take_nothing_away_unseen(service: Home, template: Path) -> None:
     refused = service.run("up", str(template), "-P", "msg=b")
     assert refused.code == 2
@@ -105,6 +106,7 @@ def test_two_files_of_one_name_are_not_one_stack(service: Home, template: Path, 
     assert service.run("up", str(template), *given, "-y").code == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("answer", "left", "code"), [("n", 4, 1), ("", 4, 1), ("y", 1, 0)])
 def test_a_person_is_asked(service: Home, template: Path, answer: str, left: int, code: int) -> None:
     ended = at_a_terminal(service, ("up", str(template), "-P", "msg=b"), f"{answer}\n")

@@ -25,6 +25,7 @@ def scraped(url: str) -> Mapping[tuple[str, frozenset[str]], float]:
     }
 
 
+@pytest.mark.heavy
 def test_workers_and_the_api_show_metrics_on_request(home: Home, tmp_path: Path) -> None:
     template = tmp_path / "quick.yaml"
     template.write_text(QUICK)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from homeostat.clouds.local.processes import life
 from tests.cli.conftest import Home, lives
@@ -46,6 +47,7 @@ def pids(home: Home, document: dict[str, Any]) -> set[int]:
     return found
 
 
+@pytest.mark.heavy
 def test_servers_keep_their_processes_from_one_stack_to_the_next(home: Home, tmp_path: Path) -> None:
     template = tmp_path / "web.yaml"
     template.write_text(WEB)
@@ -86,6 +88,7 @@ def test_the_operator_may_switch_it_off(home: Home) -> None:
     assert "exceeds maximum allowed size (500 bytes)" in large.json()["error"]["message"]
 
 
+@pytest.mark.heavy
 def test_a_plan_shows_what_an_adoption_would_do(home: Home, tmp_path: Path) -> None:
     template, saved = tmp_path / "web.yaml", tmp_path / "web.json"
     template.write_text(WEB)

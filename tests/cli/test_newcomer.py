@@ -45,6 +45,7 @@ DRAWN_S_MAX = 5.0
 """From the event to the picture; a second where nothing else runs. A page that only asks again takes longer."""
 
 
+@pytest.mark.heavy
 def test_a_server_that_is_killed_is_seen_to_heal(home: Home, browser: Browser, tmp_path: Path) -> None:
     template = tmp_path / "one.yaml"
     template.write_text(TEMPLATE)

@@ -8,6 +8,7 @@ from tests.cli.conftest import Home
 from tests.cli.templates import QUICK
 
 
+@pytest.mark.heavy
 def test_doctor_and_purge_beside_a_running_service(service: Home, tmp_path: Path) -> None:
     template = tmp_path / "quick.yaml"
     template.write_text(QUICK)

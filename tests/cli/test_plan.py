@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from homeostat.cli.plan_tree import counted, drawn, to_do
 from tests.cli.conftest import Home
 from tests.cli.templates import QUICK
@@ -90,6 +92,7 @@ def test_a_few_members_are_all_drawn_in_the_order_of_their_numbers() -> None:
     assert [line.split()[2] for line in lines[2:5]] == ["2", "9", "10"]
 
 
+@pytest.mark.heavy
 def test_the_command_reports_and_changes_nothing(service: Home, tmp_path: Path) -> None:
     path = tmp_path / "planned.yaml"
     path.write_text(QUICK)

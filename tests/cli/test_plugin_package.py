@@ -34,6 +34,7 @@ def environment(*sites: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*sites, here)))}
 
 
+@pytest.mark.heavy
 def test_its_own_tests_pass(site: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--rootdir", str(PLUGIN), str(PLUGIN)],
@@ -77,6 +78,7 @@ def threaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@pytest.mark.heavy
 def test_packages_of_others_are_imported_by_each_process_itself(
     threaded: Path, home: Home, genuine: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +106,7 @@ def served(site: Path, genuine: Home, tmp_path: Path, monkeypatch: pytest.Monkey
     return genuine
 
 
+@pytest.mark.heavy
 def test_a_service_has_its_types(served: Home, home: Home, tmp_path: Path) -> None:
     known = served.run("types", "Example::", "--json").json()
     assert [(each["resource_type"], each["origin"]) for each in known] == [

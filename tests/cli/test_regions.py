@@ -38,6 +38,7 @@ def inner(home: Home) -> list[str]:
     return [each["stack_name"] for each in home.run("list", "--json").json() if each["stack_name"] != "s"]
 
 
+@pytest.mark.heavy
 def test_a_service_knows_its_own_address(home: Home, tmp_path: Path) -> None:
     created = home.run("up", template(tmp_path, "one"), "s")
     assert created.code == 0, created.err
@@ -47,6 +48,7 @@ def test_a_service_knows_its_own_address(home: Home, tmp_path: Path) -> None:
     assert inner(home) == []
 
 
+@pytest.mark.heavy
 def test_a_stack_in_another_service_that_is_killed_and_started_again(
     home: Home, homeostat_program: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:

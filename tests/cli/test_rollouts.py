@@ -91,6 +91,7 @@ class Rolling:
         self.signal({"status": status, "reason": reason, "data": member["physical_resource_id"]})
 
 
+@pytest.mark.heavy
 def test_a_rollout_is_seen_and_approved_and_followed_to_its_end(service: Home, tmp_path: Path) -> None:
     stack = Rolling(service, tmp_path, "fleet", approval=True)
     assert stack.rollout("status").out.strip() == "no rollout is in progress in fleet"
@@ -120,6 +121,7 @@ def test_a_rollout_is_seen_and_approved_and_followed_to_its_end(service: Home, t
     assert "fleet is UPDATE_COMPLETE" in watched.out
 
 
+@pytest.mark.heavy
 def test_a_gate_that_says_no_is_watched_and_the_rollout_goes_back(service: Home, tmp_path: Path) -> None:
     stack = Rolling(service, tmp_path, "held")
     stack.begin()

@@ -48,6 +48,7 @@ def serving(url: str) -> bool:
         return False
 
 
+@pytest.mark.heavy
 def test_up_starts_a_service_and_servers_outlive_it(genuine: Home, tmp_path: Path) -> None:
     created = genuine.run("up", template(tmp_path, PAGE), "page")
     assert created.code == 0, created.err
@@ -184,6 +185,7 @@ def test_settings_that_do_not_fit(home: Home) -> None:
         assert words in refused.err
 
 
+@pytest.mark.heavy
 def test_what_processes_are_copied_from_has_one_thread() -> None:
     """A copy has the thread that forked, and locks that others held stay locked for ever."""
     program = (
@@ -194,6 +196,7 @@ def test_what_processes_are_copied_from_has_one_thread() -> None:
     assert threads.stdout.count(",") == 0
 
 
+@pytest.mark.heavy
 def test_a_worker_that_is_started_again_loads_nothing_anew(genuine: Home, tmp_path: Path) -> None:
     """It is a copy of the supervisor, which has loaded everything; what the supervisor has open it has not."""
     assert genuine.run("serve", "--detach", "--port", "0", "--cloud", "simulated").code == 0

@@ -83,6 +83,7 @@ def balanced_as_it_should_be(service: Mortal, count: int) -> None:
     assert service.cloud.cut_off == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("offset", range(STRIDE))
 def test_nothing_is_lost_or_made_twice_whichever_transaction_is_the_last_of_a_worker(offset: int) -> None:
     service = Mortal(offset)

@@ -108,6 +108,7 @@ def test_members_that_a_group_is_about_to_get_do_not_count() -> None:
         assert len(healing) == 2
 
 
+@pytest.mark.heavy
 def test_what_waits_for_one_that_is_gone_does_not_keep_it_from_being_healed() -> None:
     """A server that was being healed when its volume vanished needed the whole share of the stack."""
     service = Service()

@@ -115,6 +115,7 @@ def images(service: Service, child: str) -> list[str]:
     return sorted(things[each.handle]["image"] for each in service.rows(child))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_an_update_begins_when_those_that_are_healed_are_back(pieces: int) -> None:
     with patch.object(desired_members, "MEMBERS_PER_SHARD", COUNT // pieces):
@@ -137,6 +138,7 @@ def test_a_group_without_a_limit_is_updated_while_a_member_is_healed() -> None:
     watch(service, stack_id, child, lambda now: None)
 
 
+@pytest.mark.heavy
 def test_the_dead_are_healed_in_the_middle_of_a_batch() -> None:
     """Healing takes nobody away, so it does not wait for the update; the next batch waits for it."""
     policy = rolling(2, 4)
@@ -151,6 +153,7 @@ def test_the_dead_are_healed_in_the_middle_of_a_batch() -> None:
     watch(service, stack_id, child, at_most(2))
 
 
+@pytest.mark.heavy
 def test_a_batch_waits_for_a_member_in_another_shard_and_is_woken_by_it() -> None:
     """The shard of the batch is at rest; that of the member is not. It has the new image already, so no batch takes
     it."""
@@ -174,6 +177,7 @@ def test_a_batch_waits_for_a_member_in_another_shard_and_is_woken_by_it() -> Non
         assert held_back(service) == [words], "one event for each reason"
 
 
+@pytest.mark.heavy
 def test_a_lost_member_in_another_shard_is_the_next_batch() -> None:
     """It is away anyway, so nothing waits, and no event says so; it is made with the new image."""
     with patch.object(desired_members, "MEMBERS_PER_SHARD", 2):
@@ -261,6 +265,7 @@ def test_what_has_drifted_waits_for_those_that_are_away() -> None:
     assert away(service, child) == {}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("limit", "most"), [("2", 2), (2, 2), ("34%", 2), ("1%", 1)])
 def test_a_limit_alone_makes_batches(limit: Any, most: int) -> None:
     policy = {"update_policy": {"max_unavailable": limit}}
@@ -302,6 +307,7 @@ def test_a_limit_that_is_none_is_refused(kind: str, value: Any) -> None:
         Service().create({"g": {**one, "update_policy": {"max_unavailable": value}}})
 
 
+@pytest.mark.heavy
 def test_a_batch_that_waits_ends_with_the_time_of_its_stack() -> None:
     """What is left alone, and has the newest definition, is not changed once more: a user has to bring it back."""
     policy = rolling(1, 5, pause=100)

@@ -340,6 +340,7 @@ def test_a_worker_that_dies_after_such_a_request_leaves_nothing_behind(service: 
     assert cloud.things() == {}
 
 
+@pytest.mark.heavy
 def test_after_other_deletion_policies_nothing_of_nested_stacks_is_taken_along(service: Service) -> None:
     """Nested stacks read the new policies when they decide next: until then what they have stored does not count."""
     stack_id, cloud = broken(service, grouped())

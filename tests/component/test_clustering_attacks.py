@@ -221,6 +221,7 @@ def test_a_profile_that_contains_itself_ends_at_the_depth_that_stacks_may_have(i
     assert (service.count("record"), service.cloud.things()) == (0, {})
 
 
+@pytest.mark.heavy
 def test_a_profile_whose_nodes_join_their_own_cluster_ends_with_its_time() -> None:
     service = Clusters()
     other = service.create({"profile": profile(), "cluster": cluster(0, name="c")}, name="other")

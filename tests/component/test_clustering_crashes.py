@@ -82,6 +82,7 @@ def check(service: Mortal, stack_id: str, count: int, members: int) -> None:
     assert {each.id for each in service.rows_in("record")} == handles
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("offset", range(STRIDE))
 def test_nothing_is_lost_or_made_twice_whichever_transaction_is_the_last_of_a_worker(offset: int) -> None:
     service = Mortal(offset)

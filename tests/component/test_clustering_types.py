@@ -281,6 +281,7 @@ def test_an_update_brings_back_the_nodes_of_a_cluster_below_its_least_size() -> 
     assert service.seen(stack_id, "cluster")["status"] == "active"
 
 
+@pytest.mark.heavy
 def test_an_update_waits_while_something_else_goes_on_in_the_cluster() -> None:
     service, stack_id = made(whole(), weather=Weather(build_s=30.0))
     service.scale_out(service.handle(stack_id), 1)

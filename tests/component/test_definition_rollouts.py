@@ -234,6 +234,7 @@ def test_a_person_promotes_it_pauses_it_and_brings_all_back() -> None:
     assert "staged" not in fleet.wanted()
 
 
+@pytest.mark.heavy
 def test_a_person_approves_each_step() -> None:
     fleet = Fleet(gated=False, steps=["1", "3", "100%"], approval=True)
     fleet.change("b", 3600)

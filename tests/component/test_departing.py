@@ -48,6 +48,7 @@ def hanging(kind: str, *, timed_out: bool = False) -> tuple[Service, str, dict[s
     return service, stack_id, options
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("patch", [False, True], ids=["PUT", "PATCH"])
 @pytest.mark.parametrize("timed_out", [False, True], ids=["hanging", "timed out"])
 @pytest.mark.parametrize("kind", ROOTS)

@@ -26,6 +26,7 @@ def never_doubted(service: Service, stack_id: str, is_healed: Callable[[], bool]
     assert is_healed()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("notified", [False, True])
 def test_half_of_a_group_that_is_gone_is_healed_at_the_look_that_finds_it(notified: bool) -> None:
     service = Service()
@@ -42,6 +43,7 @@ def test_half_of_a_group_that_is_gone_is_healed_at_the_look_that_finds_it(notifi
     assert set(before[5:]) <= set(service.servers())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("mode", [STATUS, EVENTS])
 def test_half_of_a_cluster_that_is_gone_is_recovered_at_the_look_that_finds_it(mode: dict[str, str]) -> None:
     service = Checked(10, policy(mode))

@@ -89,6 +89,7 @@ def update_and_lose(service: Service, stack_id: str) -> None:
     service.cloud.vanish(service.servers()[0])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("spare", range(0, 24, 3))
 @pytest.mark.parametrize(
     ("act", "state", "role"),
@@ -115,6 +116,7 @@ def test_what_was_to_be_done_is_done_as_soon_as_there_is_space(
     check_whole(service)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("spare", range(0, 24, 3))
 def test_a_creation_goes_on_too(spare: int) -> None:
     service = Service(Weather(build_s=1.0))

@@ -97,6 +97,7 @@ def test_the_policy_is_switched_while_healing_is_under_way(first: str) -> None:
     assert len(service.servers()) == 7
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("share", [0.0001, 1.0, None])
 def test_the_ends_of_the_share_heal_everything_in_the_end(share: float | None) -> None:
     service, stack_id, child = six()

@@ -53,6 +53,7 @@ def rollback_failed() -> tuple[Service, str]:
     return there, stack_id
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", NAMES)
 def test_after_a_failed_rollback_it_comes_back_as_it_was(name: str, way: str) -> None:
@@ -98,6 +99,7 @@ def test_with_convergence_off_what_is_marked_in_a_failed_stack_waits_for_a_reque
     assert role_of(there, stack_id, "behind") == "old"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("way", WAYS[:-1])
 @pytest.mark.parametrize("name", ["behind", "free"])
 def test_a_health_policy_recovers_servers_of_a_failed_stack_as_they_were(name: str, way: str) -> None:
@@ -123,6 +125,7 @@ def member(role: str) -> dict[str, Any]:
     return {"type": "OS::Nova::Server", "properties": properties}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("watched", [False, True], ids=["healed", "health policy"])
 @pytest.mark.parametrize("way", WAYS[:-1])
 def test_members_of_a_group_whose_batches_failed_come_back_as_each_was(way: str, watched: bool) -> None:

@@ -66,6 +66,7 @@ def test_what_a_reboot_has_mended_is_well_soon_after_it_not_an_interval_later() 
     assert service.row(service.group, "0").marks is None
 
 
+@pytest.mark.heavy
 @pytest.mark.shows("HP8", "HS13")
 def test_the_next_action_follows_when_one_has_not_helped() -> None:
     wanted = actions("REBOOT", "REBUILD", "RECREATE")
@@ -188,6 +189,7 @@ def test_a_policy_that_is_taken_away_leaves_no_marks() -> None:
     assert service.states(service.group)["0"] == "CHECK_COMPLETE"
 
 
+@pytest.mark.heavy
 @pytest.mark.shows("HS34")
 def test_recoveries_of_an_hour_are_limited() -> None:
     service = Checked(10, policy(STATUS, max_per_hour=2))
@@ -224,6 +226,7 @@ def test_a_node_is_cut_off_before_another_one_is_made() -> None:
     assert service.recoveries() == ["fence", "RECREATE"]
 
 
+@pytest.mark.heavy
 @pytest.mark.shows("HS32")
 def test_no_other_one_is_made_while_it_is_not_confirmed_that_a_node_is_cut_off() -> None:
     service = Checked(3, fenced("COMPUTE"), weather=Weather(faults=Faults(fence=1.0)))
@@ -363,6 +366,7 @@ def test_a_policy_with_fewer_actions_takes_over_a_recovery() -> None:
     assert service.recoveries()[:3] == ["REBOOT", "REBUILD", "REBOOT"]
 
 
+@pytest.mark.heavy
 @pytest.mark.shows("HS12")
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_node_whose_deletion_takes_long_is_made_again_where_its_policy_forces_it(forced: bool) -> None:

@@ -60,6 +60,7 @@ def test_a_node_whose_machine_refuses_the_connection_has_answered() -> None:
     assert "no answer" in service.health_of(0).reason
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", sorted(OWN_INABILITIES))
 def test_none_of_its_inabilities_is_taken_for_a_death(kind: Kind) -> None:
     service = Checked(1, policy(url(**ONCE)))

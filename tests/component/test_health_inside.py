@@ -93,6 +93,7 @@ def test_what_a_person_marks_inside_is_made_again_and_nothing_else() -> None:
     assert (recoveries(service), service.found(1)[0]) == (["CONVERGE"], Finding.HEALTHY)
 
 
+@pytest.mark.heavy
 def test_what_cannot_be_brought_back_inside_comes_to_the_actions() -> None:
     service = Stacks(2, policy(STATUS, verify_timeout=20))
     before = service.node(0)

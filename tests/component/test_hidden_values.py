@@ -116,6 +116,7 @@ ROADS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("fault", [Terminal, Transient, ValueError])
 @pytest.mark.parametrize("road", ROADS)
 def test_what_a_cloud_quotes_is_hidden(

@@ -36,6 +36,7 @@ def test_of_the_members_on_a_host_that_has_failed_one_is_recovered_first() -> No
     assert len(service.recoveries()) >= len(there)
 
 
+@pytest.mark.heavy
 def test_where_the_first_recovery_does_not_help_the_others_wait_and_one_more_is_tried_later() -> None:
     service = Checked(6, policy(STATUS, verify_timeout=30))
     service.cloud.weather.faults = Faults(error=1.0)  # an image, say, with which no server comes up

@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
+
 from homeostat.clock import SystemClock
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
@@ -85,6 +87,7 @@ class Contention:
                 self.deadlocks.append(str(error))
 
 
+@pytest.mark.heavy
 @on_a_server
 def test_an_observer_and_a_pass_never_wait_for_each_other(server_database_url: str) -> None:
     db = Database(server_database_url, time.time)

@@ -381,6 +381,7 @@ def looks_at(n: int, build_s: float, look_max_s: float) -> tuple[list[str], floa
     return service.cloud.looks, service.clock.now() - started
 
 
+@pytest.mark.heavy
 @pytest.mark.shows("CV7")
 def test_many_things_in_progress_are_looked_at_less_often_where_looks_cost_something() -> None:
     often, soon_s = looks_at(100, 60.0, 0.0)

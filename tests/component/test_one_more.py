@@ -46,6 +46,7 @@ def _cost(add: Callable[[int], Any], begin: int) -> float:
     return sorted(costs)[SAMPLE // 2]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("size", [200, 3_500])
 def test_a_signal(size: int) -> None:
     service = Service()
@@ -74,6 +75,7 @@ def test_a_software_config() -> None:
     assert ratio(add) < RATIO_MAX
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("sort", ["profiles", "policies"])
 def test_a_profile_and_a_policy(sort: str) -> None:
     service, _ = with_profile()

@@ -34,6 +34,7 @@ def test_its_shape(large: Overcloud) -> None:
     assert len(large.files) == 619
 
 
+@pytest.mark.heavy
 def test_it_is_checked_and_planned_in_seconds(large: Overcloud) -> None:
     there = service()
     began = time.thread_time()

@@ -81,6 +81,7 @@ def test_what_gets_ready_after_its_time_was_over_is_well() -> None:
     assert service.servers() == before
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("away_s", [2 * MINUTE, 4 * MINUTE])
 def test_what_became_ready_while_the_cloud_was_away_has_not_failed(away_s: float) -> None:
     service, stack_id = healing(50.0)

@@ -181,6 +181,7 @@ def test_of_several_policies_for_one_action_the_last_one_says_how_many() -> None
     assert len(service.nodes()) == 4
 
 
+@pytest.mark.heavy
 def test_a_cooldown_counts_from_the_end_of_the_action() -> None:
     service = Cluster(1)
     service.attach("deletion", "1.1", grace_period=300)

@@ -333,6 +333,7 @@ def test_a_thing_of_others_is_taken_and_not_made() -> None:
 SEEDS = 25
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_templates_become_what_the_preview_showed(seed: int) -> None:
     """What is not known beforehand may turn out to be as before: then less happens than the preview showed."""

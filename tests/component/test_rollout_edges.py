@@ -46,6 +46,7 @@ def test_a_member_without_a_thing_does_not_keep_it_going_for_ever() -> None:
     assert service.state(service.id) == "UPDATE_COMPLETE"
 
 
+@pytest.mark.heavy
 def test_a_stack_that_is_updated_in_the_middle_has_no_time_limit_either() -> None:
     service = Group(on_failure="hold")
     service.change("2")
@@ -74,6 +75,7 @@ def test_the_end_of_one_rollout_brings_no_time_limit_to_another() -> None:
     service.rollouts.resume(service.row(stack_id, "b").key)
 
 
+@pytest.mark.heavy
 def test_a_report_that_comes_late_is_no_answer_of_a_url() -> None:
     service = Group(2, checks=["https://health.example/web"], bake_time=3600, progress_deadline=30, max_failures=1)
     service.rollouts._ask = lambda url: "200"

@@ -238,6 +238,7 @@ def test_a_rollout_that_is_held_goes_on_as_the_newest_revision_has_it(kind: Kind
     assert group.reached() == 4
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("before_s", "after_s", "fails"), [(3000, 120, True), (120, 3000, False)])
 def test_another_time_holds_at_once_for_members_that_are_being_given_the_definition(
     before_s: int, after_s: int, fails: bool

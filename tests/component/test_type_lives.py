@@ -158,6 +158,7 @@ def unlike(life: Life, properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", LIVING)
 def test_it_is_made_and_left_alone_and_changed_and_removed(name: str) -> None:
     life = Life(name)
@@ -180,6 +181,7 @@ def test_it_is_made_and_left_alone_and_changed_and_removed(name: str) -> None:
     assert life.service.cloud.things() == {}
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", [name for name in LIVING if fixed(name)])
 def test_a_change_of_what_is_fixed_replaces_it(name: str) -> None:
     life = Life(name)

@@ -24,6 +24,7 @@ def test_a_type_says_nothing_that_contradicts_itself_and_answers_alike(name: str
     check_conforms(type(kind), Example(examples.properties(kind)), cloud=simulated, case=case)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", ["crashes", "lost_answers"])
 @pytest.mark.parametrize("name", STRUCK)
 def test_nothing_leaks_whenever_a_worker_dies(name: str, case: str) -> None:

@@ -192,6 +192,7 @@ EXAMPLES = [case for case in Corpus(ROOT / "examples").cases() if not case.path.
 """All but the one of a package that is to be installed first, which has a test of its own."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("faults", [None, 1])
 @pytest.mark.parametrize("case", EXAMPLES, ids=[case.path for case in EXAMPLES])
 def test_the_examples_pass(case: Case, faults: int | None) -> None:

@@ -101,6 +101,7 @@ def asleep(db: Database, name: str, project: str = "p") -> str:
     return stack_id
 
 
+@pytest.mark.heavy
 def test_what_is_due_is_a_job_that_names_its_shard(database: Database, boards: Boards) -> None:
     board = boards()
     assert board.due_in(0.5) == 0.5

@@ -235,6 +235,7 @@ def test_every_kind_has_a_case(subject: Subject) -> None:
     assert (subject.cloud.kinds == {*CASES, *more}) == subject.all_kinds
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_created_is_seen_by_handle_and_by_token(subject: Subject, kind: str) -> None:
     spec = CASES[kind].spec(subject)
@@ -270,6 +271,7 @@ def test_update_in_place(subject: Subject, kind: str) -> None:
     assert {name: seen.properties[name] for name in changed} == changed
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
 def test_delete_and_delete_again(subject: Subject, kind: str) -> None:
     handle = subject[kind]

@@ -50,6 +50,7 @@ def token(kind: str) -> str:
     return f"{kind.replace('_', '')}-1"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_thing_is_made_once_and_fits_the_definition_of_its_kind(
     database: Database, made: Mapping[str, Observation], kind: str
@@ -63,6 +64,7 @@ def test_a_thing_is_made_once_and_fits_the_definition_of_its_kind(
     assert [each.presence for each in here.observe(kind, [NOWHERE, seen.handle])] == ["absent", "present"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", SPECS)
 def test_no_other_project_reaches_it(database: Database, made: Mapping[str, Observation], kind: str) -> None:
     there, handle = things(database, "q"), made[kind].handle
@@ -81,6 +83,7 @@ def present_in(answer: Any) -> bool:
     return isinstance(answer, Observation) and answer.present
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", SPECS)
 def test_names_are_resolved_and_types_are(database: Database, made: Mapping[str, Observation], kind: str) -> None:
     here, name = things(database), str(SPECS[kind]["name"])
@@ -98,6 +101,7 @@ def test_a_name_of_two_things_is_no_name(database: Database, made: Mapping[str, 
         here.resolve("cluster_profile", ["web"])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", SPECS)
 def test_an_operation_that_it_does_not_have_is_refused(
     database: Database, made: Mapping[str, Observation], kind: str
@@ -137,6 +141,7 @@ def test_a_thing_that_is_deleted_by_others_leaves_no_record_for_long(
         assert "nodecluster-2" not in records.of_tokens(tx, "cluster_profile", ["nodecluster-2", "clusternode-2"])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_look_at_many_costs_as_many_queries_as_at_one_but_for_actions_that_go_on(
     database: Database, made: Mapping[str, Observation], kind: str

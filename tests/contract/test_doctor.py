@@ -69,6 +69,7 @@ def test_a_service_at_rest_is_well(database: Database, tmp_path: Path) -> None:
 # -- the database ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_an_empty_database_is_not_taken_for_one_of_this_version(database_url: str) -> None:
     db = Database(database_url, time.time)
     if not db.missing_file:

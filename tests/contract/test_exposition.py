@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import update
 from tests.contract.store_cases import LEASE_S, LONG_S, add_stack, claim
@@ -79,6 +80,7 @@ def test_a_database_that_does_not_answer_hides_nothing_else(tmp_path: Path) -> N
 # -- counters ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_a_batch_is_counted_by_what_the_cloud_answered(database: Database) -> None:
     def counted() -> list[float]:
         answers, steps = numbers(database, "cloud_answers_total"), numbers(database, "steps_total")
@@ -108,6 +110,7 @@ def test_what_never_reaches_a_cloud_is_no_call(database: Database) -> None:
     assert numbers(database, "steps_total")["none", "create"] >= 1
 
 
+@pytest.mark.heavy
 def test_deliveries_to_sinks_are_counted(database: Database) -> None:
     def counted() -> list[float]:
         names = ("events_told_total", "events_not_told_total", "events_given_up_total")
@@ -120,6 +123,7 @@ def test_deliveries_to_sinks_are_counted(database: Database) -> None:
     assert [now - then for now, then in zip(counted(), before, strict=True)] == [3, 2, 5]
 
 
+@pytest.mark.heavy
 def test_without_the_package_nothing_is_counted_and_all_else_works() -> None:
     program = """
 import sys

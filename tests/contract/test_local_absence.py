@@ -306,6 +306,7 @@ def test_what_comes_back_is_kept(root: Path) -> None:
     cloud.close()
 
 
+@pytest.mark.heavy
 def test_a_full_disk_is_asked_again_soon_however_long_it_was_full(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is to be made again waits for space, and not for a delay that has grown meanwhile."""
     cloud = LocalCloud(root)

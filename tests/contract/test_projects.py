@@ -65,6 +65,7 @@ def named(other: Subject, kind: str) -> str:
     return other.until_built(kind, present(other.cloud.create(kind, [Creation("secret", spec)])[0]).handle).handle
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_thing_of_another_project_is_not_there(projects: Projects, kind: str) -> None:
     handle = named(projects.other, kind)
@@ -141,6 +142,7 @@ REFERENCES: list[tuple[str, str, Callable[[str], dict[str, Any]]]] = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("kind", "of", "fields"), REFERENCES, ids=lambda it: it if isinstance(it, str) else None)
 def test_a_reference_does_not_reach_another_project(
     on_this_machine: Projects, kind: str, of: str, fields: Callable[[str], dict[str, Any]]

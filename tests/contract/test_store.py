@@ -71,6 +71,7 @@ def test_migrating_again_changes_nothing(database: Database) -> None:
     assert stack_row(database, stack_id).name == "web"
 
 
+@pytest.mark.heavy
 def test_processes_that_start_together_migrate_once(database_url: str) -> None:
     program = (
         "import sys, time; from homeostat.store.database import Database; Database(sys.argv[1], time.time).migrate()"

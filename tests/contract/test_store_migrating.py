@@ -132,6 +132,7 @@ def write_all(db: Database, known: MetaData, after: str) -> None:
             tx.execute(table.delete())
 
 
+@pytest.mark.heavy
 def test_an_expanded_schema_takes_all_that_the_program_before_writes(empty: Database) -> None:
     """After each revision, also after those to come: what they add must be optional for who does not know it."""
     known = go_to(empty, EXPANDING[0])
@@ -188,6 +189,7 @@ def test_an_empty_database_gets_everything(empty: Database, migrations: Path) ->
     assert "tags" not in columns_of(empty)
 
 
+@pytest.mark.heavy
 def test_expanding_takes_nothing_away(empty: Database, migrations: Path) -> None:
     go_to(empty, "0001")
     add_revision(migrations, "c9001", CONTRACTING)
@@ -203,6 +205,7 @@ def test_expanding_takes_nothing_away(empty: Database, migrations: Path) -> None
     assert empty.schema_status().pending == ()
 
 
+@pytest.mark.heavy
 def test_contracting_waits_for_workers_of_other_versions(empty: Database, migrations: Path) -> None:
     empty.migrate()
     add_revision(migrations, "c9001", CONTRACTING)
@@ -237,6 +240,7 @@ def forget(migrations: Path, name: str) -> None:
     (migrations / "versions" / f"{name}_of_a_test.py").unlink()
 
 
+@pytest.mark.heavy
 def test_a_program_starts_on_a_schema_that_a_newer_one_has_expanded(empty: Database, migrations: Path) -> None:
     add_revision(migrations, "9001", NEWER)
     empty.migrate()
@@ -246,6 +250,7 @@ def test_a_program_starts_on_a_schema_that_a_newer_one_has_expanded(empty: Datab
     assert schema_check(empty) is Level.OK
 
 
+@pytest.mark.heavy
 def test_a_program_does_not_start_on_a_schema_that_a_newer_one_has_contracted(
     empty: Database, migrations: Path
 ) -> None:
@@ -260,6 +265,7 @@ def test_a_program_does_not_start_on_a_schema_that_a_newer_one_has_contracted(
     assert schema_check(empty) is Level.FAIL
 
 
+@pytest.mark.heavy
 def test_a_worker_does_not_start_without_its_schema(empty: Database, tmp_path: Path) -> None:
     go_to(empty, "0001")
     started = [sys.executable, "-m", "homeostat", "worker", "--database", empty.url, "--state-dir", str(tmp_path)]
@@ -293,6 +299,7 @@ def test_events_keep_their_numbers_and_those_that_were_read_are_not_used_again(e
     assert refers == ([] if empty.engine.dialect.name == "mysql" else ["stack"])
 
 
+@pytest.mark.heavy
 def test_a_migration_that_fails_says_why_and_lets_the_next_one_go_on(empty: Database, migrations: Path) -> None:
     add_revision(migrations, "9998", WRONG)
     with pytest.raises(DBAPIError, match="nowhere"):

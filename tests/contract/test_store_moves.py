@@ -74,6 +74,7 @@ def moved(database: Database) -> Moved:
     return Moved(database)
 
 
+@pytest.mark.heavy
 def test_a_node_joins_and_leaves_with_its_row(moved: Moved) -> None:
     cluster, node = moved.made(count=1), moved.alone()
     moved.work()
@@ -127,6 +128,7 @@ def test_what_fails_half_way_leaves_all_as_it_was(moved: Moved, monkeypatch: pyt
     assert moved.nodes(cluster) != [node]
 
 
+@pytest.mark.heavy
 def test_of_two_clusters_one_gets_the_node(moved: Moved) -> None:
     """Both ask at the same time."""
     clusters, node = [moved.made(name, 1) for name in ("a", "b")], moved.alone()

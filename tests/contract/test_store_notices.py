@@ -87,6 +87,7 @@ def test_what_makes_nothing_due_is_not_notified(database: Database) -> None:
         assert not news.wait(0.05)
 
 
+@pytest.mark.heavy
 def test_notices_of_another_process_arrive(database: Database) -> None:
     stack_id = add_stack(database)
     with hearing(database) as news:
@@ -224,6 +225,7 @@ def test_a_pipe_that_is_taken_away_is_made_anew(
         until(news.is_set, "a notice")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("error", [errno.EACCES, errno.ENOSPC, errno.EMFILE, errno.ENXIO, errno.EIO])
 def test_what_is_committed_is_not_refused_because_notices_cannot_be_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: int
@@ -284,6 +286,7 @@ def test_who_cannot_listen_looks_often_and_says_so_once(
 WORKERS = 10
 
 
+@pytest.mark.heavy
 def test_a_notice_has_many_idle_workers_ask_little(database: Database) -> None:
     """All of them wake up; all but one find that there is nothing left to do."""
     limits = Limits(lease_s=60.0)

@@ -49,6 +49,7 @@ ACTS: dict[str, Callable[[Database, Connection], None]] = {
 }
 
 
+@pytest.mark.heavy
 @on_a_server
 @pytest.mark.parametrize("name", ACTS)
 def test_no_one_waits_for_a_pass_that_waits_for_them(server_database_url: str, name: str) -> None:
@@ -99,6 +100,7 @@ TREE_ACTS: dict[str, Callable[[Database, Connection], None]] = {
 }
 
 
+@pytest.mark.heavy
 @on_a_server
 @pytest.mark.parametrize("name", TREE_ACTS)
 def test_rows_of_a_tree_are_locked_in_one_order(server_database_url: str, name: str) -> None:

@@ -127,6 +127,7 @@ def test_the_last_report_of_many_at_once_makes_it_go_on(database: Database) -> N
     assert len(noted) == 3, "two steps and an end, each once"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("round_", range(4))
 def test_a_rollout_that_ends_or_begins_among_reports_leaves_no_member_behind(database: Database, round_: int) -> None:
     handle, begun = members_of(database, steps=("100%",))
@@ -179,6 +180,7 @@ def test_names_of_members_that_a_database_cannot_hold(database: Database, name: 
     assert state(database).state == "running"
 
 
+@pytest.mark.heavy
 def test_members_that_failed_may_be_more_than_a_statement_has_parameters(database: Database) -> None:
     members_of(database, 66_000, steps=("10",))
     with database.write() as tx:

@@ -30,6 +30,8 @@ from tests.databases import CHOSEN, new_database
 from tests.docs.pages import DOCS, NEEDS_OPENSTACK, Command, commands, files, templates
 from tests.docs.typing_commands import SESSION_S, check_commands
 
+pytestmark = pytest.mark.heavy
+
 ROOT = DOCS.parent
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "adr")
 

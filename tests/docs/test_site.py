@@ -17,6 +17,8 @@ from tests.chromium import Browser
 from tests.docs.pages import DOCS
 from tests.waiting import until
 
+pytestmark = pytest.mark.heavy
+
 ROOT = DOCS.parent
 FETCHED = re.compile(r"""<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=["']?((?:https?:)?//[^"'\s>]+)""")
 """What a browser fetches by itself, from another host."""

@@ -43,6 +43,7 @@ def committed(folder: str) -> set[str]:
     return set(run("git", "ls-tree", "-r", "--name-only", "HEAD", folder).splitlines())
 
 
+@pytest.mark.heavy
 def test_a_commit_gives_the_same_bytes_each_time(built: Path, tmp_path: Path) -> None:
     run("scripts/dist", tmp_path, umask=0o077, TZ="Asia/Tokyo", PYTHONHASHSEED="7", LC_ALL="C")
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == {
@@ -51,6 +52,7 @@ def test_a_commit_gives_the_same_bytes_each_time(built: Path, tmp_path: Path) ->
     assert len(list(built.iterdir())) == 2
 
 
+@pytest.mark.heavy
 def test_the_source_distribution_makes_the_same_wheel(built: Path, tmp_path: Path) -> None:
     """So what is installed from it runs as that of the wheel does."""
     with tarfile.open(one(built, "*.tar.gz")) as archive:

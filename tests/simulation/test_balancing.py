@@ -20,6 +20,8 @@ from tests.simulation.templates import DesiredStack, Resources
 from tests.simulation.test_scaling import Scaler, ScalingWorld
 from tests.simulation.watched import WatchedCloud
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 LEAVING = 600

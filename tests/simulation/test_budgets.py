@@ -25,6 +25,8 @@ from tests.simulation.playing import play_until, with_story
 from tests.simulation.templates import GROUP, DesiredStack
 from tests.simulation.test_scaling import SCALING_GROUP, Scaler, ScalingWorld
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 UPDATES = 30.0

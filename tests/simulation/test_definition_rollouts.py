@@ -19,6 +19,8 @@ from tests.simulation.rolling import RollingWorld
 from tests.simulation.rolling_templates import FLEET, FLEETS, Roller
 from tests.simulation.templates import GROUP, INNER, DesiredStack, Resources
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 COUNTED = range(12)

@@ -19,6 +19,8 @@ from tests.simulation.test_balancing import Balancer
 from tests.simulation.test_budgets import Budgeter, BudgetWorld
 from tests.simulation.test_scaling import SCALING_GROUP
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 DRAIN_S = 20

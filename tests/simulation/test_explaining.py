@@ -10,6 +10,8 @@ from homeostat.model.status import Status
 from homeostat.store.stacks import stacks
 from tests.simulation.trouble import TroubledWorld
 
+pytestmark = pytest.mark.heavy
+
 EVERY = 40
 """Steps between two explanations."""
 

@@ -26,6 +26,8 @@ from tests.simulation.playing import with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.wavering import WaveringWorld
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 TYPE = "Sim::Disk"

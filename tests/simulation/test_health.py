@@ -13,6 +13,8 @@ import pytest
 from tests.simulation.checking import CheckedWorld
 from tests.simulation.playing import with_story
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "10"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 

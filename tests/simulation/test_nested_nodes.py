@@ -20,6 +20,8 @@ from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.playing import play_until, with_story
 from tests.simulation.wards import NODES, SEED
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 STEPS, HASTE, FOLLOWED = 900, 0.05, 0.03

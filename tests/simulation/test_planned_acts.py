@@ -23,6 +23,8 @@ from homeostat.templates.tree import holds
 from tests.component.previewed import Place, Resources, acting, done, preview, state_of, together
 from tests.component.running import Service, double, group, server, volume
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "20"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 CHANGES = 3

@@ -13,6 +13,8 @@ import pytest
 from tests.simulation.playing import play_until, with_story
 from tests.simulation.rolling import RollingWorld
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 COUNTED = range(12)

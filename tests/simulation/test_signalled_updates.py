@@ -24,6 +24,8 @@ from tests.simulation.playing import play_until, with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 ROUNDS, STEPS = 3, 200

@@ -15,6 +15,8 @@ from tests.simulation.playing import with_story
 from tests.simulation.watched import WatchedCloud
 from tests.simulation.wavering import WaveringWorld
 
+pytestmark = pytest.mark.heavy
+
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 UNSEEN = {"volume": "description", "server": "metadata"}

@@ -42,6 +42,7 @@ def test_every_action_has_a_rule() -> None:
     assert named == set(ACTIONS)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("action", sorted(ACTIONS))
 def test_who_may_act(both: Neighbours, action: str) -> None:
     """A user without permission learns nothing of what is there; a user with it gets an answer to the rest."""
@@ -166,6 +167,7 @@ def encoded(pairs: list[tuple[str, str]]) -> bytes:
     ).encode()
 
 
+@pytest.mark.heavy
 @given(
     query=PAIRS,
     form=st.one_of(PAIRS.map(encoded), st.binary(max_size=100)),

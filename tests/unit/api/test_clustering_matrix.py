@@ -155,6 +155,7 @@ def test_every_route_is_in_the_table() -> None:
     assert known == set(TABLE)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("request_", TABLE)
 def test_who_gets_an_answer(world: Clusters, request_: str) -> None:
     for role in sorted(ROLES, key=lambda role: role in MAY[TABLE[request_][0]]):

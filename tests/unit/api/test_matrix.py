@@ -104,6 +104,7 @@ def test_every_route_is_in_the_table() -> None:
     assert not documented - known, f"docs/access.yaml has what no route serves: {sorted(documented - known)}"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("request_", TABLE)
 def test_who_gets_an_answer(world: World, request_: str) -> None:
     entry = TABLE[request_]
@@ -119,6 +120,7 @@ def test_who_gets_an_answer(world: World, request_: str) -> None:
             assert code == entry["code"], f"{role}s may: {code}"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("request_", TABLE)
 def test_only_admins_reach_other_projects(world: World, request_: str) -> None:
     for role in ROLES:
@@ -131,6 +133,7 @@ def test_only_admins_reach_other_projects(world: World, request_: str) -> None:
                 assert code == TABLE[request_]["code"], f"admins of another project: {code}"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("request_", [each for each in TABLE if "foreign" in TABLE[each]])
 def test_things_of_others_are_not_there(world: World, request_: str) -> None:
     """What a caller names by an address of its own project, though it is of another one."""

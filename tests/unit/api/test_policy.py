@@ -45,6 +45,7 @@ def test_every_rule_lists_the_requests_that_it_guards() -> None:
     assert without == {"stacks:update_no_change"}, "a rule that no route names guards nothing"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("rule", "admin", "member", "reader", "stack_user", "visitor"),
     [
@@ -174,6 +175,7 @@ def test_files_that_are_wrong(policy_file: Callable[[str], Path], text: str, pro
 # -- tools of the library ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_the_tools_of_the_library_find_the_rules(policy_file: Callable[[str], Path], tmp_path: Path) -> None:
     """As entry points of an installed package. Here a package of nothing but these entry points is on the path."""
     declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["entry-points"]

@@ -164,6 +164,7 @@ WAYS = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("way", WAYS)
 def test_stacks_with_types_for_admins(fresh: Neighbours, way: str) -> None:
     """In whatever way the type comes in, only an admin may make, change and delete such a stack."""

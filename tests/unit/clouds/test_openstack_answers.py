@@ -46,6 +46,7 @@ def test_only_a_look_can_be_forbidden_for_now() -> None:
     assert type(error_of("shared-file-system", "DELETE", 403, words, {})) is Transient
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("code", range(300, 600))
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 def test_every_refusal_has_a_meaning(code: int, method: str) -> None:

@@ -23,11 +23,13 @@ def simulated(setting: Setting) -> SimulatedCloud:
     return SimulatedCloud(setting.now, Weather(build_s=3.0, delete_s=2.0))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", cases())
 def test_a_built_in_type_conforms(case: str) -> None:
     check_conforms(Volume, VOLUME, cloud=simulated, case=case)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("case", cases())
 def test_a_type_with_handlers_conforms(case: str) -> None:
     SHOP.__init__()  # type: ignore[misc]

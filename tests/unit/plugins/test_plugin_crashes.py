@@ -94,6 +94,7 @@ def test_a_creation_that_is_interrupted_ends_with_one_thing(mortal: Mortal, poin
     alone(mortal, stack_id)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("change", "point"), [(change, each) for change, points in CHANGES for each in range(points)])
 def test_an_update_that_is_interrupted_ends_as_it_was_wanted(
     mortal: Mortal, change: dict[str, Any], point: int

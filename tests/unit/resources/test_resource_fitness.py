@@ -97,6 +97,7 @@ def test_what_is_changed_to_lock_or_suspend_a_thing_is_no_drift() -> None:
         assert resource_type(type_name).drift(replace(found, maintained=(action,))) == ()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("presence", "condition", "remedy"),
     [

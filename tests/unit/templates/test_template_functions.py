@@ -345,6 +345,7 @@ WELL_TYPED: st.SearchStrategy[Any] = st.deferred(
 )
 
 
+@pytest.mark.heavy
 @given(WELL_TYPED)
 def test_well_typed_snippets_have_a_value(snippet: Any) -> None:
     assert isinstance(value_of(snippet), str)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -177,6 +178,7 @@ def refusable(act: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
     return None
 
 
+@pytest.mark.heavy
 @SLOW
 @given(documents(), GIVEN, st.booleans(), VALUES)
 def test_any_template_is_compiled_and_evaluated_or_refused(
@@ -203,6 +205,7 @@ def hidden(value: Any) -> str:
     return "unknown"
 
 
+@pytest.mark.heavy
 @SLOW
 @given(documents(), GIVEN)
 def test_a_template_that_is_right_is_right_without_values_too(document: dict[str, Any], given: dict[str, Any]) -> None:
@@ -215,6 +218,7 @@ def test_a_template_that_is_right_is_right_without_values_too(document: dict[str
     assert all(set(each.requires) <= graph.keys() for each in graph.values())
 
 
+@pytest.mark.heavy
 @SLOW
 @given(documents(), GIVEN)
 def test_text_and_what_was_read_from_it_mean_the_same(document: dict[str, Any], given: dict[str, Any]) -> None:

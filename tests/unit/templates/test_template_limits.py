@@ -55,6 +55,7 @@ TOO_MUCH = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("snippet", "message", "reason"), TOO_MUCH, ids=[case[2] for case in TOO_MUCH])
 def test_one_function_is_bounded(snippet: Any, message: str, reason: str) -> None:
     with pytest.raises(Rejected) as caught:

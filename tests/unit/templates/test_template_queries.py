@@ -184,6 +184,7 @@ SLOW = [
 ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("expression", "reason"), SLOW, ids=[case[1] for case in SLOW])
 def test_no_expression_takes_long_with_few_steps(expression: str, reason: str) -> None:
     """A step is a tenth of a millisecond: these took up to a minute within as many steps."""
