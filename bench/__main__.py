@@ -23,6 +23,7 @@ from bench.rolling import rolling
 from bench.rows import bare_rows
 from bench.serving import crowded
 from bench.shapes import SHAPES
+from bench.signalling import signalling
 from bench.turns import turns
 
 EPILOG = """
@@ -196,6 +197,7 @@ BENCHES: dict[str, tuple[str, Bench]] = {
     "openstack-rest": ("requests to it while nothing happens; best --sizes 10 100 1000", real_resting),
     "openstack-healing": ("servers of it that are deleted by hand", real_healing),
     "rollout": ("a canary of new metadata over the members of a group, who all report", per_size(rolling)),
+    "signals": ("one more small signal, after that many small ones and after large ones", per_size(signalling)),
     "health": ("a group of nodes whose status is polled every ten seconds", per_size(checking)),
     "recovery": ("servers of the local cloud are killed, until a health policy has recovered them", recoveries),
     "definition": ("a canary of a new definition over the members of a group, and its way back", per_size(defining)),

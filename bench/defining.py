@@ -7,8 +7,9 @@ from sqlalchemy import func, select, update
 
 from bench.databases import Statements, database_url
 from bench.figures import Figure
-from bench.rolling import PROJECT, STEPS, Rolling, template
+from bench.rolling import STEPS, Rolling, template
 from bench.shapes import Template
+from bench.signalled import PROJECT
 from homeostat.model.rollout import Rollout
 from homeostat.store import schema
 from homeostat.store.stacks import rollouts
@@ -33,7 +34,7 @@ class Defining(Rolling):
         self.sent = Statements(self.db)
 
     def advance(self) -> Rollout | None:
-        self._engine.rollouts.advance(self.key)
+        self.engine.rollouts.advance(self.key)
         with self.db.read() as tx:
             return rollouts.of_group(tx, self.key)
 

@@ -14,25 +14,14 @@ from bench.databases import Statements, database_url, opened
 from bench.figures import Figure, quantiles
 from bench.processes import whole_server_cpu_s
 from bench.shapes import VERSION, Template
+from bench.signalled import PROJECT, Signalled, no_scaling
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
-from homeostat.builtin.cloud import Records
 from homeostat.builtin.group_metadata import VirtualLocation, instance_metadata
-from homeostat.builtin.signals import SignalOutcome, Signals
-from homeostat.clock import Entropy, SystemClock
-from homeostat.clouds.combined import JoinedCloud
-from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.composition.garbage import spare_the_collector
-from homeostat.convergence.engine import Threads, build_engine
-from homeostat.convergence.jobs.board import ShardBoard
-from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.limits import Limits
+from homeostat.builtin.signals import Signals
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import rollouts
 
-PROJECT = "bench"
 STEPS = ("1", "1%", "5%", "20%", "100%")
 READ_IN = "20%"
 """The step during which metadata are read."""
@@ -60,51 +49,18 @@ def template(n: int, value: str) -> Template:
     return {"heat_template_version": VERSION, "resources": resources}
 
 
-def no_scaling(policy: str, body: object) -> SignalOutcome:
-    raise RuntimeError(f"{policy} is no policy of this stack")
-
-
-class Rolling:
+class Rolling(Signalled):
     """One stack with a group at rest, whose metadata is about to change. made — the template of a size and a value, or
     another one, of which another value is to be rolled out."""
 
     def __init__(self, url: str, n: int, made: Callable[[int, str], Template] = template) -> None:
-        spare_the_collector()
-        clock, entropy = SystemClock(), Entropy()
-        self.db = opened(url)
-        cloud, own = SimulatedCloud(clock.now), Records(self.db, entropy, "http://127.0.0.1")
-        limits = Limits(lease_s=60.0)
-        self._pool = ThreadPoolExecutor(4)
-
-        def clouds(project: str) -> JoinedCloud:
-            return JoinedCloud(cloud, own.of(project))
-
-        self._engine = build_engine(self.db, clouds, clock, entropy, limits, Threads(self._pool))
-        self._board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
-        stack_service = StackService(self.db, entropy, Quotas(resources_max=10 * n))
-        self.id = stack_service.create(PROJECT, None, "web", StackRequest(made(n, "1")))
-        self.signals = Signals(self.db, no_scaling, self._engine.rollouts.advance)
+        super().__init__(url, made(n, "1"), resources_max=10 * n)
+        self.signal(None)
         self.settle()
-        self.handle = self._handle_of("handle")
-        self.signals.native(PROJECT, "signal_handle", self.handle, None)
-        self.settle()
-        stack_service.update(self.id, StackRequest(made(n, "2")))
+        self.stack_service.update(self.id, StackRequest(made(n, "2")))
         self.settle()
         with self.db.read() as tx:
             (self.key,) = rollouts.of_stack(tx, self.id)
-
-    def settle(self) -> None:
-        """Run all passes that are due."""
-        while jobs := list(self._board.iterjobs()):
-            for job in jobs:
-                self._board.claim(job, "bench")
-                run_pass(self._engine.reconciler, job)
-
-    def _handle_of(self, name: str) -> str:
-        table = schema.resource
-        with self.db.read() as tx:
-            mine = (table.c.stack_id == self.id, table.c.name == name)
-            return str(tx.execute(select(table.c.handle).where(*mine)).scalar_one())
 
     def waiting(self) -> list[str]:
         """Instance ids of the members that have not reported."""
@@ -116,7 +72,7 @@ class Rolling:
         """Begin the next step; return how many members it has."""
         before = self._active()
         while True:
-            self._engine.rollouts.advance(self.key)
+            self.engine.rollouts.advance(self.key)
             with self.db.read() as tx:
                 rollout = rollouts.of_group(tx, self.key)
             if rollout is None or rollout.active >= rollout.target:
@@ -124,7 +80,7 @@ class Rolling:
 
     def conclude(self) -> None:
         """End the rollout, all of whose members have reported. Fails: RuntimeError unless it succeeds."""
-        self._engine.rollouts.advance(self.key)
+        self.engine.rollouts.advance(self.key)
         self.settle()
         with self.db.read() as tx:
             if rollouts.of_group(tx, self.key) is not None:
@@ -133,10 +89,6 @@ class Rolling:
     def _active(self) -> int:
         with self.db.read() as tx:
             return int(tx.execute(select(func.count()).select_from(schema.active_metadata_updates)).scalar_one())
-
-    def close(self) -> None:
-        self._pool.shutdown()
-        self.db.close()
 
 
 @dataclass(frozen=True, slots=True)
