@@ -1,8 +1,10 @@
 """Secrets in the database: encrypted cells beside plain ones, lost keys, and keys that change."""
 
+import binascii
 import stat
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -334,3 +336,27 @@ def test_a_file_that_is_wrong_is_refused_without_showing_it(tmp_path: Path, cont
     with pytest.raises(ValueError, match=words) as caught:
         KeyFile(path)
     assert "hunter2" not in str(caught.value)
+
+
+def test_equal_cells_are_decrypted_once_and_not_at_all_without_their_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, opened = tmp_path / "keys", list[str]()
+
+    def counted(encoded: str) -> bytes:
+        opened.append(encoded)
+        return binascii.a2b_base64(encoded)
+
+    monkeypatch.setattr(encrypted_cells, "binascii", SimpleNamespace(a2b_base64=counted))
+    keyfile.generate(path)
+    ring = KeyFile(path, lambda: 0.0)
+    cell, other = ring.encrypt("x", "t.c"), ring.encrypt("y", "t.c")
+    assert [ring.decrypt(each, "t.c") for each in (cell, cell, other, other)] == ["x", "x", "y", "y"]
+    assert len(opened) == 2
+    with pytest.raises(Unreadable):
+        ring.decrypt(other, "t.d")  # it was not moved there by us
+    path.unlink()
+    keyfile.generate(path)
+    ring.look_again()
+    with pytest.raises(Unreadable):
+        ring.decrypt(other, "t.c")

@@ -48,6 +48,8 @@ class Keyring:
         newest = next(iter(known), "") if encrypting else ""
         # A single assignment, so that threads which encrypt meanwhile see either the old keys or the new ones.
         self._state: tuple[Mapping[str, AESSIV], str] = (known, newest)
+        # Members of a group have equal properties, and equal cells: one after the other is decrypted once.
+        self._latest: dict[str, tuple[str, str]] = {}
 
     @property
     def newest(self) -> str:
@@ -86,6 +88,10 @@ class Keyring:
         Raises:
             Unreadable: The message names the column and the reason.
         """
+        latest = self._latest
+        before = latest.get(place)
+        if before is not None and before[0] == cell:
+            return before[1]
         key, _, encoded = cell[len(MARK) :].partition(":")
         if not cell.startswith(MARK) or len(key) != ID_LENGTH:
             raise Unreadable(f"{place} holds a cell that this version does not know how to read ({cell[:16]}…)")
@@ -96,12 +102,14 @@ class Keyring:
             remedy = "put it back into the file of keys (see `homeostat keys status`)"
             raise Unreadable(f"{place} cannot be read: it is encrypted with key {key}, which is not there; {remedy}")
         try:
-            return cipher.decrypt(binascii.a2b_base64(encoded), [place.encode()]).decode()
+            text = cipher.decrypt(binascii.a2b_base64(encoded), [place.encode()]).decode()
         except (InvalidTag, ValueError) as error:
             remedy = "restore the row from a backup"
             raise Unreadable(
                 f"{place} cannot be read: the cell was changed from outside the service; {remedy}"
             ) from error
+        latest[place] = (cell, text)
+        return text
 
 
 class Lost(Mapping[str, Any]):
