@@ -1,19 +1,27 @@
 """What encrypting secrets costs: the same stacks without keys, with keys where nothing is secret, and where all is."""
 
+import contextlib
 import multiprocessing
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
+
+from sqlalchemy import select
 
 from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
-from bench.shapes import SHAPES
+from bench.shapes import SHAPES, VERSION
 from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.store import schema
 from homeostat.store.encryption.encrypted_cells import KEY_BYTES, Keyring
+from homeostat.store.shards import shard_state
 
 WAYS = ("plain", "harmless", "encrypted")
 ENCRYPTED_SHAPES = ("independent", "clouded")
+LARGE = "x" * 15_500
+"""A property of each member of the group that is read."""
 
 
 def encryption(n: int, repeat: int, database: str) -> Iterator[Figure]:
@@ -27,6 +35,26 @@ def encryption(n: int, repeat: int, database: str) -> Iterator[Figure]:
         yield Figure(f"encryption.{shape}.plain", cpu["plain"] / n * 1000, "CPU ms/resource", n, database)
         for way in WAYS[1:]:
             yield Figure(f"encryption.{shape}.{way}_to_plain", cpu[way] / cpu["plain"], "ratio", n, database)
+    read = {way: min(_read_s(n, database, encrypted=way == "encrypted") for _ in range(repeat)) for way in WAYS[::2]}
+    for way, seconds in read.items():
+        yield Figure(f"encryption.read.{way}", seconds / n * 1000, "CPU ms/resource", n, database, "members of a group")
+
+
+def _read_s(n: int, database: str, *, encrypted: bool) -> float:
+    """CPU time for reading all rows of a group whose members have a large property, the same one."""
+    member = {"type": "OS::Heat::TestResource", "properties": {"value": LARGE}}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": n, "resource_def": member}}
+    request = StackRequest({"heat_template_version": VERSION, "resources": {"group": group}})
+    with database_url(database) as url, contextlib.closing(Engine(url)) as engine:
+        if encrypted:
+            engine.db.use_keys(Keyring([os.urandom(KEY_BYTES)]))
+        _create(engine, _with_secret(request) if encrypted else request)
+        with engine.db.read() as tx:
+            nested = tx.execute(select(schema.stack).where(schema.stack.c.parent_id.is_not(None))).one()
+            began = time.process_time()
+            for number in range(nested.shards):
+                shard_state.load_rows(tx, nested.id, number)
+            return time.process_time() - began
 
 
 def _cpu_s(shape: str, n: int, database: str, way: str) -> float:
@@ -35,14 +63,15 @@ def _cpu_s(shape: str, n: int, database: str, way: str) -> float:
         try:
             if way != "plain":
                 engine.db.use_keys(Keyring([os.urandom(KEY_BYTES)]))
-            return engine.measure("create", shape, n, lambda: _create(engine, shape, n, way == "encrypted")).cpu_s
+            request = SHAPES[shape].request(n)
+            request = _with_secret(request) if way == "encrypted" else request
+            return engine.measure("create", shape, n, lambda: _create(engine, request)).cpu_s
         finally:
             engine.close()
 
 
-def _create(engine: Engine, shape: str, n: int, secret: bool) -> None:
-    request = SHAPES[shape].request(n)
-    engine.settle(engine.stack_service.create("bench", None, "bench", _with_secret(request) if secret else request))
+def _create(engine: Engine, request: StackRequest) -> None:
+    engine.settle(engine.stack_service.create("bench", None, "bench", request))
 
 
 def _with_secret(request: StackRequest) -> StackRequest:
