@@ -354,7 +354,7 @@ def test_equal_cells_are_decrypted_once_and_not_at_all_without_their_key(
     assert [ring.decrypt(each, "t.c") for each in (cell, cell, other, other)] == ["x", "x", "y", "y"]
     assert len(opened) == 2
     with pytest.raises(Unreadable):
-        ring.decrypt(other, "t.d")  # it was not moved there by us
+        ring.decrypt(other, "t.d")  # it was read from another column
     path.unlink()
     keyfile.generate(path)
     ring.look_again()
