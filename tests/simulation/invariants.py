@@ -33,6 +33,11 @@ FATES = ("Timed out", "cancelled", "never created", "is restricted for resource"
 
 UNKEPT = "it is left so"
 """End of what is said of a value that the cloud does not keep."""
+KEPT: dict[str, dict[str, Any]] = {
+    "server": {"metadata": {"kept": "by the cloud"}},
+    "volume": {"description": "kept by the cloud"},
+}
+"""Kind -> what its things have in place of what they are sent."""
 EXCUSES = (Why.BLIND, Why.BRAKE, Why.NEEDS_CONSENT, Why.UNHEALTHY, Why.LOCKED, Why.SUSPENDED, Why.LEFT_ALONE, Why.HOOK)
 """Why what is gone may stay so in a stack that has failed."""
 
@@ -225,7 +230,14 @@ def _check_reality(thing: dict[str, Any] | None, place: str, row: Any, *, compar
         taken_over = row.token == ""
         if compared and name in COMPARED and not (name == "flavor" and taken_over):
             same = thing[name] >= value if name == "size" and taken_over else thing[name] == value
+            same = same or _is_made_of(row, name, thing[name])
             assert same, f"{place}: {name} is {thing[name]}, not {value}"
+
+
+def _is_made_of(row: Any, name: str, value: Any) -> bool:
+    """Is it what the cloud makes of whatever it is sent there, and known to be that?"""
+    made = KEPT.get(kind_of(row.type), {}).get(name)
+    return value == made and row.marks is not None and name in row.marks.accepted
 
 
 def _check_there(things: dict[str, dict[str, Any]], place: str, row: Any, *, excused: bool) -> None:

@@ -3,18 +3,14 @@
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tests.simulation.invariants import KEPT
 from tests.simulation.world import SimulatedWorld
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld
 
-KEPT: dict[str, dict[str, Any]] = {
-    "server": {"metadata": {"kept": "by the cloud"}},
-    "volume": {"description": "kept by the cloud"},
-}
-"""Kind -> what its things have in place of what they are sent."""
 LOOKED_AT_S = 1800.0
 """Within this time everything at rest is looked at again."""
 

@@ -100,6 +100,8 @@ class Marks:
             none.
         repaired: Name of a property that was sent again -> what tells the wanted and the observed value before that,
             until the wanted one is seen (see `planner.policies.unkept`).
+        accepted: Name of a property -> what tells the value that was sent and the one that the service has made of it,
+            as its answer showed (see `planner.policies.unkept`).
     """
 
     unhealthy: UnhealthyMark | None = None
@@ -111,6 +113,7 @@ class Marks:
     requested: tuple[Request, ...] = ()
     kept: str = ""
     repaired: Mapping[str, str] = field(default_factory=dict)
+    accepted: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self != NO_MARKS
@@ -118,14 +121,14 @@ class Marks:
 
 NO_MARKS = Marks()
 _UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY = "unhealthy", "healing", "lost", "restored", "recovery"
-_REQUESTED, _KEPT, _REPAIRED = "requested", "kept", "repaired"
+_REQUESTED, _KEPT, _REPAIRED, _ACCEPTED = "requested", "kept", "repaired", "accepted"
 _MAINTAINED = tuple(each.mark for each in STACK_ACTIONS.values() if each.mark)
 
 
 def load(stored: Mapping[str, Any]) -> Marks:
     """Return the marks of a row from their JSON."""
-    known = {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, _REQUESTED, _KEPT, _REPAIRED, *_MAINTAINED}
-    strange = stored.keys() - known
+    known = {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, _REQUESTED, _KEPT, _REPAIRED, _ACCEPTED}
+    strange = stored.keys() - known - {*_MAINTAINED}
     if strange:
         raise Bug(f"a row has marks that this version does not know: {sorted(strange)}")
     return Marks(
@@ -138,6 +141,7 @@ def load(stored: Mapping[str, Any]) -> Marks:
         tuple(map(requested.load, stored.get(_REQUESTED, ()))),
         stored.get(_KEPT, ""),
         stored.get(_REPAIRED, {}),
+        stored.get(_ACCEPTED, {}),
     )
 
 
@@ -179,4 +183,6 @@ def dump(marks: Marks) -> dict[str, Any]:
         stored[_KEPT] = marks.kept
     if marks.repaired:
         stored[_REPAIRED] = dict(marks.repaired)
+    if marks.accepted:
+        stored[_ACCEPTED] = dict(marks.accepted)
     return stored

@@ -29,6 +29,7 @@ class Observation:
         seen_at: Seconds since the epoch.
         reason: Why it is absent or unknown, for users.
         not_found: In the answer to a deletion: it is ABSENT, and there was nothing to delete.
+        unfinished: In the answer to a creation: what it needs a further request for has failed.
     """
 
     presence: Presence
@@ -37,6 +38,7 @@ class Observation:
     seen_at: float = 0.0
     reason: str = ""
     not_found: bool = False
+    unfinished: bool = False
 
     @property
     def present(self) -> bool:

@@ -135,9 +135,10 @@ def _observed(world: World, step: Step, answer: Observation, now: float) -> Step
     row.due_at = None
     row.retries = 0
     row.handle = answer.handle or row.handle
+    noted = unkept.accept(world, step, answer)
     look(world, row, answer)
     record = judged(world, row, now)
-    record.observation = answer
+    record.observation, record.whole = answer, record.whole or noted
     return record
 
 
@@ -488,9 +489,7 @@ def _found(world: World, row: Resource, answer: Observation, now: float) -> Step
         # own.
         given_up, row.token = row.token, ""
         return StepOutcome(row, orphan_token=given_up)
-    row.handle = answer.handle
-    row.acted_at = now
-    row.due_at = None
+    row.handle, row.acted_at, row.due_at = answer.handle, now, None
     look(world, row, answer)
     return StepOutcome(row, observation=answer)
 

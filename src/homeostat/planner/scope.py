@@ -34,6 +34,7 @@ def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> T
         row.metadata or {},
         _treated(world, row.marks) if row.marks is not None else (),
         row.marks.kept if row.marks is not None else "",
+        row.marks.accepted if row.marks is not None else {},
     )
 
 

@@ -142,7 +142,7 @@ class PluginType(ResourceType):
             return Verdict(Condition.PENDING, f"its {str(seen.get('action', 'act')).lower()} goes on")
         if status in REMEDIES:
             return Verdict(Condition.BROKEN, fault, REMEDIES[status])
-        drifted = self.drift(thing)
+        drifted = self.changed_outside(thing)
         if drifted:
             return Verdict(Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted)
         return READY

@@ -13,7 +13,7 @@ from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import check_name
 from homeostat.model.health_policy import Preserved
 from homeostat.model.observed import READY, Condition, Observation, Presence, Remedy, Verdict
-from homeostat.resources.comparison import Rule
+from homeostat.resources.comparison import Rule, fingerprint
 from homeostat.resources.graph import Graph
 from homeostat.resources.rules import conflict
 from homeostat.resources.schema import Attribute, Schema, ValueType, coerce, with_defaults
@@ -44,6 +44,7 @@ class Thing:
         action: CREATE, UPDATE, …
         maintained: SUSPEND and LOCK, where it is suspended or locked with its stack.
         kept: See `model.marks.Marks`.
+        accepted: See `model.marks.Marks`.
     """
 
     key: str
@@ -57,6 +58,7 @@ class Thing:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     maintained: tuple[str, ...] = ()
     kept: str = ""
+    accepted: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +358,7 @@ class ResourceType:
         unsettled = settling(thing, self.statuses)
         if unsettled is not None:
             return unsettled
-        drifted = self.drift(thing)
+        drifted = self.changed_outside(thing)
         if drifted:
             return Verdict(Condition.DRIFTED, f"{', '.join(drifted)} changed outside", Remedy.UPDATE, drifted=drifted)
         return READY
@@ -364,6 +366,23 @@ class ResourceType:
     def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
         """Return how an action of its stack is carried out on it; None if the thing is left alone."""
         return self.maintenance_methods.get(action)
+
+    def changed_outside(self, thing: Thing) -> tuple[str, ...]:
+        """Return the names of properties that differ, without those that the cloud has as it made them of ours."""
+        found = self.drift(thing)
+        accepted = thing.accepted
+        if not found or not accepted:
+            return found
+        return tuple(
+            name
+            for name in found
+            if name not in accepted or accepted[name] != fingerprint(*self.sent_and_seen(thing, name))
+        )
+
+    def sent_and_seen(self, thing: Thing, name: str) -> tuple[Any, Any]:
+        """Return the wanted and the observed value of a property."""
+        seen = self.observed_properties(thing)
+        return thing.properties.get(name), seen.get(name, thing.seen.properties.get(name))
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
         """Return the names of set, updatable properties whose observed value certainly differs from the desired one."""

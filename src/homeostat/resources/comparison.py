@@ -4,6 +4,7 @@ Every rule takes (wanted, seen), both plain data, wanted not empty. It returns F
 false drift is worse than undetected drift.
 """
 
+import hashlib
 import ipaddress
 import json
 import re
@@ -15,7 +16,27 @@ Rule = Callable[[Any, Any], bool]
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}", re.IGNORECASE)
 _ANYWHERE = ("0.0.0.0/0", "::/0")
-_PROTOCOLS = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "icmpv6": "ipv6-icmp"}
+_NUMBERS = {
+    **{
+        "hopopt": "0",
+        "icmp": "1",
+        "igmp": "2",
+        "ipip": "4",
+        "tcp": "6",
+        "egp": "8",
+        "udp": "17",
+        "dccp": "33",
+        "ipv6-encap": "41",
+    },
+    **{"ipv6-route": "43", "ipv6-frag": "44", "rsvp": "46", "gre": "47", "esp": "50", "ah": "51", "ipv6-icmp": "58"},
+    **{"icmpv6": "58", "ipv6-nonxt": "59", "ipv6-opts": "60", "ospf": "89", "vrrp": "112", "pgm": "113"},
+    **{"sctp": "132", "udplite": "136"},
+}
+"""Name of a protocol -> its number, by which rules are compared: users and services write either."""
+_ANY_PROTOCOL = ("any", "-1")
+_ICMP, _ICMP_OF_6 = "1", "58"
+_WITH_PORTS = frozenset({"6", "17", "33", "132", "136"})
+_ALL_PORTS = ("1", "65535")
 
 
 def equal(wanted: Any, seen: Any) -> bool:
@@ -154,13 +175,39 @@ def rule_changes(
 
 
 def _clean(rule: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a rule means, whichever of the ways to write it is used: services have their own."""
     names = ("direction", "ethertype", "protocol", "port_range_min", "port_range_max", "remote_ip_prefix")
-    found = {name: str(rule[name]).lower() for name in names if rule.get(name) not in (None, "", *_ANYWHERE)}
-    if "protocol" in found:
-        found["protocol"] = _PROTOCOLS.get(found["protocol"], found["protocol"])
+    found = {name: str(rule[name]).lower() for name in names if rule.get(name) not in (None, "")}
+    found = {"direction": "ingress", "ethertype": "ipv4", **found}
+    _clean_protocol(found)
+    prefix = found.pop("remote_ip_prefix", "")
+    if prefix and (network := _network(prefix)) not in _ANYWHERE:
+        found["remote_ip_prefix"] = network
     if rule.get("remote_group_id") is not None:
         found["remote_group_id"] = str(rule["remote_group_id"])
-    return {"direction": "ingress", "ethertype": "ipv4", **found}
+    return found
+
+
+def _clean_protocol(found: dict[str, str]) -> None:
+    protocol = found.pop("protocol", "any")
+    if protocol in _ANY_PROTOCOL:
+        return
+    number = _NUMBERS.get(protocol, protocol)
+    # Services take the protocol of the other version as this one's.
+    number = _ICMP_OF_6 if number == _ICMP and found["ethertype"] == "ipv6" else number
+    found["protocol"] = number
+    ports = (found.get("port_range_min"), found.get("port_range_max"))
+    if "-1" in ports or (number in _WITH_PORTS and ports == _ALL_PORTS):
+        found.pop("port_range_min", None)
+        found.pop("port_range_max", None)
+
+
+def _network(prefix: str) -> str:
+    """Return a range, or an address, as clouds have it: with the length of its prefix, and as the range it lies in."""
+    try:
+        return str(ipaddress.ip_network(prefix, strict=False))
+    except ValueError:
+        return prefix
 
 
 def _same_rule(wanted: Mapping[str, str], seen: Mapping[str, str]) -> bool:
@@ -186,3 +233,23 @@ def _paired(wanted: Sequence[Any], seen: Sequence[Any], same: Rule) -> bool:
 
 def _plain_id(value: Any) -> str:
     return str(value).replace("-", "").lower()
+
+
+def fingerprint(wanted: Any, seen: Any) -> str:
+    """Return what tells a wanted and an observed value from others.
+
+    Of maps only the wanted keys count, and no order: parts that are made anew have other ids, and lists no order.
+    """
+    text = json.dumps([wanted, _reduced(wanted, seen)], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _reduced(wanted: Any, seen: Any) -> Any:
+    if isinstance(seen, Mapping) and isinstance(wanted, Mapping):
+        return {name: _reduced(wanted[name], value) for name, value in seen.items() if name in wanted}
+    if isinstance(seen, list):
+        maps = [each for each in wanted if isinstance(each, Mapping)] if isinstance(wanted, list) else []
+        of_each: dict[str, Any] = {name: value for each in maps for name, value in each.items()}
+        items = [_reduced(of_each, each) if of_each else each for each in seen]
+        return sorted(items, key=lambda each: json.dumps(each, sort_keys=True, default=str))
+    return seen

@@ -42,6 +42,11 @@ SSH = {"direction": "ingress", "ethertype": "IPv4", "protocol": "tcp", "port_ran
 OUT = {"direction": "egress", "ethertype": "IPv4"}
 SEEN_SSH = {**SSH, "id": "r-1", "protocol": "TCP", "port_range_min": "22", "remote_group_id": None}
 
+ALL = {**SSH, "port_range_min": 1, "port_range_max": 65535}
+OF_UDP = {"direction": "ingress", "ethertype": "IPv4", "protocol": "udp"}
+OF_6 = {**OF_UDP, "ethertype": "IPv6"}
+IN_RANGE = {**OF_UDP, "remote_ip_prefix": "10.0.0.0/8"}
+
 RULES: list[tuple[list[dict[str, Any]], list[dict[str, Any]], bool, str]] = [
     ([SSH], [SEEN_SSH], True, "as wanted"),
     ([SSH], [SEEN_SSH, OUT], True, "with the cloud's own egress rule"),
@@ -59,12 +64,42 @@ RULES: list[tuple[list[dict[str, Any]], list[dict[str, Any]], bool, str]] = [
     ([{**SSH, "remote_group_id": "web"}], [{**SEEN_SSH, "remote_group_id": ID_A}], True, "a group by name"),
     ([{**SSH, "remote_group_id": ID_B}], [{**SEEN_SSH, "remote_group_id": ID_A}], False, "another group"),
     ([{**SSH, "description": "x"}], [SEEN_SSH], True, "descriptions do not matter"),
+    ([ALL], [{**ALL, "port_range_min": None, "port_range_max": None}], True, "all ports are no range"),
+    ([{**ALL, "protocol": "udp"}], [{**OF_UDP, "port_range_min": None}], True, "all ports of UDP"),
+    ([{**ALL, "port_range_min": 2}], [{**ALL, "port_range_min": None, "port_range_max": None}], False, "all but one"),
+    ([{**OF_UDP, "protocol": "any"}], [{**OF_UDP, "protocol": None}], True, "any protocol is none"),
+    ([{**OF_UDP, "protocol": "vrrp"}], [{**OF_UDP, "protocol": "112"}], True, "a protocol of routers by number"),
+    ([{**OF_6, "protocol": "icmp"}], [{**OF_6, "protocol": "ipv6-icmp"}], True, "ICMP of IPv6"),
+    ([{**OF_UDP, "protocol": "icmp"}], [{**OF_UDP, "protocol": "ipv6-icmp"}], False, "ICMP of another version"),
+    ([{**OF_UDP, "ethertype": "ipv4"}], [OF_UDP], True, "a version in another case"),
+    ([{**OF_UDP, "remote_ip_prefix": "10.0.0.7/8"}], [IN_RANGE], True, "a range by an address in it"),
+    ([{**OF_UDP, "remote_ip_prefix": "10.0.0.7"}], [{**OF_UDP, "remote_ip_prefix": "10.0.0.7/32"}], True, "an address"),
+    ([{**OF_6, "remote_ip_prefix": "FD00:0::/8"}], [{**OF_6, "remote_ip_prefix": "fd00::/8"}], True, "a range of IPv6"),
+    ([{**OF_UDP, "remote_ip_prefix": "9.9.9.9/0"}], [OF_UDP], True, "anywhere in other words"),
 ]
 
 
 @pytest.mark.parametrize(("wanted", "seen", "same", "reason"), RULES, ids=[case[3] for case in RULES])
 def test_rules(wanted: list[dict[str, Any]], seen: list[dict[str, Any]], same: bool, reason: str) -> None:
     assert comparison.rules(wanted, seen) is same
+
+
+FINGERPRINTS: list[tuple[Any, Any, bool, str]] = [
+    ([{"a": 1}], [{"a": 2, "id": "y"}], True, "a part made anew has another id"),
+    ([{"a": 1}], [{"a": 3, "id": "x"}], False, "another value"),
+    ([{"a": 2}], [{"a": 2, "id": "x"}], False, "another wish"),
+    ([{"a": 1}], [{"a": 2, "id": "x"}, {"a": 2, "id": "z"}], False, "one more"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "seen", "same", "reason"), FINGERPRINTS, ids=[case[3] for case in FINGERPRINTS])
+def test_differences_are_compared_by_what_is_wanted(wanted: Any, seen: Any, same: bool, reason: str) -> None:
+    first = comparison.fingerprint([{"a": 1}], [{"id": "x", "a": 2}])
+    assert (comparison.fingerprint(wanted, seen) == first) is same
+
+
+def test_differences_are_compared_whatever_the_order() -> None:
+    assert comparison.fingerprint(["a"], ["b", "c"]) == comparison.fingerprint(["a"], ["c", "b"])
 
 
 def test_references_without_dashes_are_the_same() -> None:

@@ -280,7 +280,7 @@ class Inventory:
                 "observed": self._redaction.shown(row.name, name, value),
                 "since": at(max(since, row.acted_at or 0.0)),
             }
-            for name in kind.drift(thing)
+            for name in kind.changed_outside(thing)
             for value, since in (observed.get(name, (None, look.seen_at)),)
         ]
 

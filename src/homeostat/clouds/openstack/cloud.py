@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cachetools import TTLCache
 
 from homeostat.clouds.openstack.answers import Missing
-from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.collection import UNFINISHED, Collection
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
@@ -219,5 +219,6 @@ def _seen(collection: Collection, thing: Wire | None, handle: str = "") -> Obser
         return Observation(Presence.ABSENT, handle, seen_at=now, reason=f"there is no such {collection.kind}")
     if "_unseen" in thing:
         return Observation(Presence.UNKNOWN, handle, seen_at=now, reason=thing["_unseen"])
-    fields: dict[str, Any] = collection.object_of(thing)
-    return Observation(Presence.PRESENT, str(fields["id"]), fields, now)
+    unfinished = UNFINISHED in thing
+    fields = collection.object_of({name: value for name, value in thing.items() if name != UNFINISHED})
+    return Observation(Presence.PRESENT, str(fields["id"]), fields, now, unfinished=unfinished)

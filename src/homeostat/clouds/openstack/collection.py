@@ -17,6 +17,8 @@ from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, ambiguous
 
 LOG = logging.getLogger(__name__)
+UNFINISHED = "_unfinished"
+"""Field of what was made without all that it needs."""
 FEW = 3
 """Up to this many things are asked for one by one; more are looked up in the list."""
 
@@ -258,7 +260,7 @@ class Collection:
             act()
         except HomeostatError as error:
             LOG.warning("%s %s is not as it was meant yet: %s", self.kind, self.handle_of(made), error)
-            return made
+            return {**made, UNFINISHED: True}
         return self.get(self.handle_of(made))
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:

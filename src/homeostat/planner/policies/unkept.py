@@ -1,30 +1,61 @@
-"""Values that the service sends and the cloud does not keep: they are repaired once, and then said (ADR 0089). Pure.
+"""Values that the service sends and the cloud does not keep (ADR 0089, ADR 0097). Pure.
 
 A cloud may take a value and have another one: it adds to a list, or drops what it does not know. To send the value
-again changes nothing. What others change is told from it by what was seen after the repair: once the value was there,
-its loss is drift like any other.
+again changes nothing. Where the answer to our own request shows another value, that is what the cloud makes of ours,
+and no drift. Where only a later look shows it, it is repaired once, and then said. What others change is told from both
+by what was seen then: another value is drift like any other.
 """
 
-import hashlib
 import json
 from dataclasses import replace
 from typing import Any
 
+from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.marks import NO_MARKS
-from homeostat.model.observed import Condition, Verdict
+from homeostat.model.observed import Condition, Observation, Verdict
+from homeostat.model.plan import Step, Verb
 from homeostat.model.world import Resource, World
 from homeostat.planner.scope import thing_of
-from homeostat.resources.base import Thing
+from homeostat.resources.base import Thing, settling
+from homeostat.resources.comparison import fingerprint
 from homeostat.resources.registry import type_of
 
+OWN_KINDS = {"", *BUILTIN_KINDS}
+"""Kinds that the service has itself: nothing makes another value of what it is sent."""
 VALUE_MAX = 200
 """Characters of a value that are shown."""
+
+
+def accept(world: World, step: Step, answer: Observation) -> bool:
+    """Note what the cloud makes of values that were just sent, as its answer shows; return whether the notes changed.
+
+    Call it before the answer becomes the newest observation. The answer to an update may still show the value from
+    before, which is no sign.
+    """
+    row, kind = step.row, type_of(step.row.type)
+    if step.verb not in (Verb.CREATE, Verb.UPDATE) or not answer.present or answer.unfinished or kind.kind in OWN_KINDS:
+        return False
+    before = thing_of(world, row, kind)
+    after = replace(before, seen=answer)
+    known = dict(before.accepted) if step.verb is Verb.UPDATE else {}
+    asked = {name for name in kind.properties if kind.renamed.get(name, name) in step.changed}
+    found = {name: value for name, value in known.items() if name not in asked}
+    if step.verb is Verb.CREATE or settling(after, kind.statuses) is None:
+        for name in kind.drift(after):
+            shown = fingerprint(*kind.sent_and_seen(after, name))
+            is_new = shown != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == shown
+            if step.verb is Verb.CREATE or (name in asked and is_new):
+                found[name] = shown
+    if found == known:
+        return False
+    row.marks = replace(row.marks or NO_MARKS, accepted=found) or None
+    return True
 
 
 def sent(world: World, row: Resource, verdict: Verdict) -> None:
     """Note what a repair sends, and what is seen in its place before."""
     thing = thing_of(world, row)
-    found = {name: _fingerprint(*_values(row, thing, name)) for name in verdict.drifted}
+    found = {name: fingerprint(*_values(row, thing, name)) for name in verdict.drifted}
     known = row.marks.repaired if row.marks is not None else {}
     row.marks = replace(row.marks or NO_MARKS, repaired={**known, **found})
 
@@ -46,7 +77,7 @@ def of(world: World, row: Resource, verdict: Verdict) -> tuple[str, ...]:
     if verdict.condition is not Condition.DRIFTED or not repaired:
         return ()
     thing = thing_of(world, row)
-    return tuple(name for name in verdict.drifted if repaired.get(name) == _fingerprint(*_values(row, thing, name)))
+    return tuple(name for name in verdict.drifted if repaired.get(name) == fingerprint(*_values(row, thing, name)))
 
 
 def reason(world: World, row: Resource, names: tuple[str, ...]) -> str:
@@ -62,16 +93,9 @@ def _told(world: World, row: Resource, name: str) -> str:
 
 
 def _values(row: Resource, thing: Thing, name: str) -> tuple[Any, Any]:
-    """Return the wanted and the observed value of a property."""
-    observed = type_of(row.type).observed_properties(thing)
-    return thing.properties.get(name), observed.get(name, thing.seen.properties.get(name))
+    return type_of(row.type).sent_and_seen(thing, name)
 
 
 def _text(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, default=str)
     return text if len(text) <= VALUE_MAX else f"{text[:VALUE_MAX]}…"
-
-
-def _fingerprint(wanted: Any, seen: Any) -> str:
-    text = json.dumps([wanted, seen], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
