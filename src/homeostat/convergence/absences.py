@@ -63,6 +63,20 @@ def awaited(tx: Connection, stack: StackFacts, group: Group) -> list[str]:
     return [*_late(tx, stack, group), *_unheard(tx, stack, group)] if _waits_for_reports(stack, group) else []
 
 
+def marked(tx: Connection, stack: StackFacts, away_members: Mapping[str, Absence]) -> set[str]:
+    """Return the members of a group that are marked unhealthy, or in whose place others are being made for a mark.
+
+    Args:
+        tx: A consistent read.
+        stack: The stack of the group.
+        away_members: Its members that are away.
+    """
+    found = {name for name, why in away_members.items() if why is Absence.MARKED}
+    if away.unrest_of(tx, stack.id).own:
+        found.update(map(member_of_name, away.replaced_for_marks(tx, stack.id)))
+    return found
+
+
 def _waits_for_reports(stack: StackFacts, group: Group) -> bool:
     asked = (group.get("rollout") or {}).get("reports")
     return asked is not None and asked["count"] is None and stack.complete_revision != stack.revision

@@ -16,7 +16,7 @@ from homeostat.builtin.reports import SIGNAL, Body
 from homeostat.builtin.signals import SignalOutcome, Untimely
 from homeostat.clock import Clock
 from homeostat.convergence.nested_stacks import tree_size
-from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, is_pending
+from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, first_to_leave, is_pending
 from homeostat.desired.members import group_desired, touched_shards
 from homeostat.model.errors import Rejected
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
@@ -191,7 +191,8 @@ class Scaling:
         size = adjusted(healthy, adjustment, *bounds)
         if size == healthy:
             return plan
-        wanted = groups.resized(before.template, before.template["resource_def"], size, failed)
+        leaving = {*failed, *first_to_leave(tx, nested, away)}
+        wanted = groups.resized(before.template, before.template["resource_def"], size, leaving)
         new = nested.complete_revision is None
         if definition_rollout.STAGED in before.template:
             group: groups.Group = definition_rollout.resized(before.template, wanted)

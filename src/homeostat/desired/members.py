@@ -46,7 +46,19 @@ def shards_between(low: int, high: int) -> range:
 def group_desired(group: groups.Group) -> Desired:
     """Return the revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
     shards = -(-groups.names_end(group["count"], group["skip"]) // MEMBERS_PER_SHARD)
-    names = ("resource_def", "index_var", "count", "skip", "earlier", "rollout", "staged", "own", "nodes", "beside")
+    names = (
+        "resource_def",
+        "index_var",
+        "count",
+        "skip",
+        "earlier",
+        "rollout",
+        "staged",
+        "own",
+        "nodes",
+        "beside",
+        "left",
+    )
     return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
 
 

@@ -1,7 +1,7 @@
 """Members of a group of alike resources: their names, their definitions, and the names that are not used any more.
 
 The desired state of a group's stack is a map:
-`{resource_def, index_var, count, skip[, earlier, rollout, staged, own, nodes, beside]}`.
+`{resource_def, index_var, count, skip[, earlier, rollout, staged, own, nodes, beside, left]}`.
 
 - `skip`: names that no member may have; an entry `<N` stands for all numbers below N, so that a group which has
   scaled a thousand times is described in as few words as one that is new
@@ -14,6 +14,7 @@ The desired state of a group's stack is a map:
 - `nodes`: `{seed, format}` where members are nodes of a cluster, see `clustering.names`
 - `beside`: resources that stand beside members in the stack, one for each member, and depend on it:
   `[{name, numbers: [[low, high]], member, resource_def}]`; `member` is the property that takes the member's reference
+- `left`: those names of `skip` that left for a mark, and not since their template named them
 
 Members are named by numbers, what stands beside member 3 is named `3-<name>`. Every function works on ranges of
 numbers: a group may have very many members.
@@ -172,6 +173,7 @@ def skip_list(
     removal_policies: Sequence[Mapping[str, Any]],
     mode: str,
     references: Mapping[str, str],
+    left: Collection[str] = (),
 ) -> list[str]:
     """Return the names that no member may have, oldest first.
 
@@ -181,29 +183,50 @@ def skip_list(
             member nor a name skipped before are ignored.
         mode: `append` keeps the names skipped before, `update` drops them.
         references: Reference id of each member by its name.
+        left: Names skipped before that are kept in any case.
     """
     known = list(previous)
     names = {reference: name for name, reference in references.items()}
     listed = [str(entry) for policy in removal_policies for entry in policy.get("resource_list") or []]
     found = [entry if entry in references or entry in known else names.get(entry) for entry in listed]
-    previous = known if mode == "append" else []
+    previous = [name for name in known if mode == "append" or name in left]
     return list(dict.fromkeys([*previous, *(name for name in found if name is not None)]))
 
 
-def resized(before: Group, resource_def: Mapping[str, Any], count: int, failed: Collection[str]) -> dict[str, Any]:
+def leaving_first(before: Group, count: int, skip: Sequence[str], first: Collection[str]) -> list[str]:
+    """Return the names that a group which gets smaller gives up, so that those members leave first that should.
+
+    Without that the members with the highest numbers leave.
+
+    Args:
+        before: The group so far; `{}` for a new one.
+        count: New number of members.
+        skip: Names that no member may have any more.
+        first: Names of the members that leave first; of them, those with the highest numbers.
+    """
+    if not before or not first:
+        return []
+    present = member_names(min(before["count"], size_of(before)), set(before["skip"]))
+    members = [name for name in present if not is_skipped(name, skip)]
+    leaving = sorted(members, key=lambda name: (name not in first, -int(name)))[: max(len(members) - count, 0)]
+    last = max((int(name) for name in {*members} - {*leaving}), default=-1)
+    return sorted((name for name in leaving if int(name) < last), key=int)
+
+
+def resized(before: Group, resource_def: Mapping[str, Any], count: int, first: Collection[str]) -> dict[str, Any]:
     """Return a group resized to `count` members; the names of removed members are never used again.
 
-    FAILED members are removed first, then the oldest ones.
+    Some members are removed first, then the oldest ones.
 
     Args:
         before: The group so far; `{}` for a new one.
         resource_def: Definition of the members.
         count: New number of members.
-        failed: Names of the FAILED members.
+        first: Names of the members that are removed first: those that are FAILED or marked.
     """
     skip = list(before.get("skip", ()))
     members = member_names(before["count"], set(skip)) if before else []
-    leaving = sorted(members, key=lambda name: (name not in failed, int(name)))[: max(len(members) - count, 0)]
+    leaving = sorted(members, key=lambda name: (name not in first, int(name)))[: max(len(members) - count, 0)]
     return {"resource_def": resource_def, "index_var": None, "count": count, "skip": _folded([*skip, *leaving])}
 
 

@@ -9,6 +9,7 @@ from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.resources.groups import (
     is_member,
+    leaving_first,
     member_definition,
     member_names,
     names_between,
@@ -92,6 +93,44 @@ def test_skip_list(
     previous: list[str], policies: list[dict[str, Any]], mode: str, wanted: list[str], reason: str
 ) -> None:
     assert skip_list(previous, policies, mode, MEMBERS) == wanted
+
+
+def test_names_of_those_that_left_for_a_mark_stay() -> None:
+    assert skip_list(["7", "1"], [], "update", MEMBERS, left=["1"]) == ["1"]
+
+
+LEAVING: list[tuple[int, list[str], set[str], list[str], str]] = [
+    (4, [], set(), [], "nobody is marked"),
+    (5, [], {"1"}, [], "it does not get smaller"),
+    (4, [], {"1"}, ["1"], "the marked one, in place of the last"),
+    (4, [], {"4"}, [], "the last one leaves anyway"),
+    (3, [], {"1"}, ["1"], "the marked one and the last"),
+    (4, [], {"0", "2"}, ["2"], "of several the highest"),
+    (3, [], {"0", "2", "4"}, ["2"], "the last one leaves anyway, and one more"),
+    (0, [], {"1"}, [], "everybody leaves"),
+    (4, ["0"], {"1"}, [], "whom the removal policies name makes room"),
+    (3, ["0"], {"1"}, ["1"], "one more than the removal policies name"),
+    (4, [], {"7"}, [], "it is no member"),
+]
+
+
+@pytest.mark.parametrize(("count", "skip", "first", "wanted", "reason"), LEAVING, ids=[case[4] for case in LEAVING])
+def test_who_leaves_a_smaller_group_first(
+    count: int, skip: list[str], first: set[str], wanted: list[str], reason: str
+) -> None:
+    before: dict[str, Any] = {"resource_def": {"type": "T"}, "index_var": None, "count": 5, "skip": []}
+    assert leaving_first(before, count, skip, first) == wanted
+
+
+def test_members_of_a_batch_beyond_the_target_are_none_that_make_a_group_larger() -> None:
+    before: dict[str, Any] = {
+        "resource_def": {"type": "T"},
+        "index_var": None,
+        "count": 5,
+        "skip": [],
+        "rollout": {"target": 4},
+    }
+    assert leaving_first(before, 4, [], {"1"}) == []
 
 
 @pytest.mark.parametrize("skip", [(), ("0",), ("2", "3", "9"), ("0", "1", "2"), ("50",), ("x",), ("<3",), ("<3", "4")])

@@ -7,7 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.nested_stacks.group_revisions import away_members, check_policy, failed_of, wanted_group
+from homeostat.convergence.nested_stacks.group_revisions import (
+    away_members,
+    check_policy,
+    failed_of,
+    first_to_leave,
+    wanted_group,
+)
 from homeostat.convergence.nested_stacks.revisions import environment_inside
 from homeostat.desired.compiling import template_of
 from homeostat.desired.implied import member_property
@@ -85,7 +91,8 @@ def _members(
     nested_id = nested.id if nested else ""
     try:
         away = away_members(tx, nested, before.template)
-        wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed_of(away))
+        failed, first = failed_of(away), first_to_leave(tx, nested, away)
+        wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first)
         check_policy(kind, values, nested, before, wanted, away, time_left_s)
     except TypeError:  # members to remove, or their number, are not known yet
         return None

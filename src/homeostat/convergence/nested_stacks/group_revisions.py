@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from homeostat.convergence.absences import absences
+from homeostat.convergence.absences import absences, marked
 from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Terminal
@@ -60,9 +60,9 @@ def group_revision(
     kind = type_of(row.type)
     values = kind.complete(row.properties)
     away = away_members(tx, nested, before.template)
-    failed = failed_of(away)
+    failed, first = failed_of(away), first_to_leave(tx, nested, away)
     launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
-    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed)
+    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first)
     policy = kind.batches(values) if isinstance(kind, Membership) else {}
     if adopts:
         policy = {name: each for name, each in policy.items() if name != "creation"}
@@ -101,6 +101,19 @@ def failed_of(away: Mapping[str, Absence]) -> Collection[str]:
     return {name for name, why in away.items() if why in (Absence.FAILED, Absence.MARKED)}
 
 
+def first_to_leave(tx: Connection, nested: Row[Any] | None, away: Mapping[str, Absence]) -> Collection[str]:
+    """Return the names of the members that leave before all others when a group gets smaller, for a mark.
+
+    They are marked unhealthy, or others are being made in their place for that.
+
+    Args:
+        tx: A consistent read.
+        nested: Row of its stack, None where there is none.
+        away: Its members that are away.
+    """
+    return marked(tx, stacks.facts(nested), away) if nested is not None else ()
+
+
 def launched_in(world: World, reference: str) -> Mapping[str, Any] | None:
     """Return the properties of the launch configuration in this shard that has this reference."""
     for row in world.rows.values():
@@ -126,10 +139,11 @@ def wanted_group(
     launched: Launched,
     nested_id: str,
     failed: Collection[str],
+    first: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return what a group's stack should be once all batches are done.
 
-    Members that were removed by name stay out while the skip list names them.
+    Members that were removed by name stay out while the skip list names them, and those that left for a mark for good.
 
     Args:
         tx: A consistent read.
@@ -141,6 +155,7 @@ def wanted_group(
             that they are like; None where there is none.
         nested_id: Id of its stack.
         failed: Names of its FAILED members.
+        first: Names of the members that leave first, see `first_to_leave`.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
@@ -149,19 +164,29 @@ def wanted_group(
         # What the group has taken over from a server stays, whatever becomes of that server.
         taken = model_of(before.template) if isinstance(kind, LikeServer) and kind.model(values) else None
         one = kind.member(values, launched if taken is None else lambda _: taken, nested_id)
-        return _scaled(kind, values, one, before.template, failed)
+        return _scaled(kind, values, one, before.template, failed, first)
     skipped, listed = before.template.get("skip", []), _listed(values)
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
     # A removal policy may name a member by its reference (an id of the cloud). Only then are all members read.
     if nested is not None and not {*references, *skipped}.issuperset(listed):
         references |= _references(tx, nested)
-    skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references)
-    further = kind.further(values) if isinstance(kind, NodeGroup) else {}
-    return {"skip": skip, **{name: values[name] for name in ("resource_def", "index_var", "count")}, **further}
+    left = before.template.get("left", [])
+    skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references, left)
+    made = {name: values[name] for name in ("resource_def", "index_var", "count")}
+    if isinstance(kind, NodeGroup):  # its cluster has said which of its nodes leave
+        return {"skip": skip, **made, **kind.further(values)}
+    leaving = groups.leaving_first(before.template, values["count"], skip, first)
+    left = [*left, *leaving]
+    return {"skip": [*skip, *leaving], **made, **({"left": left} if left else {})}
 
 
 def _scaled(
-    kind: ScalingGroup, values: Mapping[str, Any], one: Any, before: groups.Group, failed: Collection[str]
+    kind: ScalingGroup,
+    values: Mapping[str, Any],
+    one: Any,
+    before: groups.Group,
+    failed: Collection[str],
+    first: Collection[str],
 ) -> dict[str, Any]:
     """Return a scaling group in its wanted size; it keeps the size it has where the template says none.
 
@@ -171,6 +196,7 @@ def _scaled(
         one: Definition of each member; None where its launch configuration is missing.
         before: The group as its newest revision says, `{}` where there is none.
         failed: Names of its FAILED members.
+        first: Names of the members that leave first, besides those.
 
     Raises:
         Terminal: There is no such launch configuration.
@@ -179,7 +205,7 @@ def _scaled(
         name = values.get("LaunchConfigurationName")
         raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
     healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed) if before else None
-    return groups.resized(before, one, kind.wanted_size(values, healthy), failed)
+    return groups.resized(before, one, kind.wanted_size(values, healthy), {*failed, *first})
 
 
 def check_weight(row: Resource, member: Any, count: int) -> None:

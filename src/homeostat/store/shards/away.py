@@ -5,7 +5,7 @@ Shards of a group at rest show no sign, so that nothing more is read.
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, case, func, not_, or_, select
 
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action, Status
@@ -88,6 +88,25 @@ def _unwell(stack_id: str, but: int) -> Select[Any]:
         .outerjoin(_observed, _observed.c.key == _resource.c.key)
         .where(_resource.c.stack_id == stack_id, _resource.c.shard != but, restless)
         .where(_resource.c.action != Action.DELETE, _resource.c.replaced_by.is_(None))
+    )
+
+
+def replaced_for_marks(tx: Connection, stack_id: str) -> set[str]:
+    """Return the names of the resources that others are made in the place of, since they are marked unhealthy.
+
+    That lasts until what was marked is gone, or cannot be deleted.
+    """
+    return {name for name, marks in _replaced(tx, stack_id) if marks is not None and marks.unhealthy is not None}
+
+
+@prepared
+def _replaced(stack_id: str) -> Select[Any]:
+    stays = (_resource.c.action == Action.DELETE) & (_resource.c.status == Status.FAILED)
+    return select(_resource.c.name, _resource.c.marks).where(
+        _resource.c.stack_id == stack_id,
+        _resource.c.replaced_by.is_not(None),
+        _resource.c.marks.is_not(None),
+        not_(stays),
     )
 
 

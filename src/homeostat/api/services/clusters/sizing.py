@@ -24,6 +24,7 @@ from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.clusters import actions, bindings, living
 from homeostat.store.database import Database
+from homeostat.store.shards import away
 
 _node = schema.node
 
@@ -212,12 +213,19 @@ def facts_of(tx: Connection, cluster: Row[Any]) -> list[NodeFacts]:
     group = stacks[cluster.id].group_id if cluster.id in stacks else None
     numbers = [row.number for row in rows]
     found = living.resources_of(tx, [group], numbers) if group is not None else ()
+    marked = away.replaced_for_marks(tx, group) if group is not None else ()
     resources = {each.name: each for each in found}
     places = living.places_of(tx, [group], numbers) if group is not None else {}
     unbalanced = {number for (_, number), place in places.items() if place.status == Status.FAILED}
     regions = _regions(tx, {row.profile_id for row in rows})
     return [
-        _facts(row, resources.get(str(row.number)), regions[row.profile_id], unbalanced=row.number in unbalanced)
+        _facts(
+            row,
+            resources.get(str(row.number)),
+            regions[row.profile_id],
+            unbalanced=row.number in unbalanced,
+            marked=str(row.number) in marked,
+        )
         for row in rows
     ]
 
@@ -229,9 +237,11 @@ def _regions(tx: Connection, profile_ids: Collection[str]) -> dict[str, str]:
     return {row.id: region_of({"context": {}, **(row.spec.get("properties") or {})}) for row in found}
 
 
-def _facts(row: Row[Any], resource: Row[Any] | None, region: str, *, unbalanced: bool) -> NodeFacts:
+def _facts(row: Row[Any], resource: Row[Any] | None, region: str, *, unbalanced: bool, marked: bool) -> NodeFacts:
+    """Return the facts of a node; `marked` if another thing is being made in its place for a mark."""
     well = NodeStatus.WARNING if unbalanced else NodeStatus.ACTIVE
     failed = resource is not None and (resource.status == Status.FAILED or bool(left_alone_for(resource.intent)))
+    failed = failed or marked
     made = resource is not None and bool(resource.handle) and not failed
     placed = row.data.get("placement") or {}
     return NodeFacts(
