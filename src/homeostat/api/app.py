@@ -59,7 +59,7 @@ from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.convergence.metadata_rollouts import MetadataRollouts
 from homeostat.convergence.scaling import Scaling
-from homeostat.model.errors import Rejected, Transient
+from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.rates import Rate
 from homeostat.store.database import Database
 from homeostat.store.encryption.encrypted_cells import Unreadable
@@ -254,6 +254,11 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def put_off(request: Request, error: Transient) -> Response:
         LOG.warning("%s %s put off (%s): %s", request.method, request.url.path, request.state.request_id, error)
         return errors.transient(request.scope, error)
+
+    @app.exception_handler(Terminal)
+    async def tell_why(request: Request, error: Terminal) -> Response:
+        # A cloud refuses what the request needs of it: only another request helps.
+        return errors.rejected(request.scope, Rejected("HTTPBadRequest", str(error)))
 
     @app.exception_handler(ClientGone)
     async def stop_work(request: Request, error: ClientGone) -> Response:

@@ -64,6 +64,7 @@ def test_every_refusal_has_a_meaning(code: int, method: str) -> None:
         ("compute", "DELETE", 409, "already exists", Meaning.TRANSIENT),
         ("block-storage", "POST", 403, "Policy doesn't allow volume:create", Meaning.TERMINAL),
         ("network", "DELETE", 503, "", Meaning.UNCERTAIN),
+        ("compute", "GET", 403, "Policy doesn't allow os_compute_api:os-quota-sets:show", Meaning.TRANSIENT),
     ],
 )
 def test_rows_are_of_their_service_method_and_words(

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.cloud import KNOWN_MAX, OpenStackCloud
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import Joined
-from homeostat.model.errors import Transient
+from homeostat.model.errors import Terminal, Transient
 
 
 class Things(Collection):
@@ -23,6 +25,21 @@ class Things(Collection):
         return {each: {"id": each} for each in handles}
 
 
+class Unfiltered(Collection):
+    """Things that only administrators may filter by name, as types of volumes."""
+
+    kind, service, path = "volume_type", "block-storage", "/types"
+    token = Joined()
+
+    def get(self, handle: str) -> Wire:
+        raise Missing(handle)
+
+    def list(self, **filters: Any) -> Iterator[Wire]:
+        if filters:
+            raise Terminal("Invalid filters name are found in query options.")
+        return iter([{"id": "1", "name": "fast"}, {"id": "2", "name": "slow"}])
+
+
 def service(_: str) -> Service:
     raise AssertionError("nothing is asked for")
 
@@ -30,7 +47,7 @@ def service(_: str) -> Service:
 @pytest.fixture
 def cloud() -> Iterator[OpenStackCloud]:
     with ThreadPoolExecutor(2) as pool:
-        yield OpenStackCloud([Things], service, pool)
+        yield OpenStackCloud([Things, Unfiltered], service, pool)
 
 
 @pytest.mark.timeout(20)
@@ -57,3 +74,7 @@ def test_an_error_reaches_everything_that_asks_and_is_not_kept(cloud: OpenStackC
     with pytest.raises(Transient):
         cloud.known("flavor", "small", away)
     assert cloud.known("flavor", "small", lambda: "id") == "id"
+
+
+def test_a_list_that_users_may_not_filter_is_searched(cloud: OpenStackCloud) -> None:
+    assert cloud.resolve("volume_type", ["slow", "none"]) == ["2", None]

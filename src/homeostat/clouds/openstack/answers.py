@@ -86,6 +86,7 @@ RULES: tuple[Rule, ...] = (
         Meaning.TERMINAL,
         "a quota is used up: only another quota or a smaller wish helps; Compute answers 403, Networking 409, Block "
         "Storage 413",
+        methods="POST PUT PATCH DELETE",
         words=r"quota|OverLimit|VolumeLimitExceeded|SnapshotLimitExceeded|exceed\w* .*allowed",
     ),
     _rule(

@@ -130,7 +130,14 @@ class OpenStackCloud:
         collection = self.collections.get(kind)
         if collection is None:
             return [None] * len(names)
-        return [collection.resolve(name) for name in names]
+
+        def resolve(name: str) -> str | None:
+            try:
+                return collection.resolve(name)
+            except Missing:
+                return None
+
+        return [resolve(name) for name in names]
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         collection = self.collections[kind]

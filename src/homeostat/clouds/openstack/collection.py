@@ -57,7 +57,7 @@ class Collection:
         renamed: Field of the kind -> field of the service, where the two differ.
         statuses: Word of the service's `status`, in lower case -> word of the kind, where the two differ.
         names: Field by which users name things.
-        filtered_by_name: Whether the list can be filtered by it, or ignores such a filter.
+        filtered_by_name: Whether users can filter the list by it, or such a filter is ignored.
         detail: Path of the list with all fields, below `path`.
         further_looks: In words, the requests that a look at many things at rest costs beyond one list of all; "" for
             no more than a fixed number.
@@ -164,13 +164,23 @@ class Collection:
             return self.handle_of(self.get(name))
         except Missing:
             pass
-        # Not every service knows the filter by name, and one that does not gives the whole list.
-        filtered = self.filtered_by_name and self.token.field != self.names
-        found = self.list(**{self.names: name}) if filtered else self.list()
-        named = [each for each in found if self.token.hide(each).get(self.names) == name]
+        named = [each for each in self._maybe_named(name) if self.token.hide(each).get(self.names) == name]
         if len(named) > 1:
             raise ambiguous(name)
         return self.handle_of(named[0]) if named else None
+
+    def _maybe_named(self, name: str) -> Sequence[Wire]:
+        """Return things among which those with the name are.
+
+        Not every service knows the filter by name: one that does not gives the whole list, or refuses the request, and
+        some let administrators alone use it.
+        """
+        if self.filtered_by_name and self.token.field != self.names:
+            try:
+                return [*self.list(**{self.names: name})]
+            except Terminal as error:
+                LOG.info("%s cannot be looked up by name, so the list is searched: %s", self.kind, error)
+        return [*self.list()]
 
     def id_of(self, name: Any) -> Any:
         """Return the id of the thing that a specification names; what is empty stays so.

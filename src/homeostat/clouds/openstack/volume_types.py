@@ -19,6 +19,8 @@ class VolumeTypes(Collection):
     path, key, keys = "/types", "volume_type", "volume_types"
     further_looks = "one for each that not all projects may use"
     token = InText("description")
+    # Only administrators may.
+    filtered_by_name = False
     renamed = {"metadata": "extra_specs"}
 
     def list(self, **filters: Any) -> Iterator[Wire]:

@@ -12,7 +12,7 @@ from cachetools import TTLCache
 from homeostat.api.services.pipeline.regions import Regions
 from homeostat.api.services.pipeline.requirements import WITHOUT_LOGIN, Remote, Requirements, Thing
 from homeostat.clouds.port import Cloud, Clouds
-from homeostat.model.errors import Rejected, Transient, invalid
+from homeostat.model.errors import Rejected, Terminal, Transient, invalid
 from homeostat.resources.constraints import RULES
 from homeostat.resources.custom_constraints import KINDS, Mention, Path
 from homeostat.resources.nested import STACK
@@ -107,7 +107,8 @@ class Prerequisites:
     def check_mentions(self, project: str, needs: Requirements) -> None:
         """Raise Rejected naming the first value that violates a named constraint.
 
-        A cloud that does not answer does not block the request: the engine finds what is missing when it needs it.
+        A cloud that does not answer, or does not let the user look, does not block the request: the engine finds what
+        is missing when it needs it.
         """
         self.check_forms(needs)
         if self._clouds is None:
@@ -144,7 +145,7 @@ class Prerequisites:
         unknown = list(dict.fromkeys(names))
         try:
             found = self.cloud(project).resolve(kind, unknown)
-        except Transient as error:
+        except (Transient, Terminal) as error:
             LOG.warning(
                 "project %s: it is not known whether each of %d %s exists: %s", project, len(unknown), kind, error
             )
