@@ -75,5 +75,6 @@ REGRESSIONS = {
     41105181: "what was nested once, and retained, never ended once the stack that had had it was abandoned",
     12340003: "what a look had changed, and was not noted since it waited, was read anew at each pass",
     77000149: "in a failed stack a thing would have been made that requires what could not be made",
+    79000045: "in a failed stack a thing that was lost, and requires what could not be made, was shown as well",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

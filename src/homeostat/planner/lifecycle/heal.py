@@ -39,7 +39,7 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     """Replace a missing or broken thing, at growing intervals, and fail after too many attempts (CV13)."""
     required = context.missing_requirements(definition)
     if required is not None:
-        return required
+        return _note_loss(context, row, verdict, now) or required
     # Only a creation gives up: what was well once is healed for as long as it takes.
     if RETRY.is_final(row.attempts) and row.action == Action.CREATE and row.busy:
         return context.acts.fail(row, verdict.reason, now)
@@ -73,6 +73,14 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     if not known:
         step.events.insert(0, noticed)
     return step
+
+
+def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision | None:
+    """Show that a thing is gone where it cannot be made again: what failed and is required may never be made."""
+    if not context.is_halted or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
+        return None
+    stopped = context.gates.held_back(row, verdict.reason, now, gone=True) or context.gates.look_once_more(row, now)
+    return stopped or context.acts.fail(row, verdict.reason, now, Action.CHECK)
 
 
 def replace(context: Context, definition: Definition, row: Resource, reason: str, now: float) -> Decision:
