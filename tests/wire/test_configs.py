@@ -115,6 +115,8 @@ def test_configs_of_the_client(heat: HeatClient) -> None:
         heat.software_configs.get(second.id)
     with pytest.raises(exc.HTTPBadRequest, match="inputs"):
         heat.software_configs.create(name="bad", inputs=[{"type": "Colour", "name": "x"}])
+    with pytest.raises(exc.HTTPBadRequest, match="Value 'abc' is not a number"):
+        heat.software_configs.create(name="bad", inputs=[{"type": "Number", "name": "x", "default": "abc"}])
 
 
 def test_deployments_of_the_client(heat: HeatClient) -> None:

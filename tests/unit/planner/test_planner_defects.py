@@ -295,6 +295,7 @@ def test_what_is_lost_in_a_failed_stack_and_cannot_be_made_again_says_so() -> No
         {"b1": absent()},
         **{**UPDATED, "status": "FAILED"},
         converge=True,
+        looked={"b1"},
     )
     assert until_an_act(of) == ["b1: record CHECK_FAILED"]
 

@@ -321,3 +321,57 @@ def test_conditions_are_of_the_other_key_alone() -> None:
 def test_a_wrong_value_is_reported_in_the_words_of_the_author() -> None:
     with pytest.raises(Rejected, match="Parameter 'Zone' is invalid: only a or b"):
         compiled(WHOLE, parameters={"Zone": "c"})
+
+
+CHOICES: dict[str, Any] = {
+    **AWS,
+    "Parameters": {"Zone": {"Type": "String", "Default": "a"}},
+    "Conditions": {
+        "Same": {"Condition": "InA"},
+        "InA": {"Fn::Equals": [{"Ref": "Zone"}, "a"]},
+        "Neither": {"Fn::And": [{"Condition": "InA"}, {"Fn::Not": [{"Condition": "Same"}]}]},
+        "Either": {"Fn::Or": [{"Condition": "Neither"}, "Same"]},
+    },
+    "Resources": {
+        "first": {
+            "Type": TYPE,
+            "Condition": "Either",
+            "Properties": {"value": {"Fn::If": ["Neither", "x", {"Ref": "AWS::NoValue"}]}},
+            "Metadata": {
+                "list": ["a", {"Ref": "AWS::NoValue"}, "b"],
+                "text": {"Fn::Join": ["-", ["a", {"Fn::If": ["InA", {"Ref": "AWS::NoValue"}, "x"]}, "b"]]},
+                "Condition": {"Condition": "is a map like any other here"},
+                "nothing": {"Ref": "AWS::NoValue"},
+            },
+        },
+    },
+}
+
+
+def test_a_condition_is_named_inside_another_one_as_in_aws() -> None:
+    found = compiled(CHOICES)
+    assert found.conditions == {"Same": True, "InA": True, "Neither": False, "Either": True}
+    assert compiled(CHOICES, parameters={"Zone": "b"}).definitions == {}
+
+
+def test_no_value_leaves_the_property_or_item_out() -> None:
+    first = compiled(CHOICES).definitions["first"]
+    assert first.properties == {}
+    inside = {"Condition": "is a map like any other here"}
+    assert first.metadata == {"list": ["a", "b"], "text": "a-b", "Condition": inside}
+    old = {**HEAT, "Resources": {"a": {"Type": TYPE, "Properties": {"value": {"Ref": "AWS::NoValue"}}}}}
+    assert compiled(old).definitions["a"].properties == {}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        ({"A": {"Condition": "B"}, "B": {"Condition": "A"}}, 'Circular definition for condition "[AB]"'),
+        ({"A": {"Condition": "Other"}}, 'Invalid condition "Other"'),
+        ({"A": {"Condition": ["B"]}, "B": {"Fn::Equals": [1, 1]}}, "must be the name of a condition"),
+        ({"A": {"Ref": "AWS::NoValue"}}, "must be a boolean or a condition function"),
+    ],
+)
+def test_wrong_names_of_conditions_are_refused(conditions: dict[str, Any], message: str) -> None:
+    with pytest.raises(Rejected, match=message):
+        compiled({**AWS, "Conditions": conditions, "Resources": {"a": {"Type": TYPE, "Condition": "A"}}})

@@ -80,7 +80,12 @@ def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) ->
     if not context.is_halted or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
         return None
     stopped = context.gates.held_back(row, verdict.reason, now, gone=True) or context.gates.look_once_more(row, now)
-    return stopped or context.acts.fail(row, verdict.reason, now, Action.CHECK)
+    if stopped is not None:
+        return stopped
+    # It keeps its revision, by which it will be made again.
+    row.enter(Action.CHECK, Status.FAILED, verdict.reason)
+    row.updated_at = now
+    return Step(Verb.RECORD, row, events=[event_of(row)])
 
 
 def replace(context: Context, definition: Definition, row: Resource, reason: str, now: float) -> Decision:

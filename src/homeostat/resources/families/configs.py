@@ -1,6 +1,6 @@
 """Types of software configs: documents for servers, stored by the service itself and immutable."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -24,11 +24,15 @@ from homeostat.resources.schema import (
     text,
     with_defaults,
 )
+from homeostat.templates import parameters
 
 CONFIG = "software_config"
 UNGROUPED = "Heat::Ungrouped"
 ACTIONS = ("CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME")
 _KINDS = one_of("String", "Number", "CommaDelimitedList", "Json", "Boolean")
+
+_CONVERT = {each.wire: each.convert for each in parameters.TYPES.values() if each.wire != "String"}
+"""Types of inputs and how values become theirs; any value may be that of a String."""
 
 INPUTS = listing(
     "Values that the config takes.",
@@ -91,8 +95,25 @@ def normal_outputs(value: Any) -> list[dict[str, Any]]:
 def _normal(name: str, value: Any) -> list[dict[str, Any]]:
     prop = INPUTS if name == "inputs" else OUTPUTS
     values = coerce_value(prop, value, (name,))
+    for index, each in enumerate(values if name == "inputs" else ()):
+        _check_default(each, (name, index, "default"))
     fields = prop.items.fields if prop.items is not None and prop.items.fields is not None else {}
     return [{key: value for key, value in with_defaults(fields, each).items() if value is not None} for each in values]
+
+
+def _check_default(each: Mapping[str, Any], path: Sequence[str | int]) -> None:
+    """Check that the default of an input can be a value of its type, as that of a parameter; "" stands for none.
+
+    Raises:
+        Rejected: It cannot.
+    """
+    default = each.get("default")
+    if each.get("type") not in _CONVERT or default is None or default == "" or default is UNKNOWN:
+        return
+    try:
+        _CONVERT[each["type"]](default)
+    except ValueError as error:
+        raise invalid(str(error), *path, error="Property error") from error
 
 
 def _has_value(each: Any) -> bool:

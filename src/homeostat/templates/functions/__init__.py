@@ -112,6 +112,7 @@ AWS = (
     Entry("Fn::Not", cfn.NotOne, ordinary=False, condition=True),
     Entry("Fn::And", logic.And, ordinary=False, condition=True),
     Entry("Fn::Or", logic.Or, ordinary=False, condition=True),
+    Entry("Condition", cfn.NamedCondition, ordinary=False, condition=True),
 )
 HEAT = (*_CFN, Entry("Fn::If", logic.If, until=NEVER))
 TABLES: Mapping[str, tuple[Entry, ...]] = {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from homeostat.templates.functions.logic import Combination
+from homeostat.templates.functions.logic import OMIT, Combination
 from homeostat.templates.functions.references import GetAttr, ResourceFacade, reference_incorrect, reference_node
 from homeostat.templates.functions.strings import StrReplace, checked_items, shown
 from homeostat.templates.parser import parse_json
@@ -14,8 +14,12 @@ ZONES = ("nova",)
 """Availability zones that `Fn::GetAZs` gives: constant, since templates are compiled without asking a cloud."""
 
 
+NO_VALUE = "AWS::NoValue"
+"""Reference that leaves its property or item out."""
+
+
 class Ref(Function):
-    """Reference id of a resource of the template, or the value of a parameter."""
+    """Reference id of a resource of the template, or the value of a parameter; AWS::NoValue leaves the item out."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, str):
@@ -28,6 +32,8 @@ class Ref(Function):
         if self.arguments is UNKNOWN:
             return UNKNOWN
         self.guarded(self.check, self.arguments)
+        if self.arguments == NO_VALUE:
+            return OMIT
         if self.arguments in self.context.resources:
             return reference_node(self, self.arguments)
         if self.arguments in self.context.parameters:
@@ -175,6 +181,17 @@ class CfnResourceFacade(ResourceFacade):
         "DeletionPolicy": "deletion_policy",
         "UpdatePolicy": "update_policy",
     }
+
+
+class NamedCondition(Combination):
+    """Whether the condition of that name holds."""
+
+    def check(self, arguments: Any) -> None:
+        if isinstance(arguments, list):
+            raise ValueError(f'Argument to "{self.name}" must be the name of a condition')
+
+    def apply(self, arguments: Any) -> Any:
+        return arguments
 
 
 class NotOne(Combination):
