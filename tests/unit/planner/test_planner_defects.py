@@ -276,30 +276,6 @@ def test_what_an_unanswered_creation_has_made_is_found_though_the_stack_has_fail
     assert first_steps(world([wanted("a")], rows, **halted)) == {"a2": "find"}
 
 
-def test_nothing_is_made_in_a_failed_stack_that_requires_what_could_not_be_made() -> None:
-    """Found by the simulation: a replacement would have been made with an id that is none, by which pass came first."""
-    rows = [
-        row("a", revision=3, state="CREATE_FAILED", handle=""),
-        row("b", key="b2", revision=2, state="INIT_COMPLETE", handle="", replaces="b1", born=2),
-    ]
-    halted: dict[str, Any] = {"revision": 3, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
-    assert first_steps(world([wanted("a"), wanted("b", SERVER, "a")], rows, **halted)) == {}
-
-
-def test_what_is_lost_in_a_failed_stack_and_cannot_be_made_again_says_so() -> None:
-    """Found by the simulation: it was COMPLETE, with the id of nothing, for as long as what it requires failed."""
-    rows = [row("a", revision=2, state="CREATE_FAILED", handle=""), row("b", handle="gone")]
-    of = world(
-        [wanted("a"), wanted("b", SERVER, "a")],
-        rows,
-        {"b1": absent()},
-        **{**UPDATED, "status": "FAILED"},
-        converge=True,
-        looked={"b1"},
-    )
-    assert until_an_act(of) == ["b1: record CHECK_FAILED"]
-
-
 def test_what_was_replaced_does_not_come_back_when_the_mark_of_its_successor_is_over() -> None:
     """Its stack never was complete: what is judged anew falls back to revision 0, the old one is of the newest (MU)."""
     old = row("a", state="CHECK_FAILED", replaced_by="a2", marks=Marks(UnhealthyMark("by hand", NOW)))

@@ -1,0 +1,30 @@
+"""What is left of stacks whose newest revision has failed, and of what could not be made in them."""
+
+from typing import Any
+
+from tests.unit.planner.worlds import SERVER, absent, first_steps, row, until_an_act, wanted, world
+
+HALTED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
+
+
+def test_nothing_is_made_in_a_failed_stack_that_requires_what_could_not_be_made() -> None:
+    """Found by the simulation: a replacement would have been made with an id that is none, by which pass came first."""
+    rows = [
+        row("a", revision=3, state="CREATE_FAILED", handle=""),
+        row("b", key="b2", revision=2, state="INIT_COMPLETE", handle="", replaces="b1", born=2),
+    ]
+    assert first_steps(world([wanted("a"), wanted("b", SERVER, "a")], rows, **{**HALTED, "revision": 3})) == {}
+
+
+def test_what_is_lost_in_a_failed_stack_and_cannot_be_made_again_says_so() -> None:
+    """Found by the simulation: it was COMPLETE, with the id of nothing, for as long as what it requires failed."""
+    rows = [row("a", revision=2, state="CREATE_FAILED", handle=""), row("b", handle="gone")]
+    of = world(
+        [wanted("a"), wanted("b", SERVER, "a")],
+        rows,
+        {"b1": absent()},
+        **HALTED,
+        converge=True,
+        looked={"b1"},
+    )
+    assert until_an_act(of) == ["b1: record CHECK_FAILED"]
