@@ -25,7 +25,7 @@ def test_of_the_members_on_a_host_that_has_failed_one_is_recovered_first() -> No
     failed = hosts(service)[0]
     there = [number for number, host in hosts(service).items() if host == failed]
     service.cloud.fail_host(failed)
-    service.live(12.0)
+    service.live(32.0)
     assert service.recoveries() == ["RECREATE"]
     (said,) = {each.partition("; ")[2] for each in explained(service, service.group) if "incident" in each}
     assert said == (

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -233,13 +232,18 @@ def test_the_local_cloud_is_one_host(local: Subject) -> None:
 
 
 def test_a_simulated_host_fails_and_its_servers_are_evacuated() -> None:
-    cloud = SimulatedCloud(time.time).of("p")
+    clock = [1_000_000.0]
+    cloud = SimulatedCloud(lambda: clock[0]).of("p")
     handle = present(cloud.create("server", [Creation("t", {"name": "web"})])[0]).handle
     host = cloud.things("server")[handle]["host"]
     cloud.fail_host(host)
     assert present(cloud.observe("hypervisor", [host])[0]).properties["state"] == "down"
     assert cloud.things("server")[handle]["status"] == "unreachable"
-    seen = present(cloud.operate("server", [Operation(handle, "fence", {"what": ["COMPUTE"]})])[0])
+    fence = [Operation(handle, "fence", {"what": ["COMPUTE"], "host_down": True})]
+    seen = present(cloud.operate("server", fence)[0])
+    assert (seen.properties["fenced"], "less than 20 s" in seen.properties["not_fenced"]["COMPUTE"]) == ([], True)
+    clock[0] += 60.0
+    seen = present(cloud.operate("server", fence)[0])
     assert seen.properties["fenced"] == ["COMPUTE"]
     assert cloud.observe("hypervisor", [host])[0].properties["forced_down"] is True
     for _ in range(2):
@@ -247,5 +251,37 @@ def test_a_simulated_host_fails_and_its_servers_are_evacuated() -> None:
         assert (moved.properties["status"], moved.properties["host"] != host) == ("active", True)
     cloud.fail_host(host, back=True)
     assert cloud.observe("hypervisor", [host])[0].properties["state"] == "up"
+    assert present(cloud.operate("server", fence)[0]).properties["not_fenced"] == {
+        "COMPUTE": "its host is not called down now"
+    }
     cloud.hosts.hidden = True
     assert cloud.observe("hypervisor", [host])[0].presence is Presence.UNKNOWN
+
+
+def test_while_the_simulated_control_plane_pauses_no_host_is_declared_down() -> None:
+    clock = [1_000_000.0]
+    cloud = SimulatedCloud(lambda: clock[0]).of("p")
+    handle = present(cloud.create("server", [Creation("t", {"name": "web"})])[0]).handle
+    host = cloud.things("server")[handle]["host"]
+    cloud.hosts.pause(clock[0])
+    clock[0] += 600.0
+    seen = present(cloud.observe("hypervisor", [host])[0]).properties
+    assert (seen["state"], "control plane" in seen["blind"]) == ("down", True)
+    assert cloud.things("server")[handle]["status"] == "active"
+    answer = present(cloud.operate("server", [Operation(handle, "fence", {"what": ["COMPUTE"]})])[0])
+    assert (answer.properties["fenced"], cloud.hosts.forced, answer.properties["status"]) == ([], set(), "active")
+
+
+def test_a_simulated_host_is_not_declared_down_without_room_on_another_one() -> None:
+    clock = [1_000_000.0]
+    cloud = SimulatedCloud(lambda: clock[0]).of("p")
+    handle = present(cloud.create("server", [Creation("t", {"name": "web"})])[0]).handle
+    cloud.fail_host(cloud.things("server")[handle]["host"])
+    cloud.hosts.no_room = True
+    clock[0] += 60.0
+    fence = [Operation(handle, "fence", {"what": ["COMPUTE", "NETWORK"]})]
+    answer = present(cloud.operate("server", fence)[0])
+    assert (answer.properties["fenced"], cloud.hosts.forced) == ([], set())
+    assert {"no other host has room" in each for each in answer.properties["not_fenced"].values()} == {True}
+    cloud.hosts.no_room = False
+    assert present(cloud.operate("server", fence)[0]).properties["fenced"] == ["COMPUTE", "NETWORK"]

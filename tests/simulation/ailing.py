@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import greenlet
@@ -253,6 +254,26 @@ class AilingWorld(DisturbedWorld):
         self.laws.evidence.brought_back |= {each for each, server in there.items() if server["host"] == host}
         self.cloud.fail_host(host, back=True)
 
+    def _pause_control_plane(self) -> None:
+        """For a while it hears of no host, though all work; then of one after the other."""
+        if self.cloud.hosts.unheard:
+            return
+        self.cloud.hosts.pause(self.clock.time)
+        self.laws.note("the control plane pauses")
+        until = self.clock.time + self.rng.choice((10.0, 60.0, 90.0))
+        for host in HOSTS:
+            at = until + self.rng.choice((0.0, 0.0, 5.0, 15.0))
+            self._ends.append((at, partial(self.cloud.hosts.hear, host)))
+        self.note(f"the control plane pauses until {until - 1_000_000:.2f}")
+
+    def _fill_hosts(self) -> None:
+        """For a while no host has room for another server."""
+        self.cloud.hosts.no_room = True
+        self._until((20.0, 60.0, 200.0), self._make_room, "hosts are full")
+
+    def _make_room(self) -> None:
+        self.cloud.hosts.no_room = False
+
     def _hide_hosts(self) -> None:
         """Policy keeps hosts from the service for a while."""
         self.cloud.hosts.hidden = True
@@ -286,7 +307,8 @@ class AilingWorld(DisturbedWorld):
         self._lies.clear()
         for host in sorted(self.cloud.hosts.down):
             self._bring_back(host)
-        self.cloud.hosts.hidden = self.cut_off = False
+        self.cloud.hosts.unheard.clear()
+        self.cloud.hosts.hidden = self.cloud.hosts.no_room = self.cut_off = False
 
     def host_down(self, server: Mapping[str, Any]) -> bool:
         return self.cloud.hosts.is_down(server["host"])

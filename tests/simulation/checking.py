@@ -57,7 +57,7 @@ class CheckedWorld(AilingWorld):
     def _optional(self) -> list[tuple[float, Callable[[], None]]]:
         return [
             *((1.5, self._flap), (1.0, self._ail_many), (1.0, self._cut_observers_off), (0.5, self._hide_hosts)),
-            (0.3, self._lose_half),
+            *((0.3, self._lose_half), (0.7, self._pause_control_plane), (0.4, self._fill_hosts)),
             *((1.0, self._doubt_fences), (0.7, self._black_out), (0.5, self._limit_rate), (0.5, self._hide)),
             *((1.0, self._kill), (0.7, self._die_inside), (0.7, self._make_flaky), (0.5, self._cut_off)),
             *((1.0, self._freeze), (0.5, self._jump_ahead), (0.5, self._set_clock), (0.5, self._wake_twice)),

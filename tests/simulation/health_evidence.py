@@ -13,8 +13,10 @@ import greenlet
 from homeostat.clouds.port import Answer as CloudAnswer
 from homeostat.clouds.port import Creation, Operation
 from homeostat.clouds.simulated.hosts import KIND as HOST
+from homeostat.clouds.simulated.servers import UNSEEN
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
+from homeostat.model.hosts import LOOKS
 from homeostat.model.observed import Observation, Presence
 from tests.simulation.health_policies import SICK, is_bad
 from tests.simulation.watched import WatchedCloud
@@ -41,6 +43,8 @@ class CheckedCloud(WatchedCloud):
     on_answer: Callable[[str, Observation], None] = lambda kind, seen: None
     on_create: Callable[[str], None] = lambda token: None
     on_operate: Callable[[Operation, CloudAnswer], None] = lambda operation, answer: None
+    before: Mapping[str, Mapping[str, Any]]
+    """Servers as they were before the operations on them."""
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         looks = super().observe(kind, handles)
@@ -58,6 +62,7 @@ class CheckedCloud(WatchedCloud):
         return self._answered(kind, super().delete(kind, handles))
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[CloudAnswer]:
+        self.before = {each.handle: dict(self.things("server").get(each.handle, {})) for each in operations}
         answers = super().operate(kind, operations)
         if kind == "server":
             for operation, answer in zip(operations, answers, strict=True):
@@ -102,9 +107,10 @@ class Evidence:
 
     def saw(self, kind: str, seen: Observation) -> None:
         if kind == HOST:
-            if seen.presence is Presence.ABSENT or seen.properties.get("state") == "down":
+            down = seen.properties.get("state") == "down"
+            if seen.presence is Presence.ABSENT or (down and not seen.properties["blind"]):
                 self._hosts[seen.handle].append(self._lived())
-            elif seen.present:
+            elif seen.present and not down:
                 self._up[seen.handle] = self._lived()
         elif kind == "server" and seen.presence is Presence.ABSENT:
             self.missing.add(seen.handle)
@@ -137,7 +143,9 @@ class Evidence:
     def operated(self, operation: Operation, answer: CloudAnswer, *, sent: bool) -> None:
         handle, what = operation.handle, set(operation.arguments.get("what", ()))
         if operation.verb == "fence" and sent:
-            self.cut[handle] |= what
+            seen = answer.properties if isinstance(answer, Observation) else {}
+            withheld = {each for each, why in seen.get("not_fenced", {}).items() if why != UNSEEN}
+            self.cut[handle] |= what - withheld
             if isinstance(answer, Observation):
                 self.confirmed[handle] |= set(answer.properties.get("fenced", ()))
         elif operation.verb == "unfence" and sent:
@@ -191,6 +199,8 @@ class Evidence:
             gone = sum(at >= since and word == "" for at, word in self._words[handle])
             firsts = {host: min(since, max(attached, self._up.get(host, 0.0))) for host in self._on[handle]}
             bad = gone + sum(at >= first for host, first in firsts.items() for at in self._hosts[host])
+            if not gone:
+                return bad >= max(policy.failures, LOOKS)
         else:
             # An observer that is cut off has seen nothing: what it was answered stands between no two others.
             counts = [

@@ -12,7 +12,7 @@ import greenlet
 
 from homeostat.clouds.port import Answer, Operation
 from homeostat.model.errors import Terminal
-from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, HealthPolicy, Mode
+from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, DetectionType, HealthPolicy, Mode
 from homeostat.model.observed import Observation
 from homeostat.model.status import Status
 from homeostat.planner.lifecycle.recovery import JOINED
@@ -107,6 +107,7 @@ class HealthLaws:
         self._intended: dict[str, str] = {}
         self._calls: set[str] = set()
         self._joining: set[str] = set()
+        self._forced: set[str] = set()
         cloud.on_answer = self.evidence.saw
         cloud.on_create = self._creating
         cloud.on_operate = self._operated
@@ -341,6 +342,8 @@ class HealthLaws:
         """Of each action of a recovery one request is carried out, unless no worker could store its answer (5)."""
         self.evidence.operated(operation, answer, sent=isinstance(answer, Observation | Terminal))
         row = next((each for each in self._rows.values() if each.handle == operation.handle and each.busy), None)
+        if operation.verb == FENCE:
+            self._cut_off(operation, answer, row)
         if row is None or operation.verb in UNCOUNTED or row.recovery is None or row.key in self._joining:
             return
         if read(row.intent).get("operation") != operation.verb or not isinstance(answer, Observation | Terminal):
@@ -352,6 +355,21 @@ class HealthLaws:
         again = [each for each in sent.passes if each is None or each is mine or each.ended]
         self._demand(not again, f"{operation} was carried out before, and its answer stored: {row}")
         sent.passes.append(mine)
+
+    def _cut_off(self, operation: Operation, answer: Answer, row: Member | None) -> None:
+        """No host is declared down that works, and nothing healthy is cut off since its host is called down (9)."""
+        hosts, server = self._cloud.hosts, self._cloud.before[operation.handle]
+        working = hosts.forced - hosts.down - self._forced
+        self._demand(not working, f"{working} work, and are declared down for {operation}: {hosts.unheard}")
+        self._forced |= hosts.forced
+        if row is None or not row.is_sick or not isinstance(answer, Observation):
+            return
+        self.happened["withheld"] += not answer.properties["fenced"]
+        known = [each.policy for each in self._in_pass(row.stack_id) if each is not None]
+        by_host = all(each.type is DetectionType.HYPERVISOR for policy in known for each in policy.detections)
+        well = server.get("status") == "active" and not hosts.is_down(server["host"])
+        harmed = by_host and well and answer.properties["fenced"]
+        self._demand(not harmed, f"{server} is well, and {harmed} is cut off for its host: {known}")
 
     # -- rest --------------------------------------------------------------------------------------------------------
 

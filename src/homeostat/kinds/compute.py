@@ -1,6 +1,6 @@
 """Compute: servers, their hosts, key pairs, flavors and their groups."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.kinds.base import (
@@ -36,6 +36,13 @@ def fences_of(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     if not known or not wanted:
         raise Terminal(f"fencing cuts off some of {', '.join(FENCES)}, not {wanted!r}")
     return tuple(each for each in FENCES if each in wanted)
+
+
+def unconfirmed(missing: Sequence[str], answer: Mapping[str, Any]) -> str:
+    """Return that something is not confirmed to be cut off, and why, as far as the answer to `fence` says."""
+    whys: Mapping[str, str] = answer.get("not_fenced") or {}
+    said = "; ".join(dict.fromkeys(str(whys[each]) for each in missing if whys.get(each)))
+    return f"it is not confirmed that it is cut off: {', '.join(missing)}{f': {said}' if said else ''}"
 
 
 SERVER = Kind(
@@ -118,9 +125,11 @@ SERVER = Kind(
         "unrescue": "Changes nothing if it is not rescued.",
         "change_password": "{admin_pass}",
         "fence": (
-            "{what: [COMPUTE, NETWORK, STORAGE]}: cuts off its guest (powered off, or its host is declared down), its "
-            "ports, its volumes; by default the guest. The answer says what is seen to be cut off; the rest is asked "
-            "for again."
+            "{what: [COMPUTE, NETWORK, STORAGE], host_down}: cuts off its guest (powered off, or its host is declared "
+            "down), its ports, its volumes; by default the guest. With `host_down: true` nothing is cut off unless its "
+            "host is down. Of a server whose host is called down nothing is cut off as long as that is doubted, or no "
+            "other host has room for another one. The answer says what is seen to be cut off; the rest is asked for "
+            "again."
         ),
         "unfence": "{what}: brings up the ports that `fence` took down; what else it did is undone by others.",
         "snapshot": "See `Snapshots` of the port.",
@@ -145,6 +154,10 @@ HYPERVISOR = Kind(
         "status": Field(FieldType.TEXT, "enabled or disabled", "whether it takes new servers"),
         "forced_down": Field(FieldType.BOOLEAN, "", "whether it was declared down"),
         "reason": Field(FieldType.TEXT, "", "why it is disabled"),
+        "updated_at": Field(
+            FieldType.NUMBER, "", "when it was heard of last, in seconds since the epoch, where that is known"
+        ),
+        "blind": Field(FieldType.TEXT, "", "why it does not count that hosts are down; empty where it does"),
     },
     statuses=Statuses(ready=frozenset({"enabled"}), broken={"disabled": Remedy.MANUAL}),
     notes=("A cloud may show it to administrators only: to others it is unknown, never absent.",),

@@ -49,6 +49,8 @@ class Kind(Word):
     """Something goes on with it."""
     OUT_OF_SIGHT = auto()
     """Who keeps it cannot see it now."""
+    BLIND = auto()
+    """Who keeps it seems to see nothing at all, so that its word does not count."""
     NOT_COVERED = auto()
     """This detector has no word for it: a place without a monitor, a member without a load balancer."""
     NOT_LOOKED = auto()

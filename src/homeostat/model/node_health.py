@@ -34,12 +34,17 @@ class Look:
         evidence: What was seen, in a few words.
         hint: The operation that would bring the member back, where its status says so: `start`, `unpause`, …
         certain: Whether another look would find the same, so that none is needed.
+        beat: When its host was heard of last, where this look finds that host down: it counts once that stands still
+            over several looks, see `model.hosts`. "" where it says nothing of a host.
+        anew: Whether what was counted before does not count any more: who keeps the host did not see.
     """
 
     finding: Finding
     evidence: str = ""
     hint: str = ""
     certain: bool = False
+    beat: str = ""
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class Detected:
         failures: Looks in a row that found it unhealthy.
         successes: Looks in a row that found it healthy, counted while the finding is another one.
         attempts: How often a URL was asked in vain in this look; 0 where the look is over.
+        beat: What the newest look has seen of a host that is down, see `Look`.
+        still_from: From when on it counts that this beat stands still; None where none does.
     """
 
     type: str
@@ -64,6 +71,8 @@ class Detected:
     failures: int = 0
     successes: int = 0
     attempts: int = 0
+    beat: str = ""
+    still_from: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from homeostat.kinds.compute import unconfirmed
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.intent import (
@@ -154,9 +155,8 @@ def _fenced(world: World, row: Resource, answer: Observation, now: float) -> Ste
         # Another policy may have asked for something else before: that is cut off as well, and joined in the end.
         before = [each for each in marks.recovery.fenced if each not in asked]
         row.marks = replace(marks, recovery=replace(marks.recovery, fenced=(*before, *confirmed)))
-    missing = [each for each in asked if each not in confirmed]
-    if missing:
-        record = _try_again(row, Transient(f"it is not confirmed that it is cut off: {', '.join(missing)}"), now)
+    if missing := [each for each in asked if each not in confirmed]:
+        record = _try_again(row, Transient(unconfirmed(missing, answer.properties)), now)
     else:
         row.acted_at, row.due_at, row.retries = now, None, 0
         row.reason = f"it is cut off: {', '.join(asked)}"

@@ -12,6 +12,7 @@ from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.hypervisors import Hypervisors
 from homeostat.clouds.openstack.server_fencing import HYPERVISOR, TAG
 from homeostat.clouds.openstack.server_hosts import HOST
+from homeostat.clouds.openstack.server_room import needs_of, traits_of
 from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
 from homeostat.clouds.openstack.servers import EVACUATE, Servers
 from homeostat.clouds.openstack.service import Service, Wire
@@ -21,6 +22,8 @@ from homeostat.model.observed import Observation, Presence
 
 MACHINE = "11111111-2222-4333-8444-555555555555"
 RUNNING, OFF = 1, 4
+EARLIER, LATELY = "2026-01-01T10:00:00.000000", "2026-01-01T10:01:00.000000"
+FLAVOR = {"original_name": "small", "vcpus": 2, "ram": 512, "disk": 10, "ephemeral": 1, "swap": 100, "extra_specs": {}}
 
 
 class OpenStack:
@@ -32,13 +35,16 @@ class OpenStack:
     def __init__(self) -> None:
         self.server: Wire | None = {
             "id": "s", "name": "web", "status": "ACTIVE", "tags": [], "metadata": {}, "addresses": {}, "locked": False,
-            "image": {"id": "i"}, "flavor": {"original_name": "small"}, HOST: "h", HYPERVISOR: "h",
+            "image": {"id": "i"}, "flavor": FLAVOR, HOST: "h", HYPERVISOR: "h",
             "OS-EXT-STS:task_state": None, "OS-EXT-STS:power_state": RUNNING,
         }  # fmt: skip
         self.services: list[Wire] = [
-            {"id": "9", "host": "h", "state": "up", "status": "enabled", "forced_down": False, "updated_at": "now"},
+            {"id": "9", "host": "h", "state": "up", "status": "enabled", "forced_down": False, "updated_at": LATELY},
             {"id": "8", "host": "g", "state": "up", "status": "disabled", "disabled_reason": "old", "updated_at": ""},
+            {"id": "7", "host": "f", "state": "up", "status": "enabled", "forced_down": False, "updated_at": LATELY},
         ]
+        self.hypervisors: list[Wire] = [{"id": f"id-{each['host']}", "service": each} for each in self.services]
+        self.roomy = ["id-f"]
         self.ports: list[Wire] = [{"id": "p", "device_id": "s", "admin_state_up": True, "tags": []}]
         self.volumes: list[Wire] = [{"volumeId": "v"}]
         self.nodes: list[Wire] = []
@@ -46,11 +52,18 @@ class OpenStack:
         self.refuses: dict[str, HomeostatError] = {}
         self.sent: list[tuple[str, Any]] = []
         self.listed: list[str] = []
+        self.asked: list[Wire] = []
+
+    def silence(self, host: str = "h") -> None:
+        """Compute does not hear of a host for so long that it calls it down."""
+        (service,) = [each for each in self.services if each["host"] == host]
+        service |= {"state": "down", "updated_at": EARLIER}
 
     def list(self, path: str, key: str, of: str = "", /, **params: Any) -> Iterator[Wire]:
         self.listed.append(path)
         self._refuse(f"GET {path}")
         found = {"ports": self.ports, "services": self.services, "nodes": self.nodes, "images": []}
+        found["hypervisors"] = self.hypervisors
         things = {**found, "volumeAttachments": self.volumes, "servers": []}[key]
         wanted = {name: value for name, value in params.items() if name in ("host", "device_id")}
         return iter([each for each in things if all(each.get(name) == value for name, value in wanted.items())])
@@ -66,6 +79,9 @@ class OpenStack:
 
     def request(self, method: str, path: str, body: Any = None, of: str = "", **more: Any) -> Wire:
         self._refuse(f"{method} {path}")
+        if path == "/allocation_candidates":
+            self.asked.append(more["params"])
+            return {"provider_summaries": {each: {"root_provider_uuid": each} for each in self.roomy}}
         self.sent.append((f"{method} {path}", body))
         if self.obeys:
             self._do(method, path, body)
@@ -90,6 +106,11 @@ class OpenStack:
             self.volumes.clear()
         elif path.endswith("/states/power"):
             self.nodes[0] |= {"power_state": "power off"}
+
+    @property
+    def changes(self) -> Sequence[tuple[str, Any]]:
+        """Requests that change more than what is noted of the server."""
+        return [each for each in self.sent if "/metadata" not in each[0]]
 
     @property
     def acts(self) -> Sequence[Any]:
@@ -188,7 +209,7 @@ def test_a_server_whose_host_is_heard_of_is_stopped_and_its_host_left_alone(
 def test_a_host_that_is_not_heard_of_is_declared_down_and_seen_to_be(
     cloud: OpenStackCloud, openstack: OpenStack
 ) -> None:
-    openstack.services[0]["state"] = "down"
+    openstack.silence()
     openstack.obeys = False
     fenced, left = fence(cloud, "COMPUTE")
     assert (fenced, "declared down" in left["COMPUTE"]) == ([], True)
@@ -213,8 +234,89 @@ def test_where_hosts_are_not_shown_only_the_power_counts(
     assert fence(cloud, "COMPUTE")[0] == ["COMPUTE"]
 
 
+@pytest.mark.parametrize("host_down", [True, False])
+@pytest.mark.parametrize(
+    ("silent", "beat", "said"),
+    [
+        ("hgf", EARLIER, "3 of 3 hosts went silent at once"),
+        ("hg", EARLIER, "2 of 3 hosts went silent at once"),
+        ("h", "2026-01-01T10:00:50", "silent for less than 20 s"),
+    ],
+)
+def test_a_host_is_not_declared_down_where_that_is_doubted_and_nothing_is_cut_off(
+    cloud: OpenStackCloud, openstack: OpenStack, silent: str, beat: str, said: str, *, host_down: bool
+) -> None:
+    for host in silent:
+        openstack.silence(host)
+    openstack.services[0]["updated_at"] = beat
+    seen = operate(cloud, "fence", what=["NETWORK", "COMPUTE"], host_down=host_down)
+    assert isinstance(seen, Observation)
+    assert seen.properties["fenced"] == []
+    assert all(said in why for why in seen.properties["not_fenced"].values())
+    assert openstack.changes == []
+
+
+def test_a_host_that_was_declared_down_and_is_heard_of_is_no_fence(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.services[0] |= {"state": "down", "forced_down": True}
+    fenced, left = fence(cloud, "COMPUTE")
+    assert (fenced, "openstack compute service set --up h nova-compute" in left["COMPUTE"]) == ([], True)
+
+
+def test_a_server_is_not_stopped_for_a_host_that_works_again(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    for refusal in (None, Transient("away")):
+        openstack.refuses = {"GET /os-services": refusal} if refusal is not None else {}
+        seen = operate(cloud, "fence", what=["COMPUTE", "STORAGE"], host_down=True)
+        assert isinstance(seen, Observation)
+        assert set(seen.properties["not_fenced"].values()) == {"its host is not called down now"}
+    assert openstack.changes == []
+
+
+def test_a_host_is_declared_down_only_where_another_one_has_room(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.silence()
+    openstack.roomy = ["id-h", "id-g"]  # itself, and one that takes no servers
+    fenced, left = fence(cloud, "COMPUTE")
+    assert (fenced, "no other host" in left["COMPUTE"], openstack.changes) == ([], True, [])
+    assert openstack.asked[0]["resources"] == "VCPU:2,MEMORY_MB:512,DISK_GB:12"
+    openstack.refuses["/allocation_candidates"] = Transient("placement: away")
+    assert "placement: away" in fence(cloud, "COMPUTE")[1]["COMPUTE"]
+    openstack.refuses.clear()
+    openstack.roomy.append("id-f")
+    assert fence(cloud, "COMPUTE") == (["COMPUTE"], {})
+
+
+def test_a_host_is_not_declared_down_where_no_other_one_takes_servers(
+    cloud: OpenStackCloud, openstack: OpenStack
+) -> None:
+    openstack.silence()
+    openstack.services[2]["status"] = "disabled"
+    assert "no other host" in fence(cloud, "COMPUTE")[1]["COMPUTE"]
+    assert (openstack.asked, openstack.changes) == ([], [])
+
+
+def test_who_may_not_ask_for_room_is_believed_to_have_some(cloud: OpenStackCloud, openstack: OpenStack) -> None:
+    openstack.silence()
+    openstack.refuses["/allocation_candidates"] = Forbidden("placement: policy does not allow it")
+    assert fence(cloud, "COMPUTE") == (["COMPUTE"], {})
+
+
+@pytest.mark.parametrize(
+    ("more", "image", "needs", "traits"),
+    [
+        ({}, "i", {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 12}, []),
+        ({}, "", {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 2}, []),
+        ({"resources:VCPU": "0", "resources:PCPU": "4"}, "", {"MEMORY_MB": 512, "DISK_GB": 2, "PCPU": 4}, []),
+        ({"trait:CUSTOM_FAST": "required", "trait:CUSTOM_OLD": "forbidden", "hw:x": "y"}, "i", None, ["CUSTOM_FAST"]),
+    ],
+)
+def test_what_a_server_needs_of_a_host(more: Wire, image: str, needs: Wire | None, traits: list[str]) -> None:
+    server = {"flavor": {**FLAVOR, "extra_specs": more}, "image": {"id": image} if image else ""}
+    assert needs_of(server) == (needs or needs_of({**server, "flavor": FLAVOR}))
+    assert traits_of(server) == traits
+    assert needs_of({"flavor": {"id": "1"}}) == {}
+
+
 def test_a_refusal_is_the_reason(cloud: OpenStackCloud, openstack: OpenStack) -> None:
-    openstack.services[0]["state"] = "down"
+    openstack.silence()
     openstack.refuses["PUT /os-services"] = Terminal("compute: policy does not allow it")
     assert fence(cloud, "COMPUTE") == ([], {"COMPUTE": "compute: policy does not allow it"})
 
@@ -288,9 +390,22 @@ def test_hosts_are_one_list(cloud: OpenStackCloud, openstack: OpenStack) -> None
     assert openstack.listed == ["/os-services"]
     shown = [[each.properties[name] for name in ("state", "status", "forced_down", "reason")] for each in seen[:2]]
     assert shown == [["down", "enabled", True, None], ["up", "disabled", False, "old"]]
+    assert [(each.properties["updated_at"], each.properties["blind"]) for each in seen[:2]] == [
+        (1767261660.0, ""),
+        (None, ""),
+    ]
     assert seen[2].presence is Presence.ABSENT
     assert cloud.resolve("hypervisor", ["h", "nowhere"]) == ["h", None]
     assert isinstance(cloud.delete("hypervisor", ["h"])[0], Terminal)
+
+
+def test_while_compute_hears_of_no_host_it_says_that_this_does_not_count(
+    cloud: OpenStackCloud, openstack: OpenStack
+) -> None:
+    for host in "hgf":
+        openstack.silence(host)
+    (seen,) = cloud.observe("hypervisor", ["h"])
+    assert "3 of 3 hosts went silent at once" in seen.properties["blind"]
 
 
 def test_hosts_that_policy_hides_are_unknown_with_the_reason(cloud: OpenStackCloud, openstack: OpenStack) -> None:

@@ -136,3 +136,81 @@ def test_no_member_becomes_unhealthy_by_a_look_that_was_well() -> None:
         health = detection.found(wanted, member, {0: look}, health, 1001.0 + 10 * number)
         findings.append(health.finding)
     assert findings == [HEALTHY, HEALTHY, HEALTHY, HEALTHY, HEALTHY, UNHEALTHY, UNHEALTHY]
+
+
+# -- hosts -------------------------------------------------------------------------------------------------------------
+
+UP, SILENT, DECLARED, BLIND, HIDDEN = "up", "silent", "declared", "blind", "hidden"
+
+
+def look_at_host(what: str, beat_at: float) -> Look:
+    shown = {"state": "up" if what == UP else "down", "status": "enabled", "updated_at": beat_at}
+    more = {"forced_down": what == DECLARED, "blind": "nothing is heard" if what == BLIND else ""}
+    presence = Presence.UNKNOWN if what == HIDDEN else Presence.PRESENT
+    member = Member("server", Observation(Presence.PRESENT, "server-1", {"host": "host-1"}), 0.0)
+    wanted = Detection(DetectionType.HYPERVISOR)
+    return detection.by_hypervisor(member, Observation(presence, "host-1", {**shown, **more}), wanted)
+
+
+def found_of_host(*looks: tuple[float, str, float], **more: object) -> list[Finding]:
+    """Findings after looks, each as its time, what it has seen, and the beat that was heard last."""
+    wanted = policy(detection_modes=[{"type": "HYPERVISOR_STATUS_POLLING"}], **more)
+    member = Member("server", Observation(Presence.PRESENT, "server-1", {"host": "host-1"}), 0.0)
+    health: NodeHealth | None = None
+    findings = []
+    for at, what, beat_at in looks:
+        health = detection.found(wanted, member, {0: look_at_host(what, beat_at)}, health, at)
+        findings.append(health.finding)
+    return findings
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected", "reason"),
+    [
+        ([(0, UP, 0), (10, SILENT, 0), (20, SILENT, 0), (30, SILENT, 0)], UNHEALTHY, "three looks in 20 s"),
+        ([(0, UP, 0), (30, SILENT, 0), (60, SILENT, 0)], HEALTHY, "two looks are too few"),
+        ([(0, UP, 0), *((at, SILENT, 0) for at in range(1, 20))], HEALTHY, "it has stood still for less than 20 s"),
+        ([(0, UP, 0), *((at, SILENT, at) for at in range(10, 90, 10))], HEALTHY, "it beats, whatever it is called"),
+        ([(0, UP, 0), *((at, DECLARED, at) for at in range(10, 90, 10))], HEALTHY, "declared down, and it beats"),
+        ([(0, UP, 0), *((at, BLIND, 0) for at in range(10, 90, 10))], UNKNOWN, "nothing is seen"),
+        (
+            [(0, UP, 0), (10, SILENT, 0), (20, SILENT, 0), (30, BLIND, 0), *((at, SILENT, 0) for at in (40, 80, 120))],
+            UNKNOWN,
+            "counted anew, and longer, after it was blind: those that come back last are no failed hosts",
+        ),
+        (
+            [(0, UP, 0), (10, SILENT, 0), (20, HIDDEN, 0), *((at, SILENT, 0) for at in (40, 80, 120))],
+            UNKNOWN,
+            "counted anew after nothing was told",
+        ),
+        ([(0, BLIND, 0), *((at, SILENT, 0) for at in range(10, 120, 10))], UNHEALTHY, "it stood still for 90 s then"),
+        (
+            [(0, UP, 0), *((at, SILENT, 0) for at in (10, 20, 30)), (40, DECLARED, 38), (50, DECLARED, 38)],
+            UNHEALTHY,
+            "to declare it down is no beat",
+        ),
+        (
+            [(0, UP, 0), *((at, SILENT, 0) for at in (10, 20, 30)), (40, DECLARED, 38), (50, DECLARED, 45)],
+            UNKNOWN,
+            "it is heard of again, and our own fence is no evidence",
+        ),
+        ([(0, UP, 0), *((at, SILENT, 0) for at in (10, 20, 30)), (40, BLIND, 0)], UNKNOWN, "it may not be down"),
+        ([(0, UP, 0), *((at, SILENT, 0) for at in (10, 20, 30)), (40, UP, 40)], HEALTHY, "it is back"),
+    ],
+)
+def test_a_host_is_down_once_it_stands_still_beside_others(
+    looks: list[tuple[float, str, float]], expected: Finding, reason: str
+) -> None:
+    assert found_of_host(*looks)[-1] is expected, reason
+
+
+def test_more_looks_are_needed_where_the_policy_says_so() -> None:
+    looks = [(0.0, UP, 0.0), *((float(at), SILENT, 0.0) for at in range(10, 60, 10))]
+    assert found_of_host(*looks, failures=5)[-2:] == [HEALTHY, UNHEALTHY]
+
+
+def test_a_server_that_is_gone_does_not_wait_for_looks_at_its_host() -> None:
+    wanted = policy(detection_modes=[{"type": "HYPERVISOR_STATUS_POLLING"}])
+    member = Member("server", Observation(Presence.ABSENT, "server-1"), 0.0)
+    look = detection.by_hypervisor(member, None, wanted.detections[0])
+    assert detection.found(wanted, member, {0: look}, None, 1.0).finding is UNHEALTHY

@@ -43,5 +43,13 @@ def _seen(handle: str) -> Observation:
     now = time.time()
     if handle != HOST:
         return Observation(Presence.ABSENT, handle, seen_at=now, reason="there is no such hypervisor")
-    fields = {"id": HOST, "name": HOST, "state": "up", "status": "enabled", "forced_down": False}
+    fields = {
+        "id": HOST,
+        "name": HOST,
+        "state": "up",
+        "status": "enabled",
+        "forced_down": False,
+        "updated_at": now,
+        "blind": "",
+    }
     return Observation(Presence.PRESENT, HOST, fields, now)

@@ -4,6 +4,9 @@ COMPUTE is cut off when Nova, or Ironic for a machine, shows the power off, or w
 is declared down here only if Nova does not hear of it: on a host that is heard of, the server alone is stopped. A
 machine of Ironic runs whether its nova-compute does or not, so there only its power counts.
 
+Nothing of a server whose host is called down is cut off as long as that is doubted, see `model.hosts`, or no other host
+could take another server in its place.
+
 The ports that are taken down get a tag, so that `unfence` brings up no others.
 """
 
@@ -14,8 +17,11 @@ from urllib.parse import quote
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections
+from homeostat.clouds.openstack.hypervisors import host_of
 from homeostat.clouds.openstack.server_hosts import HOST
+from homeostat.clouds.openstack.server_room import ServerRoom
 from homeostat.clouds.openstack.service import Wire
+from homeostat.model import hosts
 from homeostat.model.errors import HomeostatError, Transient
 
 TAG = "homeostat-fenced"
@@ -29,6 +35,10 @@ SHUT_DOWN = 4
 OFF = frozenset({"SHUTOFF", "SOFT_DELETED", "SHELVED_OFFLOADED", "ERROR"})
 """Statuses in which that power state counts: in others it may be on its way up."""
 POWER_OFF = "power off"
+NOT_DOWN = "its host is not called down now"
+NO_ROOM = (
+    "no other host could take another one in its place; released by one that is up and enabled and has room for it"
+)
 
 
 class ServerFence:
@@ -39,14 +49,22 @@ class ServerFence:
         self._cloud = cloud
         self._look = look
         self._act = act
+        self._room = ServerRoom(cloud)
 
-    def cut(self, handle: str, what: Collection[str]) -> Wire:
+    def cut(self, handle: str, what: Collection[str], *, host_down: bool = False) -> Wire:
         """Cut off a server; return `{_fenced, _not_fenced}`, as seen afterwards.
+
+        Args:
+            handle: The server.
+            what: What is to be cut off.
+            host_down: Whether it is to be cut off only if its host is down.
 
         Raises:
             Missing: It does not exist.
         """
-        self._look(handle)
+        withheld = self._withheld(self._look(handle), host_down=host_down)
+        if withheld:
+            return {"_fenced": [], "_not_fenced": dict.fromkeys(what, withheld)}
         acts = {"COMPUTE": self._power_off, "NETWORK": self._take_down, "STORAGE": self._detach}
         left = {each: self._left(acts[each], handle) for each in what}
         return {
@@ -70,11 +88,36 @@ class ServerFence:
         except HomeostatError as error:
             return str(error)
 
+    # -- its host ------------------------------------------------------------------------------------------------------
+
+    def _withheld(self, thing: Wire, *, host_down: bool) -> str:
+        """Return why nothing of a server is cut off yet; "" where it may be."""
+        shown = [] if is_machine(thing) or _is_off(thing) else self._services(thing)
+        mine = next((each for each in map(host_of, shown) if each.name == thing.get(HOST)), None)
+        if mine is None or mine.is_heard_of:
+            return NOT_DOWN if host_down else ""
+        others = [each.name for each in hosts.others_that_take(mine, list(map(host_of, shown)))]
+        try:
+            full = not others or self._room.is_full(thing, others)
+        except HomeostatError as error:
+            return f"it is not known whether another host has room for another one: {error}"
+        doubted = hosts.doubt(mine, list(map(host_of, shown)))
+        return doubted or (NO_ROOM if full else "")
+
+    def _services(self, thing: Wire) -> list[Wire]:
+        """Return the services of all hosts, of which that of a server is one; none where that cannot be seen."""
+        compute = self._cloud.service("compute")
+        try:
+            found = compute.list("/os-services", "services", binary="nova-compute", limit=None)
+            return list(found) if thing.get(HOST) else []
+        except Transient:
+            return []
+
     # -- COMPUTE -------------------------------------------------------------------------------------------------------
 
     def _power_off(self, handle: str) -> str:
         thing = self._look(handle)
-        if UUID.fullmatch(str(thing.get(HYPERVISOR) or "")):
+        if is_machine(thing):
             return self._power_off_machine(handle)
         if _is_off(thing):
             return ""
@@ -87,16 +130,7 @@ class ServerFence:
 
     def _service(self, thing: Wire) -> Wire | None:
         """Return the service of a server's host; None where that cannot be seen."""
-        host = thing.get(HOST)
-        try:
-            found = list(self._services(str(host))) if host else []
-        except Transient:
-            return None
-        return next((each for each in found if each["host"] == host), None)
-
-    def _services(self, host: str) -> list[Wire]:
-        compute = self._cloud.service("compute")
-        return list(compute.list("/os-services", "services", binary="nova-compute", host=host, limit=None))
+        return next((each for each in self._services(thing) if each["host"] == thing.get(HOST)), None)
 
     def _declare_down(self, thing: Wire, service: Wire) -> str:
         if not service.get("forced_down"):
@@ -156,6 +190,11 @@ class ServerFence:
                 refused[volume] = str(error)
         left = [str(each["volumeId"]) for each in compute.list(path, "volumeAttachments")]
         return "; ".join(f"volume {each} is attached: {refused.get(each, 'it is being detached')}" for each in left)
+
+
+def is_machine(thing: Wire) -> bool:
+    """Return whether a server is a machine of Ironic."""
+    return UUID.fullmatch(str(thing.get(HYPERVISOR) or "")) is not None
 
 
 def _is_off(thing: Mapping[str, Any]) -> bool:

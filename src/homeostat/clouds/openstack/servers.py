@@ -365,7 +365,7 @@ class Servers(Collection):
     def operate(self, handle: str, verb: str, arguments: Mapping[str, Any]) -> Wire:
         if verb != "fence":
             return super().operate(handle, verb, arguments)
-        told = self._fence.cut(handle, fences_of(arguments))
+        told = self._fence.cut(handle, fences_of(arguments), host_down=bool(arguments.get("host_down")))
         self.tell(handle)
         return {**self.get(handle), **told}
 

@@ -236,9 +236,7 @@ class SimulatedCloud:
     def fail_host(self, name: str, *, back: bool = False) -> None:
         """Let a host fail, or come back, with a change notice of the host and of each of its servers."""
         with self._changed:
-            (self.hosts.down.discard if back else self.hosts.down.add)(name)
-            if back:
-                self.hosts.forced.discard(name)
+            (self.hosts.repair if back else self.hosts.fail)(name, self._now())
             self._notify(hosts.KIND, name)
             for view in (self, *self._projects.values()):
                 for (kind, handle), thing in view._things.items():
@@ -439,8 +437,11 @@ class SimulatedCloud:
             thing.properties.update(fields_after(kind, verb))
         return self._observation(kind, operation.handle)
 
+    def _is_unseen(self) -> bool:
+        return self._chance(self.weather.faults.fence)
+
     def _operate_server(self, thing: _Thing, operation: Operation) -> Answer:
-        of = servers.Servers(self._things, self._remove, self.hosts, lambda: self._chance(self.weather.faults.fence))
+        of = servers.Servers(self._things, self._remove, self.hosts, self._is_unseen, self._now())
         try:
             told = of.operate(thing.properties, operation.verb, operation.arguments)
         except Terminal as error:

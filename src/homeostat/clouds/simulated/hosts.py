@@ -1,45 +1,108 @@
 """The hosts of simulated servers, which tests put down."""
 
 from homeostat.clouds.simulated.objects import HOSTS, Fields
+from homeostat.model import hosts
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Observation, Presence
 
 KIND = "hypervisor"
+BEAT_S = 10.0
+"""Seconds between two beats of a host that works."""
 
 
 class Hosts:
     """The hosts, which all projects share.
 
     Attributes:
-        down: Names of those that the cloud does not hear of.
+        down: Names of those that have failed.
+        unheard: Names of those that work, and that the control plane does not hear of.
         forced: Names of those that were declared down.
         disabled: Names of those that take no new servers.
         hidden: Whether policy keeps them from the caller.
+        no_room: Whether no host has room for another server.
     """
 
     def __init__(self) -> None:
         self.down: set[str] = set()
+        self.unheard: set[str] = set()
         self.forced: set[str] = set()
         self.disabled: set[str] = set()
-        self.hidden = False
+        self.hidden = self.no_room = False
+        self._last_beats: dict[str, float] = {}
+
+    def silence(self, name: str, now: float) -> None:
+        """Note that a host is not heard of from now on, though its servers run."""
+        self._stand_still(name, now)
+        self.unheard.add(name)
+
+    def pause(self, now: float) -> None:
+        """Note that no host is heard of from now on: the control plane pauses."""
+        for name in HOSTS:
+            self.silence(name, now)
+
+    def fail(self, name: str, now: float) -> None:
+        self._stand_still(name, now)
+        self.down.add(name)
+
+    def hear(self, name: str) -> None:
+        """Note that a host that works is heard of again."""
+        self.unheard.discard(name)
+
+    def repair(self, name: str, _now: float) -> None:
+        """Note that a host works again, and is not declared down any more."""
+        self.down.discard(name)
+        self.forced.discard(name)
+
+    def declare_down(self, name: str, now: float) -> None:
+        """Declare a host down, which changes its record, as a beat does."""
+        if name not in self.forced:
+            self._last_beats[name] = now
+        self.forced.add(name)
+
+    def _stand_still(self, name: str, now: float) -> None:
+        if not self._is_silent(name):
+            self._last_beats[name] = now
+
+    def _is_silent(self, name: str) -> bool:
+        return name in self.down or name in self.unheard
 
     def is_down(self, name: str) -> bool:
+        """Return whether the servers of a host cannot run, or may run elsewhere."""
         return name in self.down or name in self.forced
 
-    def object_of(self, name: str) -> Fields | None:
+    def doubt(self, name: str, now: float) -> str:
+        """Return why nothing is cut off of the servers of a host that is called down; "" where it may be."""
+        shown = {each: self._shown(each, now) for each in HOSTS}
+        others = hosts.others_that_take(shown[name], shown.values())
+        full = "" if others and not self.no_room else "no other host has room for another one"
+        return hosts.doubt(shown[name], shown.values()) or full
+
+    def is_called_down(self, name: str) -> bool:
+        return self._is_silent(name) or name in self.forced
+
+    def _shown(self, name: str, now: float) -> hosts.Host:
+        state = hosts.DOWN if self.is_called_down(name) else hosts.UP
+        status = "disabled" if name in self.disabled else hosts.ENABLED
+        beat_at = self._last_beats[name] if self._is_silent(name) else now - now % BEAT_S
+        return hosts.Host(name, state, status, beat_at, name in self.forced)
+
+    def object_of(self, name: str, now: float) -> Fields | None:
         """Return a host as an object of its kind; None if there is no such host."""
         if name not in HOSTS:
             return None
+        shown = self._shown(name, now)
         return {
             "id": name,
             "name": name,
-            "state": "down" if self.is_down(name) else "up",
-            "status": "disabled" if name in self.disabled else "enabled",
-            "forced_down": name in self.forced,
+            "state": shown.state,
+            "status": shown.status,
+            "forced_down": shown.forced_down,
+            "updated_at": shown.beat_at,
+            "blind": hosts.blindness([self._shown(each, now) for each in HOSTS]),
         }
 
     def look(self, name: str, now: float) -> Observation:
-        found = self.object_of(name)
+        found = self.object_of(name, now)
         if self.hidden:
             return Observation(Presence.UNKNOWN, name, seen_at=now, reason="policy does not allow to look at hosts")
         if found is None:
@@ -56,9 +119,10 @@ class Hosts:
         Raises:
             Terminal: The server's host is up, or none can take it.
         """
-        if not self.is_down(away_from):
+        if not self.is_called_down(away_from):
             raise Terminal(f"Compute service of {away_from} is still in use.")
-        fit = [name for name in HOSTS if name != away_from and not self.is_down(name) and name not in self.disabled]
+        takes = [name for name in HOSTS if not self.is_called_down(name) and name not in self.disabled]
+        fit = [name for name in takes if name != away_from and not self.no_room]
         chosen = [name for name in fit if wanted in (None, name)]
         if not chosen:
             raise Terminal(f"No valid host was found: {wanted or 'every other host'} is down, disabled or unknown")

@@ -11,6 +11,8 @@ from homeostat.model.errors import Terminal
 READY = READY_STATUS["server"]
 VERBS = frozenset({"restore", "evacuate", "unrescue", "change_password", "rebuild", "fence", "unfence"})
 """Operations that are carried out here."""
+UNSEEN = "it is not seen yet"
+"""Why something is not confirmed that was cut off."""
 
 
 class Thing(Protocol):
@@ -28,6 +30,7 @@ class Servers:
         remove: Callable[[tuple[str, str]], None],
         hosts: Hosts,
         fails: Callable[[], bool],
+        now: float,
     ) -> None:
         """Take what they act on.
 
@@ -36,11 +39,13 @@ class Servers:
             remove: Removes one of them.
             hosts: The hosts.
             fails: Whether something that is to be cut off is not seen to be so this time.
+            now: The time.
         """
         self._things = things
         self._remove = remove
         self._hosts = hosts
         self._fails = fails
+        self._now = now
 
     def operate(self, server: Fields, verb: str, arguments: Mapping[str, Any]) -> Fields:
         """Carry out an operation; return the fields that the answer alone has.
@@ -49,7 +54,11 @@ class Servers:
             Terminal: It is impossible.
         """
         if verb == "fence":
-            return self._fence(server, fences_of(arguments))
+            withheld = self._withheld(server, host_down=bool(arguments.get("host_down")))
+            what = fences_of(arguments)
+            return (
+                {"fenced": [], "not_fenced": dict.fromkeys(what, withheld)} if withheld else self._fence(server, what)
+            )
         if verb == "unfence":
             self._unfence(server, fences_of(arguments))
         elif verb == "evacuate":
@@ -76,11 +85,19 @@ class Servers:
             if not self._fails():
                 fenced.append(each)
         rest = [each for each in what if each not in fenced]
-        return {"fenced": fenced, "not_fenced": dict.fromkeys(rest, "it is not seen yet")}
+        return {"fenced": fenced, "not_fenced": dict.fromkeys(rest, UNSEEN)}
+
+    def _withheld(self, server: Fields, *, host_down: bool) -> str:
+        """Return why nothing of a server is cut off yet; "" where it may be."""
+        if server["status"] in ("stopped", "soft_deleted"):
+            return ""
+        if not self._hosts.is_called_down(server["host"]):
+            return "its host is not called down now" if host_down else ""
+        return self._hosts.doubt(server["host"], self._now)
 
     def _stop(self, server: Fields) -> None:
-        if self._hosts.is_down(server["host"]):
-            self._hosts.forced.add(server["host"])
+        if self._hosts.is_called_down(server["host"]):
+            self._hosts.declare_down(server["host"], self._now)
         elif server["status"] != "soft_deleted":
             server["status"] = "stopped"
 

@@ -31,6 +31,7 @@ from homeostat.planner.lifecycle.recovery_state import (
     identity_of,
     is_cut_off,
     is_gone,
+    is_host_down,
     is_kept,
     is_marked,
     keep,
@@ -423,11 +424,15 @@ def _fence(
         return Waiting(row.name, Why.BACKOFF, (), f"{reason}; {row.reason}", row.updated_at, due_at, row.key)
     what = [each.value for each in policy.fencing]
     events = outcome.begin(row, Action.UPDATE, f"it is cut off before another one is made: {', '.join(what)}")
-    row.intent = OperationIntent(FENCE, arguments={"what": what})
+    arguments: dict[str, object] = {"what": what}
+    if is_host_down(context, row):
+        # By the time that the cloud hears of this, the host may work again: then it is not the server that is ill.
+        arguments["host_down"] = True
+    row.intent = OperationIntent(FENCE, arguments=arguments)
     row.acted_at = row.due_at = None
     row.retries, row.attempts, row.updated_at = 0, row.attempts + 1, now
     keep(row, recovery)
-    step = Step(Verb.OPERATE, row, operation=FENCE, arguments={"what": what}, events=events, recovery=FENCE)
+    step = Step(Verb.OPERATE, row, operation=FENCE, arguments=arguments, events=events, recovery=FENCE)
     context.gates.begin_healing(step)
     return step
 
@@ -437,15 +442,16 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
     stack, health, recovery = context.world.stack, context.world.health, recovery_of(row)
     asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
     missing = [each for each in asked if recovery is None or each not in recovery.fenced]
+    node = health.nodes.get(row.key) if health is not None else None
+    # It may have been found well meanwhile: then it is joined again.
+    well = node is not None and node.finding is Finding.HEALTHY
     # What does not exist need not be cut off; that is believed by a second look alone.
-    if not missing or is_gone(context, row):
+    if not missing or is_gone(context, row) or (well and is_marked(row)):
         policy = health.policy_of(row.name) if health is not None else None
-        node = health.nodes.get(row.key) if health is not None else None
         held = stack.held or stack.maintained or not is_marked(row)
-        # It may have been found well meanwhile: then it is joined again.
-        well = node is not None and node.finding is Finding.HEALTHY
+        was = "gone" if is_gone(context, row) else "well"
         said = (
-            f"it is cut off: {', '.join(asked)}" if not missing else f"it is gone, and was to be cut off: {row.reason}"
+            f"it is cut off: {', '.join(asked)}" if not missing else f"it is {was}, and was to be cut off: {row.reason}"
         )
         if missing and recovery is not None:
             recovery = replace(recovery, unsure=cut_of(row, recovery))
@@ -460,7 +466,7 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         return context.acts.fail(row, said, now, Action.CHECK) if missing else _operate(case, recovery)
     if row.acted_at is None and (row.due_at is None or row.due_at <= now):
         return Step(Verb.OPERATE, row, row.reason, operation=FENCE, arguments=arguments_of(row.intent))
-    said = f"not confirmed: {', '.join(missing)}"
+    said = row.reason if row.retries else f"not confirmed: {', '.join(missing)}"
     return Waiting(row.name, Why.FENCING, (), said, row.updated_at, row.due_at, row.key)
 
 

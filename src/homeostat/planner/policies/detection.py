@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from homeostat.kinds.compute import SERVER
+from homeostat.model import hosts
 from homeostat.model.answers import Kind
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
 from homeostat.model.node_health import EVIDENCE_MAX, Detected, Finding, Look, NodeHealth
@@ -111,7 +112,14 @@ def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Det
         hypervisor: What was seen of its host; None where it has none.
         detection: The detection.
     """
-    return verdicts.look(DetectionType.HYPERVISOR, *_host_of(member, hypervisor, detection))
+    kind, evidence = _host_of(member, hypervisor, detection)
+    look = verdicts.look(DetectionType.HYPERVISOR, kind, evidence)
+    if kind in (Kind.BLIND, Kind.OUT_OF_SIGHT):
+        return replace(look, anew=True)
+    if hypervisor is None or kind is not Kind.ILL or hypervisor.properties.get("state") != hosts.DOWN:
+        return look
+    forced = bool(hypervisor.properties.get("forced_down"))
+    return replace(look, beat=hosts.beat_of(hypervisor.properties.get("updated_at"), forced_down=forced))
 
 
 def _host_of(member: Member, hypervisor: Observation | None, detection: Detection) -> tuple[Kind, str]:
@@ -126,11 +134,21 @@ def _host_of(member: Member, hypervisor: Observation | None, detection: Detectio
     if not hypervisor.present:
         return Kind.GONE, f"its host {hypervisor.handle} does not exist any more"
     state, status = (str(hypervisor.properties.get(name, "")) for name in ("state", "status"))
-    if state == "down":
-        return Kind.ILL, f"its host {hypervisor.handle} is down"
+    if state == hosts.DOWN:
+        return _silent(hypervisor)
     if status == "disabled" and detection.disabled_is_down:
         return Kind.ILL, f"its host {hypervisor.handle} is disabled"
     return Kind.WELL if state == "up" else Kind.UNCLEAR, f"its host is {state or 'in no known state'}"
+
+
+def _silent(hypervisor: Observation) -> tuple[Kind, str]:
+    """Return the kind of what is seen of a host that is called down, and the evidence."""
+    name, shown = hypervisor.handle, hypervisor.properties
+    if shown.get("blind"):
+        return Kind.BLIND, f"its host {name} is called down, and that does not count: {shown['blind']}"
+    heard = hosts.said(shown.get("updated_at"))
+    since = f", heard of last at {heard}" if heard else ""
+    return Kind.ILL, f"its host {name} is {'declared ' if shown.get('forced_down') else ''}down{since}"
 
 
 def by_balancer(place: Observation | None) -> Look:
@@ -192,13 +210,20 @@ def _detected(
     policy: HealthPolicy, detection: Detection, look: Look, before: Detected, factor: int, now: float
 ) -> Detected:
     evidence = look.evidence[:EVIDENCE_MAX]
+    if look.anew:
+        return replace(
+            _as(before, Finding.UNKNOWN, now, evidence, ""), failures=0, attempts=0, beat="", still_from=None
+        )
     if look.finding is Finding.UNKNOWN:
         # The attempts of a look follow one another: those before this one belong to another look.
         return replace(_as(before, Finding.UNKNOWN, now, evidence, ""), attempts=0)
     if look.finding is Finding.HEALTHY:
         if before.finding is Finding.UNHEALTHY and before.successes + 1 < policy.successes * factor:
             return replace(before, successes=before.successes + 1, failures=0, attempts=0)
-        return replace(_as(before, Finding.HEALTHY, now, evidence, ""), failures=0, successes=0, attempts=0)
+        well = _as(before, Finding.HEALTHY, now, evidence, "")
+        return replace(well, failures=0, successes=0, attempts=0, beat="", still_from=None)
+    if look.beat:
+        return _host_down(policy, look, before, factor, now)
     asks_again = detection.type is DetectionType.URL and before.finding is not Finding.UNHEALTHY and not look.certain
     if asks_again and before.attempts + 1 < detection.attempts:
         return replace(before, attempts=before.attempts + 1)
@@ -211,6 +236,29 @@ def _detected(
     counted = failures if failures <= needed else before.failures
     unhealthy = _as(before, Finding.UNHEALTHY, now, evidence, look.hint)
     return replace(unhealthy, failures=counted, successes=0, attempts=0)
+
+
+def _host_down(policy: HealthPolicy, look: Look, before: Detected, factor: int, now: float) -> Detected:
+    """Return what looks find together of which the newest calls a host down (ADR 0093).
+
+    That counts once several looks in a row have found so, between which the host has not beaten. One that was declared
+    down and beats is not down, whoever has declared that.
+    """
+    evidence, needed = look.evidence[:EVIDENCE_MAX], max(policy.failures, hosts.LOOKS) * factor
+    if hosts.has_beaten(before.beat, look.beat):
+        said = f"{evidence}; it is heard of again, and still declared down"[:EVIDENCE_MAX]
+        beats = _as(before, Finding.UNKNOWN, now, said, "") if before.finding is Finding.UNHEALTHY else before
+        return replace(beats, failures=1, successes=0, attempts=0, beat=look.beat, still_from=now)
+    patience_s = hosts.STILL_S
+    if before.still_from is None and before.finding is Finding.UNKNOWN:
+        patience_s = hosts.AFTER_BLIND_S
+    still_from = now + patience_s - hosts.STILL_S if before.still_from is None else before.still_from
+    failures = before.failures + 1
+    if before.finding is not Finding.UNHEALTHY and (failures < needed or now < still_from + hosts.STILL_S):
+        counted = replace(before, evidence=evidence, attempts=0, beat=look.beat, still_from=still_from)
+        return replace(counted, failures=min(failures, needed))
+    found = replace(_as(before, Finding.UNHEALTHY, now, evidence, look.hint), beat=look.beat, still_from=still_from)
+    return replace(found, failures=min(failures, needed), successes=0, attempts=0)
 
 
 def _as(before: Detected, finding: Finding, now: float, evidence: str, hint: str) -> Detected:
