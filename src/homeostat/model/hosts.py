@@ -119,4 +119,4 @@ def has_beaten(before: str, now: str) -> bool:
 
 def to_lift(name: str) -> str:
     """Return who has to say that a host is no longer down, and how."""
-    return f"who looks after it lifts that: openstack compute service set --up {name} nova-compute"
+    return f"its operator lifts that: openstack compute service set --up {name} nova-compute"

@@ -148,7 +148,9 @@ def _silent(hypervisor: Observation) -> tuple[Kind, str]:
         return Kind.BLIND, f"its host {name} is called down, and that does not count: {shown['blind']}"
     heard = hosts.said(shown.get("updated_at"))
     since = f", heard of last at {heard}" if heard else ""
-    return Kind.ILL, f"its host {name} is {'declared ' if shown.get('forced_down') else ''}down{since}"
+    if shown.get("forced_down"):
+        return Kind.ILL, f"its host {name} is declared down{since}; once it works again, {hosts.to_lift(name)}"
+    return Kind.ILL, f"its host {name} is down{since}"
 
 
 def by_balancer(place: Observation | None) -> Look:
@@ -242,11 +244,11 @@ def _host_down(policy: HealthPolicy, look: Look, before: Detected, factor: int, 
     """Return what looks find together of which the newest calls a host down (ADR 0093).
 
     That counts once several looks in a row have found so, between which the host has not beaten. One that was declared
-    down and beats is not down, whoever has declared that.
+    down and beats is not down, no matter who has declared that.
     """
     evidence, needed = look.evidence[:EVIDENCE_MAX], max(policy.failures, hosts.LOOKS) * factor
     if hosts.has_beaten(before.beat, look.beat):
-        said = f"{evidence}; it is heard of again, and still declared down"[:EVIDENCE_MAX]
+        said = f"it is heard of again: {evidence}"[:EVIDENCE_MAX]
         beats = _as(before, Finding.UNKNOWN, now, said, "") if before.finding is Finding.UNHEALTHY else before
         return replace(beats, failures=1, successes=0, attempts=0, beat=look.beat, still_from=now)
     patience_s = hosts.STILL_S
