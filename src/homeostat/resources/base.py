@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from homeostat.kinds.base import Statuses
-from homeostat.kinds.registry import KINDS
+from homeostat.kinds.registry import CLOUD_KINDS, KINDS
 from homeostat.model.errors import check_name
 from homeostat.model.health_policy import Preserved
 from homeostat.model.observed import READY, Condition, Observation, Presence, Remedy, Verdict
@@ -25,6 +25,8 @@ Props = Mapping[str, Any]
 SHOW = Attribute("Everything that the cloud reports about the resource.", ValueType.MAP, live=True)
 NAME_LIMIT = 63
 """Longest physical name, in characters: short enough for host names."""
+WORDS = frozenset({"name", "description", "Description"})
+"""Properties for people, which may be empty."""
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that leave the choice to the cloud; they are never compared with observed values."""
 
@@ -178,9 +180,12 @@ class ResourceType:
             if prop.update and prop.drift
         )
         cls._observable = tuple((name, cls.renamed.get(name, name)) for name in cls._canonical)
-        # No legal value of a constrained text is empty: "" comes from an explicit null.
+        # A null becomes an empty text; and templates write "" where they want none, which services would refuse.
+        texts = {name: prop for name, prop in cls.properties.items() if prop.kind is ValueType.STRING}
         cls._left_out = frozenset(
-            name for name, prop in cls.properties.items() if prop.kind is ValueType.STRING and prop.constraints
+            name
+            for name, prop in texts.items()
+            if prop.constraints or (cls.kind in CLOUD_KINDS and not prop.blank and name not in WORDS)
         )
 
     _canonical: ClassVar[Schema] = {}
@@ -261,11 +266,15 @@ class ResourceType:
         spec = {
             self.renamed.get(name, name): value
             for name, value in values.items()
-            if value is not None and not (value == "" and name in self._left_out)
+            if value is not None and not self.means_none(name, value)
         }
         if "name" in self.properties and not spec.get("name"):
             spec["name"] = physical_name
         return spec
+
+    def means_none(self, name: str, value: Any) -> bool:
+        """Return whether a value of a property is an empty text that stands for none."""
+        return value == "" and name in self._left_out
 
     def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
         """Return the object of a type that exists in the service alone.

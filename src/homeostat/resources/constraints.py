@@ -19,9 +19,15 @@ RULES: dict[str, Callable[[Any], str | None]] = {}
 """Name of a constraint -> its check, which returns what is wrong with a value, or None."""
 
 
-def _named(name: str, what: str, fits: Callable[[str], bool]) -> Constraint:
+def _named(name: str, what: str, fits: Callable[[str], bool], *, empty: bool = False) -> Constraint:
+    """Return a constraint; `empty` says whether it allows an empty text, which means none."""
+
     def check(value: Any) -> str | None:
-        return None if fits(str(value)) else f"Error validating value {value!r}: it is not {what}"
+        return (
+            None
+            if (empty and value == "") or fits(str(value))
+            else f"Error validating value {value!r}: it is not {what}"
+        )
 
     RULES[name] = check
     return custom(name, check)
@@ -54,14 +60,15 @@ IP_ADDRESS = _named("ip_addr", "an IP address", _is_address)
 CIDR = _named("net_cidr", "a network such as 10.0.0.0/24", _is_cidr)
 IP_OR_CIDR = _named("ip_or_cidr", "an IP address or a network", lambda value: _is_address(value) or _is_cidr(value))
 MAC_ADDRESS = _named("mac_addr", "a MAC address", lambda value: bool(_MAC.fullmatch(value)))
-DNS_NAME = _named("dns_name", "a DNS name", _is_name)
+DNS_NAME = _named("dns_name", "a DNS name", _is_name, empty=True)
 RELATIVE_DNS_NAME = _named(
     "rel_dns_name",
     "a relative DNS name (no dot at its end)",
     lambda value: _is_name(value) and value[-1] != ".",
+    empty=True,
 )
 DNS_DOMAIN = _named(
-    "dns_domain", "a DNS domain that ends with a dot", lambda value: _is_name(value) and value[-1] == "."
+    "dns_domain", "a DNS domain that ends with a dot", lambda value: _is_name(value) and value[-1] == ".", empty=True
 )
 
 
@@ -126,10 +133,10 @@ def _timezones() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
-CRON_EXPRESSION = _named("cron_expression", "a CRON expression such as 0 3 * * 1-5", _is_cron)
-TIMEZONE = _named("timezone", "a time zone such as Europe/Berlin", lambda value: value in _timezones())
+CRON_EXPRESSION = _named("cron_expression", "a CRON expression such as 0 3 * * 1-5", _is_cron, empty=True)
+TIMEZONE = _named("timezone", "a time zone such as Europe/Berlin", lambda value: value in _timezones(), empty=True)
 ISO_8601 = _named("iso_8601", "a time such as 2026-08-31T12:00:00Z", _is_time)
 JSON_TEXT = _named("json_string", "JSON text", _is_json)
-EXPIRATION = _named("expiration", "a time such as 2026-08-31T12:00:00Z", _is_time)
+EXPIRATION = _named("expiration", "a time such as 2026-08-31T12:00:00Z", _is_time, empty=True)
 """Checks the form only. The API checks that the time lies in the future; this package knows no clock."""
 TEST = _named("test_constr", "anything at all", lambda _value: True)

@@ -121,6 +121,7 @@ class Property:
         implemented: False for a property that Heat has and this service refuses.
         any_case: Whether an allowed value may be written in any case; it is stored as the constraint writes it.
         same: Rule that compares a desired with an observed value.
+        blank: Whether an empty text is a value of its own; else it means none, as a null does.
     """
 
     kind: ValueType
@@ -137,6 +138,7 @@ class Property:
     implemented: bool = True
     any_case: bool = False
     same: comparison.Rule = comparison.equal
+    blank: bool = False
 
     def wire(self) -> dict[str, Any]:
         """Return the schema in the form of `GET /resource_types/{type}`."""

@@ -17,9 +17,9 @@ from tests.unit.resources.type_values import (
 from docs import type_pages
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation, Presence
-from homeostat.resources.base import Thing
+from homeostat.resources.base import WORDS, Thing
 from homeostat.resources.registry import resource_type, types
-from homeostat.resources.schema import UNKNOWN
+from homeostat.resources.schema import UNKNOWN, ValueType
 
 
 @pytest.mark.parametrize("name", LIVING)
@@ -43,6 +43,19 @@ def test_nothing_drifts_from_what_was_asked_for(name: str) -> None:
     values = kind.complete(kind.check(changed(name)))
     look = Observation(Presence.PRESENT, "h-1", kind.spec(values, "stack-it-abc"), seen_at=100.0)
     assert kind.drift(Thing("abcdefghijkl", "it", "stack-it-abc", values, look, "h-1")) == ()
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_empty_text_means_none_but_where_it_is_a_value_of_its_own(name: str) -> None:
+    """Templates have parameters with the default "" where they mean none; services refuse it in most places."""
+    kind, values = types()[name], example(name)
+    for key, prop in shown(kind):
+        if prop.kind is not ValueType.STRING or prop.blank or prop.required or key in WORDS or prop.default is not None:
+            continue
+        without = {each: value for each, value in values.items() if each != key}
+        if fits(kind, without) and fits(kind, {**without, key: None}):
+            empty = kind.spec(kind.complete({**kind.check(without), key: ""}), "stack-it-abc")
+            assert empty == kind.spec(kind.complete(kind.check(without)), "stack-it-abc"), key
 
 
 @pytest.mark.parametrize("name", LIVING)

@@ -119,9 +119,9 @@ CONSTRAINTS: list[tuple[Constraint, list[str], list[str]]] = [
     (constraints.CIDR, ["10.0.0.0/24", "10.0.0.7/24", "fd00::/8"], ["10.0.0.0", "10.0.0.0/40", "x/8"]),
     (constraints.IP_OR_CIDR, ["10.0.0.1", "10.0.0.0/8"], ["x"]),
     (constraints.MAC_ADDRESS, ["aa:bb:cc:dd:ee:ff", "AA-BB-CC-DD-EE-00"], ["aa:bb:cc:dd:ee", "aa:bb-cc:dd:ee:ff"]),
-    (constraints.DNS_NAME, ["web", "web.example.org."], ["-web", "a..b", "w_b", "x" * 64, ""]),
-    (constraints.RELATIVE_DNS_NAME, ["web", "web.lan"], ["web."]),
-    (constraints.DNS_DOMAIN, ["example.org."], ["example.org", "."]),
+    (constraints.DNS_NAME, ["web", "web.example.org.", ""], ["-web", "a..b", "w_b", "x" * 64]),
+    (constraints.RELATIVE_DNS_NAME, ["web", "web.lan", ""], ["web."]),
+    (constraints.DNS_DOMAIN, ["example.org.", ""], ["example.org", "."]),
 ]
 
 

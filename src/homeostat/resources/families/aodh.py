@@ -111,7 +111,11 @@ class AlarmType(ResourceType):
 
     def rule(self, values: Props) -> dict[str, Any]:
         """Return the rule in the form of Aodh."""
-        return {name: values[name] for name in self.properties if name not in COMMON and values.get(name) is not None}
+        return {
+            name: values[name]
+            for name in self.properties
+            if name not in COMMON and values.get(name) is not None and not self.means_none(name, values[name])
+        }
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         common = {

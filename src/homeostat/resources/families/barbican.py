@@ -67,7 +67,7 @@ class Secret(KeyManagerType):
     description = "A secret."
     properties = {
         "name": text("Name of the secret."),
-        "payload": text("The secret itself."),
+        "payload": text("The secret itself.", blank=True),
         "payload_content_type": text("What it is.", constraints=(one_of("text/plain", BINARY),)),
         "payload_content_encoding": text("How it is written.", constraints=(one_of("base64"),)),
         "secret_type": text("Kind of the secret.", default="opaque", constraints=(one_of(*SECRET_TYPES),)),

@@ -20,7 +20,7 @@ class Zone(ResourceType):
         "name": text("DNS name of the zone; it ends with a dot.", required=True, constraints=(length(None, 255),)),
         "ttl": TTL,
         "description": text("Description of the zone.", update=True, constraints=(length(None, 160),)),
-        "email": text("Address for mail about a PRIMARY zone.", update=True),
+        "email": text("Address for mail about a PRIMARY zone.", update=True, blank=True),
         "type": text(
             "PRIMARY is kept here, SECONDARY comes from other servers.",
             default="PRIMARY",

@@ -71,7 +71,7 @@ class Instance(ServerType):
         "Tenancy": text(
             "Whether others use the host.", implemented=False, constraints=(one_of("dedicated", "default"),)
         ),
-        "UserData": text("Script or data for the first boot."),
+        "UserData": text("Script or data for the first boot.", blank=True),
         "Volumes": listing(
             "Volumes to attach.",
             default=[],

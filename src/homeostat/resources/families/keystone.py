@@ -114,7 +114,7 @@ class User(RolesType):
         "domain": _domain("Domain it belongs to.", update=True),
         "description": text("Description of the user.", default="", update=True),
         "enabled": _enabled("user"),
-        "email": text("Address for mail.", update=True),
+        "email": text("Address for mail.", update=True, blank=True),
         "password": text("Password.", update=True, drift=False),
         "default_project": link("Project it works in unless it asks for another.", "keystone.project", update=True),
         "groups": listing(

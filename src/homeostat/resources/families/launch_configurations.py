@@ -102,7 +102,7 @@ class LaunchConfiguration(ResourceType, LikeServer):
             constraints=(custom("nova.server"),),
         ),
         "KeyName": text("Key pair that may log in.", constraints=(custom("nova.keypair"),)),
-        "UserData": text("Script or data for the first boot."),
+        "UserData": text("Script or data for the first boot.", blank=True),
         "SecurityGroups": listing("Security groups of the servers."),
         "KernelId": text("Kernel of the image.", implemented=False),
         "RamDiskId": text("Initial disk of the kernel.", implemented=False),

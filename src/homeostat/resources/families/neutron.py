@@ -128,7 +128,7 @@ class Subnet(NetworkingType):
         "name": text("Name of the subnet.", update=True),
         "ip_version": integer("Version of IP.", default=4, constraints=(one_of(4, 6),)),
         "dns_nameservers": listing("DNS servers.", default=[], update=True, same=comparison.unordered),
-        "gateway_ip": text("Address of the gateway; null or empty for none.", update=True),
+        "gateway_ip": text("Address of the gateway; null or empty for none.", update=True, blank=True),
         "enable_dhcp": boolean("Hand out addresses by DHCP.", default=True, update=True),
         "allocation_pools": listing(
             "Ranges of addresses to hand out.",
@@ -199,8 +199,8 @@ class Port(NetworkingType):
         "name": text("Name of the port.", update=True),
         "network_id": link("Network; use network.", "network", hidden=True),
         "network": link("Network it lies on.", "network", required=True),
-        "device_id": text("Device that uses it.", default="", update=True),
-        "device_owner": text("Kind of that device.", default="", update=True),
+        "device_id": text("Device that uses it.", default="", update=True, blank=True),
+        "device_owner": text("Kind of that device.", default="", update=True, blank=True),
         "fixed_ips": listing(
             "Addresses to have.",
             update=True,

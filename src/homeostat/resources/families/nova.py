@@ -156,7 +156,7 @@ class Server(ServerType):
             update=True,
             constraints=(one_of("REPLACE", "IGNORE", "REBUILD"),),
         ),
-        "user_data": text("Script or data for the first boot.", default="", update=True, drift=False),
+        "user_data": text("Script or data for the first boot.", default="", update=True, blank=True, drift=False),
         "reservation_id": text("Reservation to use."),
         "config_drive": boolean("Give metadata on a drive."),
         "diskConfig": text("Who partitions the disk.", constraints=(one_of("AUTO", "MANUAL"),)),

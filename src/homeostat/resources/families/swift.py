@@ -35,8 +35,8 @@ class Container(ContainerType):
     description = "A container of objects."
     properties = {
         "name": text("Name of the container."),
-        "X-Container-Read": text("Access list of those who may read its objects."),
-        "X-Container-Write": text("Access list of those who may write objects."),
+        "X-Container-Read": text("Access list of those who may read its objects.", blank=True),
+        "X-Container-Write": text("Access list of those who may write objects.", blank=True),
         "X-Container-Meta": mapping("Metadata of the container.", default={}),
         "X-Account-Meta": mapping("Metadata of the account.", default={}),
         "PurgeOnDelete": boolean("Delete its objects with it; else one that is not empty stays.", default=False),
