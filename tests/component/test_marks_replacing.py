@@ -194,6 +194,38 @@ def test_a_marked_member_goes_first_when_the_group_shrinks() -> None:
     assert after == {name: handle for name, handle in before.items() if name != "1"}
 
 
+DEEP = {1: group(2), 2: group(2, group(2, server())), 3: group(1, group(1, group(2, server())))}
+PATHS = {1: "grp/1", 2: "grp/0/1", 3: "grp/0/0/1"}
+
+
+@pytest.mark.shows("MU7")
+@pytest.mark.parametrize("begun_s", [0.0, 0.1, 5.0, 15.0])
+@pytest.mark.parametrize("converge", [True, False])
+@pytest.mark.parametrize("depth", DEEP)
+def test_an_update_is_complete_once_what_is_marked_below_is_replaced(
+    depth: int, converge: bool, begun_s: float
+) -> None:
+    service = Service(Weather(build_s=10.0, delete_s=10.0))
+    stack_id = service.create({"grp": DEEP[depth]})
+    service.rest()
+    service.live(60.0)
+    before = set(service.servers())
+    if not converge:
+        for each in service.stacks():
+            service.actions.switch(each.id, OFF)
+    send_marks(service, stack_id, UNHEALTHY, PATHS[depth])
+    (marked,) = [row.handle for each in service.stacks() for row in service.rows(each.id) if row.marks is not None]
+    service.live(begun_s)
+    service.update(stack_id, {"grp": DEEP[depth]})
+    while service.state(stack_id) == "UPDATE_IN_PROGRESS":
+        service.live(0.5)
+    after = set(service.servers())
+    assert service.state(stack_id) == "UPDATE_COMPLETE"
+    assert before - after == {marked}
+    assert len(after) == len(before)
+    assert all(each.status == "COMPLETE" for each in service.stacks())
+
+
 # -- many at once ------------------------------------------------------------------------------------------------------
 
 

@@ -390,8 +390,8 @@ class World:
         patience_s: Seconds for an act begun in a stack that is not in progress (ADR 0058).
         rollouts: Key of the row of a group -> the rollout of its metadata.
         health: What health policies say about its things; None where none holds for any.
-        neglected: Keys of the rows of nested stacks in which something is wrong and left alone, while an action is in
-            progress that brings it back.
+        neglected: Keys of the rows of nested stacks in which something is wrong and left alone, or marked unhealthy, or
+            being replaced for a mark, while an action is in progress that brings it back.
         earlier: Revision -> its graph of this shard, where the newest revision has failed: of the newest that was
             complete, and of later ones for which rows were last acted on.
     """

@@ -125,12 +125,18 @@ def world_of(
 
 
 def _neglected(tx: Connection, world: World) -> frozenset[str]:
-    """Return the keys of the rows of nested stacks in which something is left alone that the newest revision mends."""
+    """Return the keys of the rows of nested stacks in which something waits that the newest revision mends.
+
+    It is left alone, or marked unhealthy, or being replaced for a mark.
+    """
     stack = world.stack
     nested = {row.handle: row.key for row in world.rows.values() if row.handle and kind_of(row.type) == STACK}
     if not nested or not unsettled(world) or stack.held or stack.action not in CREATING:
         return frozenset()
     ids = nested_status.neglected(tx, stack.root_id or stack.id, stack.id)
+    # Where the newest revision has been acted on, that is seen to by the nested stack itself.
+    if any(world.rows[key].revision != stack.revision for key in nested.values()):
+        ids |= nested_status.marked(tx, stack.root_id or stack.id, stack.id)
     return frozenset(nested[each] for each in ids if each in nested)
 
 

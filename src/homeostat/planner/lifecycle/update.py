@@ -42,7 +42,8 @@ def compare(context: Context, definition: Definition, row: Resource, now: float)
         return context.halted(row.name) or check.pass_on(context.world, row, operation, now)
     if (
         _has_failed_parts(context, row)
-        # Where convergence is off nothing but an action of the stack brings back what is left alone.
+        # Where convergence is off nothing but an action of the stack brings back what is left alone; and what is marked
+        # below is replaced before the action ends.
         or (row.key in context.world.neglected and context.is_newer(row))
         or restore.goes_down(context.world, row)
         or maintenance_state.sleeps_on(context.world, row)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, not_, or_, select
 
 from homeostat.model.intent import left_alone_for
-from homeostat.model.status import Status
+from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.shards import brakes
 from homeostat.store.sql.prepared import prepared
@@ -103,6 +103,33 @@ def neglected(tx: Connection, root_id: str, parent_id: str) -> set[str]:
     if everything:
         found.update(_unconverged(tx, root_id).scalars())
     return {above for each in found if (above := _child_above(tx, each, parent_id)) is not None}
+
+
+def marked(tx: Connection, root_id: str, parent_id: str) -> set[str]:
+    """Return the ids of the stacks nested in a stack in which a resource is marked unhealthy, or is replaced for that.
+
+    What is marked deeper down counts for the one that it is in.
+    """
+    found = {row.stack_id for row in _marked(tx, root_id) if row.marks is not None and row.marks.unhealthy is not None}
+    return {above for each in found if (above := _child_above(tx, each, parent_id)) is not None}
+
+
+@prepared
+def _marked(root_id: str) -> Select[Any]:
+    """Select what is marked in nested stacks, from shards that are not at rest: in others nothing waits to be replaced.
+
+    What has been replaced and cannot be deleted is not waited for.
+    """
+    stack, resource, shard = schema.stack, schema.resource, schema.shard
+    restless = or_(shard.c.failures > 0, shard.c.planned > shard.c.done, shard.c.wake_at.is_not(None))
+    joined = resource.join(stack, stack.c.id == resource.c.stack_id).join(
+        shard, and_(shard.c.stack_id == resource.c.stack_id, shard.c.number == resource.c.shard)
+    )
+    chosen = select(resource.c.stack_id, resource.c.marks).select_from(joined)
+    below = (stack.c.root_id == root_id, stack.c.parent_id.is_not(None), stack.c.deleted_at.is_(None))
+    stays = (resource.c.action == Action.DELETE) & (resource.c.status == Status.FAILED)
+    waits = or_(resource.c.status == Status.FAILED, resource.c.replaced_by.is_not(None))
+    return chosen.where(*below, restless, resource.c.marks.is_not(None), waits, not_(stays))
 
 
 def _child_above(tx: Connection, stack_id: str, parent_id: str) -> str | None:
