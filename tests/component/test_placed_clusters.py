@@ -181,6 +181,24 @@ def test_of_several_policies_for_one_action_the_last_one_says_how_many() -> None
     assert len(service.nodes()) == 4
 
 
+@pytest.mark.parametrize("event", ["CLUSTER_SCALE_IN", "CLUSTER_SCALE_OUT"])
+@pytest.mark.parametrize("best_effort", [False, True])
+def test_under_a_scaling_policy_a_request_for_more_nodes_than_there_are_takes_none(
+    event: str, best_effort: bool
+) -> None:
+    service = Cluster(3)
+    service.attach("scaling", event=event, adjustment={"number": 1, "best_effort": best_effort})
+    before = service.servers()
+    service.scale(Direction.IN, 5)
+    status, reason = service.ended()
+    if best_effort:
+        assert (status, service.servers()) == ("SUCCEEDED", [])
+        return
+    assert (status, service.servers()) == ("FAILED", before)
+    why = "The target capacity (-2) is less than the cluster's min_size (0)."
+    assert reason == f"Policy check failure: Failed policy 'scaling': {why}"
+
+
 @pytest.mark.heavy
 def test_a_cooldown_counts_from_the_end_of_the_action() -> None:
     service = Cluster(1)

@@ -273,6 +273,8 @@ def scaled(
     count: int | None,
     rule: ScalingRule | None = None,
     most: int = NODES_MAX,
+    *,
+    trimmed: bool = True,
 ) -> Scaled:
     """Return what a request to scale makes of a cluster.
 
@@ -284,6 +286,7 @@ def scaled(
         count: Nodes to add or remove; None for what the rule says, or one.
         rule: The scaling policy for this direction; None for none.
         most: Most nodes of any cluster.
+        trimmed: Whether, without a rule, all nodes go where more were asked for than there are.
 
     Raises:
         Rejected: BadRequest: the count, or more nodes than any cluster may have.
@@ -292,7 +295,7 @@ def scaled(
     step = count if count is not None else _step(current, rule)
     if rule is not None and step <= 0:
         return Scaled(cluster, f"Invalid count ({step}) for action '{direction}'.")
-    if rule is None and direction is Direction.IN:
+    if rule is None and direction is Direction.IN and trimmed:
         step = min(step, current)
     best_effort = rule is not None and rule.best_effort
     if best_effort:

@@ -307,6 +307,11 @@ def test_scaling(
     assert found == (Scaled(Sizes(2, 6, outcome)) if isinstance(outcome, int) else Scaled(CLUSTER, outcome))
 
 
+def test_more_nodes_than_there_are_may_be_refused_without_a_rule_too() -> None:
+    assert scaled(CLUSTER, 4, IN, 99, trimmed=False) == Scaled(CLUSTER, TOO_FEW.format(-95))
+    assert scaled(CLUSTER, 4, IN, 1, trimmed=False) == Scaled(Sizes(2, 6, 3))
+
+
 @pytest.mark.parametrize(
     ("direction", "count", "message"),
     [

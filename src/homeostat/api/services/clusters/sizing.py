@@ -64,13 +64,14 @@ class Sizing:
             Rejected: BadRequest; ActionCooldown.
         """
         sizes.check_count(direction, count)
-        rule, ids = self._rule(tx, cluster, direction)
-        nodes = facts_of(tx, cluster)
-        after = sizes.scaled(sizes_of(cluster), len(nodes), direction, count, rule.rule if rule is not None else None)
+        rule, strict, ids = self._rule(tx, cluster, direction)
+        nodes, given = facts_of(tx, cluster), rule.rule if rule is not None else None
+        after = sizes.scaled(sizes_of(cluster), len(nodes), direction, count, given, trimmed=not strict)
         action = ClusterAction(direction)
         inputs = {} if count is None else {"count": count}
         if after.failure:
-            failure = after.failure if rule is None else refused_by_policy(rule.policy, after.failure)
+            policy = rule.policy if rule is not None else strict
+            failure = refused_by_policy(policy, after.failure) if policy else after.failure
             plan = Plan(action, action_name(action, cluster.id), inputs, {}, at_once=True, failure=failure)
         else:
             plan = self._sized(tx, cluster, action, nodes, after.sizes.desired, inputs, {})
@@ -139,28 +140,33 @@ class Sizing:
             return _waiting(plan, rule.hooks, gone)
         return replace(plan, leaving=tuple(sorted(each.index - 1 for each in gone)))
 
-    def _rule(self, tx: Connection, cluster: Row[Any], direction: Direction) -> tuple[NamedRule | None, list[str]]:
-        """Return the rule for a direction, and the bindings whose cooldown begins with it.
+    def _rule(self, tx: Connection, cluster: Row[Any], direction: Direction) -> tuple[NamedRule | None, str, list[str]]:
+        """Return the rule for a direction, and what else scaling policies say of a request.
 
         Of several rules the one that was attached last counts, as in Senlin; the cooldown of each does.
+
+        Returns:
+            The rule; the name of a policy that takes requests at their word, whatever its direction, "" for none; the
+            bindings whose cooldown begins.
 
         Raises:
             Rejected: ActionCooldown.
         """
-        now, found, ids = self._db.now_of(tx), None, []
+        now, found, strict, ids = self._db.now_of(tx), None, "", []
         ended = actions.last_end(tx, cluster.id, tuple(Direction))
         for row in bindings.of_cluster(tx, cluster.id):
             if not row.enabled or row.policy_type.rpartition("-")[0] != SCALING.name:
                 continue
             rule = sizes.scaling_rule(stored_policy(row.spec))
             ids.append(row.id)
+            strict = strict if rule.best_effort else row.policy_name
             if rule.event is not direction:
                 continue
             if sizes.cooldown_left_s(rule, sizes.last_operation(row.last_op, ended), now) > 0:
                 message = f"cannot be processed due to Policy {row.policy_id} cooldown still in progress"
                 raise Rejected("ActionCooldown", f"The {direction} action for cluster {cluster.id} {message}")
             found = NamedRule(row.policy_name, rule)
-        return found, ids
+        return found, strict, ids
 
 
 def resize_asked(given: Mapping[str, Any]) -> Resize:
