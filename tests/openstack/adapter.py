@@ -32,11 +32,13 @@ def clouds_yaml(project: Project, folder: Path, auth: Mapping[str, str] | None =
 
 
 @contextlib.contextmanager
-def adapter(project: Project, folder: Path, **settings: Any) -> Iterator[OpenStack]:
-    """settings — of `OpenStackConfig`, where they are not the usual ones."""
+def adapter(
+    project: Project, folder: Path, auth: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[OpenStack]:
+    """auth — another login than that of the user. settings — of `OpenStackConfig`, where they are unusual."""
     config = OpenStackConfig(cloud="own", **settings)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OS_CLIENT_CONFIG_FILE", str(clouds_yaml(project, folder)))
+        patch.setenv("OS_CLIENT_CONFIG_FILE", str(clouds_yaml(project, folder, auth)))
         with contextlib.closing(OpenStack(config, Connections(config))) as opened:
             yield opened
 

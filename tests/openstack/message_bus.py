@@ -11,10 +11,25 @@ from oslo_config import cfg
 from homeostat.clouds.openstack.notifications import NotificationConfig, Notifications
 from homeostat.clouds.port import ChangeNotice
 from homeostat.message_bus import library
+from tests.openstack.cloud.cloud import open_cloud
+from tests.openstack.running import OpenStack
 from tests.waiting import until
 
 oslo_messaging = library()
 PROMPT_S = 1.0
+
+
+@contextlib.contextmanager
+def without_messages(cloud: OpenStack) -> Iterator[None]:
+    """The message bus of this cloud takes no connections: other clouds of the machine share the server."""
+    site = open_cloud(cloud.directory).site
+    vhost = site.settings.name
+    site.call("rabbitmqctl", "set_vhost_limits", "-p", vhost, '{"max-connections": 0}')
+    try:
+        site.call("rabbitmqctl", "close_all_connections", "--vhost", vhost, "a test")
+        yield
+    finally:
+        site.call("rabbitmqctl", "clear_vhost_limits", "-p", vhost)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import pytest
 
 from tests.openstack import projects
 from tests.openstack.cloud.cloud import open_cloud
+from tests.openstack.message_bus import without_messages
 from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack, eventually
 from tests.openstack.serving import SETTLES_S, Served, serving
@@ -69,19 +70,6 @@ def hanging(cloud: OpenStack, process: str) -> Iterator[None]:
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
-
-
-@contextlib.contextmanager
-def without_messages(cloud: OpenStack) -> Iterator[None]:
-    """The message bus of this cloud takes no connections: other clouds of the machine share the server."""
-    site = open_cloud(cloud.directory).site
-    vhost = site.settings.name
-    site.call("rabbitmqctl", "set_vhost_limits", "-p", vhost, '{"max-connections": 0}')
-    try:
-        site.call("rabbitmqctl", "close_all_connections", "--vhost", vhost, "a test")
-        yield
-    finally:
-        site.call("rabbitmqctl", "clear_vhost_limits", "-p", vhost)
 
 
 OUTAGES = (

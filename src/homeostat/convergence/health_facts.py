@@ -14,7 +14,6 @@ from homeostat.model.member_names import stands_beside
 from homeostat.model.node_health import NodeNames, ShardHealth
 from homeostat.model.status import Action, Status
 from homeostat.model.world import World
-from homeostat.planner.policies.incidents import FEW
 from homeostat.resources import groups
 from homeostat.store.shards import health
 from homeostat.store.stacks import revisions
@@ -58,7 +57,7 @@ def shard_health(tx: Connection, world: World, shard: Row[Any], now: float) -> S
     names = {}
     if any(each.has_calls for each in found.values()):
         names = {row.key: node_names(row, checks) for row in health.members_of(tx, [(stack.id, world.shard)])}
-    begun = health.begun(tx, stack.id, now) if unhealthy >= FEW else ()
+    begun = health.begun(tx, stack.id, now) if unhealthy else ()
     off = _are_leaving(world) or bool(health.paused(tx, [stack.id]))
     paused = REMOVING if off else ""
     return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered, paused=paused, names=names, begun=begun)

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.member_names import stands_beside
@@ -98,6 +98,12 @@ class NodeHealth:
     again_at: float | None = None
 
     @property
+    def is_host_down(self) -> bool:
+        """Whether it was found unhealthy since its host is down, and for nothing else."""
+        ill = [each for each in self.detected if each.finding is Finding.UNHEALTHY]
+        return bool(ill) and all(each.beat for each in ill)
+
+    @property
     def is_doubted(self) -> bool:
         """Whether the newest look of a detection was not well, though that has not changed its finding yet."""
         return any(each.attempts > 0 or each.failures > 0 for each in self.detected)
@@ -119,6 +125,37 @@ class NodeNames:
     cluster_id: str = ""
 
 
+class RecoveryAction(NamedTuple):
+    """An action of a recovery that begins: the columns of its record.
+
+    Attributes:
+        name: The member.
+        what: The action, in a few words.
+        begins: Whether it is the first one of a recovery, or of another round of it.
+        host: The host that the thing is on; "" where that is not known.
+    """
+
+    name: str
+    what: str
+    begins: bool
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A recovery that has begun.
+
+    Attributes:
+        name: The member.
+        at: When it has begun, in seconds since the epoch.
+        host: The host that the member was on then; "" where that is not known.
+    """
+
+    name: str
+    at: float
+    host: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ShardHealth:
     """What a health policy says about one shard, and what the brake of its recoveries needs to know.
@@ -133,7 +170,7 @@ class ShardHealth:
         blind: Why the observer doubts itself; "" where it does not.
         paused: Why health checks are off; "" where they are on. What was found before does not count afterwards.
         names: Row key -> what placeholders stand for, where policies call workflows or webhooks.
-        begun: Names of members and when recoveries of theirs have begun in the last hour, where several are unhealthy.
+        begun: Recoveries of members that have begun in the last hour, where any is unhealthy.
     """
 
     policies: Mapping[str, HealthPolicy]
@@ -145,7 +182,7 @@ class ShardHealth:
     blind: str = ""
     paused: str = ""
     names: Mapping[str, NodeNames] = field(default_factory=dict)
-    begun: Sequence[tuple[str, float]] = ()
+    begun: Sequence[Begun] = ()
 
     def policy_of(self, name: str) -> HealthPolicy | None:
         """Return the policy that holds for a resource; None for none."""

@@ -112,6 +112,7 @@ class Step:
         rollout: A rollout of metadata that begins or ends with this step.
         recovery: Action of a health policy that begins with this step; "" for none.
         begins_recovery: Whether it is the first one of a recovery, or of another round of it.
+        host: The host that its thing is on then; "" where that is not known.
     """
 
     verb: Verb
@@ -134,6 +135,7 @@ class Step:
     rollout: RolloutChange | None = None
     recovery: str = ""
     begins_recovery: bool = False
+    host: str = ""
 
 
 @dataclass(slots=True)

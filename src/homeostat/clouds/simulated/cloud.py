@@ -342,6 +342,8 @@ class SimulatedCloud:
         spec = dict(intent.spec)
         placed = {**spec, "networks": self._on_networks(spec)} if kind == "server" else spec
         properties = {**spec, **(FIELDS[kind](placed, number) if kind in FIELDS else {}), "id": handle}
+        if kind == "server":
+            properties["host"] = self.hosts.place(properties["host"])
         if kind in READY_STATUS:
             broken = self._chance(self.weather.faults.error)
             properties["status"] = "error" if broken else READY_STATUS[kind]

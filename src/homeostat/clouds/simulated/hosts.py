@@ -109,6 +109,14 @@ class Hosts:
             return Observation(Presence.ABSENT, name, seen_at=now, reason=f"there is no such {KIND}")
         return Observation(Presence.PRESENT, name, found, now)
 
+    def place(self, usual: str) -> str:
+        """Return the host of a new server: the usual one, or another that takes servers where that does not."""
+        takes = self._taking()
+        return takes[0] if takes and usual not in takes else usual
+
+    def _taking(self) -> list[str]:
+        return [name for name in HOSTS if not self.is_called_down(name) and name not in self.disabled]
+
     def target(self, away_from: str, wanted: str | None) -> str:
         """Return the host to which a server can be evacuated.
 
@@ -121,8 +129,7 @@ class Hosts:
         """
         if not self.is_called_down(away_from):
             raise Terminal(f"Compute service of {away_from} is still in use.")
-        takes = [name for name in HOSTS if not self.is_called_down(name) and name not in self.disabled]
-        fit = [name for name in takes if name != away_from and not self.no_room]
+        fit = [name for name in self._taking() if name != away_from and not self.no_room]
         chosen = [name for name in fit if wanted in (None, name)]
         if not chosen:
             raise Terminal(f"No valid host was found: {wanted or 'every other host'} is down, disabled or unknown")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from homeostat.convergence.stages.passing import Pass
+from homeostat.model.node_health import RecoveryAction
 from homeostat.model.plan import Step, StepOutcome, Verb
 from homeostat.model.rollout import RolloutEnd
 from homeostat.model.status import Status
@@ -93,7 +94,7 @@ def _collect_things(current: Pass, step: Step) -> None:
     if step.rollout is not None:
         writes.rollouts.append(step.rollout)
     if step.recovery:
-        writes.recoveries.append((step.row.name, step.recovery, step.begins_recovery))
+        writes.recoveries.append(RecoveryAction(step.row.name, step.recovery, step.begins_recovery, step.host))
 
 
 def _retained(current: Pass, step: Step) -> Retained:

@@ -45,7 +45,7 @@ def store(current: Pass, now: float) -> Stored:
         write(current, tx, encoded)
         # Abandoning a stack wakes its shards, so nothing has to be read unless the shard was woken.
         stored = Stored(current.ownership.woken and _is_abandoned(current, tx))
-    metrics.recovering(action for _, action, _ in encoded.writes.recoveries)
+    metrics.recovering(each.what for each in encoded.writes.recoveries)
     # The outcomes of these creations are stored now: the next owner knows of them.
     current.unconfirmed.clear()
     return stored
@@ -121,7 +121,7 @@ def _check_recoveries(current: Pass, tx: Connection, encoded: EncodedWrites) -> 
     Raises:
         Superseded: One has. The next pass decides with the new count.
     """
-    known, begun = current.world.health, sum(first for _, _, first in encoded.writes.recoveries)
+    known, begun = current.world.health, sum(each.begins for each in encoded.writes.recoveries)
     if known is None or not begun or not any(each.per_hour for each in known.policies.values()):
         return
     _, recovered = health.counts(tx, current.world.stack.id, encoded.now)

@@ -8,7 +8,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.health_policy import HealthPolicy, Preserved
 from homeostat.model.intent import FENCE, arguments_of, operation_of
 from homeostat.model.marks import HEALTH_POLICY, NO_MARKS, RecoveryMark
-from homeostat.model.node_health import Finding, NodeHealth
+from homeostat.model.node_health import NodeHealth
 from homeostat.model.observed import Presence
 from homeostat.model.requested import RECREATE
 from homeostat.model.status import Action
@@ -162,5 +162,4 @@ def is_host_down(context: Context, row: Resource) -> bool:
     """Return whether a thing was found unhealthy since its host is down, and for nothing else."""
     health = context.world.health
     node = health.nodes.get(row.key) if health is not None else None
-    ill = [each for each in node.detected if each.finding is Finding.UNHEALTHY] if node is not None else []
-    return is_marked(row) and bool(ill) and all(each.beat for each in ill)
+    return is_marked(row) and node is not None and node.is_host_down

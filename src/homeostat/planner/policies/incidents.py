@@ -14,11 +14,11 @@ from homeostat.model.node_health import Finding, ShardHealth
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 
-FEW = 3
-"""Members that have to fail together to be an incident."""
+FEW, FEW_OF_A_HOST = 3, 2
+"""Members that have to fail together to be an incident; those of a host that is called down are one sooner."""
 PAUSE_S = 60.0
 """Time after a recovery that has not helped until another member is tried, besides that of its verification."""
-EVERYWHERE = "the group"
+EVERYWHERE, HOST = "the group", "host"
 Place = tuple[str, str]
 """What is shared, such as `host`, and its name."""
 
@@ -33,6 +33,7 @@ class Incident:
         keys: Keys of their rows.
         helped: Whether a recovery that began since then has helped.
         tried_at: When the newest of the members was tried of which a recovery has begun since then; None for none.
+        host_down: Whether all that was found of them is that their host is down.
     """
 
     place: Place
@@ -40,10 +41,13 @@ class Incident:
     keys: frozenset[str]
     helped: bool
     tried_at: float | None
+    host_down: bool = False
 
     @property
     def said(self) -> str:
         what, name = self.place
+        if self.host_down:
+            return f"{what} {name} is called down"
         where = EVERYWHERE if what == EVERYWHERE else f"{what} {name}"
         return f"{len(self.keys)} members of {where} are unhealthy, and none is healthy"
 
@@ -68,17 +72,31 @@ def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]
         if not well.isdisjoint(row.name for row in rows):
             continue
         ill = [row for row in rows if _finding(health, row) is Finding.UNHEALTHY]
-        if len(ill) < FEW:
+        if not ill:
             continue
         since = min(health.nodes[row.key].since for row in ill)
-        # When each of them was tried first: one that is tried again and again keeps no other one from its turn.
-        tried: dict[str, float] = {}
-        for name, at in health.begun:
-            if at >= since:
-                tried[name] = min(at, tried.get(name, at))
+        host_down = all(health.nodes[row.key].is_host_down for row in ill) and place[0] == HOST
+        tried = _tried(health, since, place[1] if host_down else "")
+        # Those of a host that is down leave it with their recovery.
+        left = tried.keys() - {row.name for row in ill} if host_down else frozenset()
+        if len(ill) + len(left) < (FEW_OF_A_HOST if host_down else FEW):
+            continue
         keys, helped = frozenset(row.key for row in ill), not well.isdisjoint(tried)
-        found |= dict.fromkeys(keys, Incident(place, since, keys, helped, max(tried.values(), default=None)))
+        one = Incident(place, since, keys, helped, max(tried.values(), default=None), host_down)
+        found |= dict.fromkeys(keys, one)
     return found
+
+
+def _tried(health: ShardHealth, since: float, host: str) -> dict[str, float]:
+    """Return the members of which a recovery has begun since a time, or from a host, and when it began first.
+
+    One that is tried again and again keeps no other one from its turn.
+    """
+    tried: dict[str, float] = {}
+    for each in health.begun:
+        if each.host == host if host else each.at >= since:
+            tried[each.name] = min(each.at, tried.get(each.name, each.at))
+    return tried
 
 
 def _is_well(health: ShardHealth, row: Resource) -> bool:
@@ -96,7 +114,7 @@ def _places(world: World, row: Resource) -> list[Place]:
     shown = seen.observation.properties if seen is not None else {}
     zone = shown.get("availability_zone") or row.properties.get("availability_zone")
     networks = shown.get("addresses") or {}
-    found = [("host", shown.get("host")), ("zone", zone), ("network", next(iter(networks), None))]
+    found = [(HOST, shown.get("host")), ("zone", zone), ("network", next(iter(networks), None))]
     return [(what, str(name)) for what, name in found if name]
 
 

@@ -70,6 +70,7 @@ recovery = Table(
     Column("at", Double, nullable=False),
     Column("what", SafeText, nullable=False),
     Column("begins", Boolean, nullable=False, default=True, server_default=true()),
+    Column("host", SafeText),
     Index("ix_recovery", "stack_id", "at"),
 )
 """Actions of recoveries that have begun, of the last day.
@@ -78,4 +79,5 @@ Columns:
     name: The resource.
     what: The action, in a few words.
     begins: Whether it is the first one of a recovery, or of another round of it.
+    host: The host that the thing was on, where that is known.
 """

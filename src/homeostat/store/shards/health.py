@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from homeostat.model.marks import Marks
 from homeostat.model.member_names import stands_beside
-from homeostat.model.node_health import Finding, NodeHealth
+from homeostat.model.node_health import Begun, Finding, NodeHealth, RecoveryAction
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.reported import is_answered, report_of
 from homeostat.store import schema
@@ -390,18 +390,21 @@ def _marks(stack_id: str) -> Select[Any]:
     return chosen.where(*stands, row.marks.is_not(None), _node.c.finding != Finding.UNHEALTHY.value)
 
 
-def begun(tx: Connection, stack_id: str, now: float) -> list[tuple[str, float]]:
-    """Return of which members recoveries have begun in the last hour, and when; the newest 1,000."""
+def begun(tx: Connection, stack_id: str, now: float) -> list[Begun]:
+    """Return the recoveries of members that have begun in the last hour; the newest 1,000."""
     log = schema.recovery.c
-    chosen = select(log.name, log.at).where(log.stack_id == stack_id, log.at > now - HOUR_S, log.begins)
-    return [(name, float(at)) for name, at in tx.execute(chosen.order_by(log.at.desc()).limit(BEGUN_MAX))]
+    chosen = select(log.name, log.at, log.host).where(log.stack_id == stack_id, log.at > now - HOUR_S, log.begins)
+    return [
+        Begun(name, float(at), host or "")
+        for name, at, host in tx.execute(chosen.order_by(log.at.desc()).limit(BEGUN_MAX))
+    ]
 
 
-def note_recoveries(tx: Connection, stack_id: str, begun: Sequence[tuple[str, str, bool]], now: float) -> None:
+def note_recoveries(tx: Connection, stack_id: str, begun: Sequence[RecoveryAction], now: float) -> None:
     """Note actions of recoveries that begin, see `shard_state.Writes`; forget old ones."""
     log = schema.recovery
     tx.execute(delete(log).where(log.c.stack_id == stack_id, log.c.at < now - KEPT_S))
     tx.execute(
         insert(log),
-        [{"stack_id": stack_id, "name": name, "at": now, "what": what, "begins": first} for name, what, first in begun],
+        [{"stack_id": stack_id, "at": now, **each._asdict()} for each in begun],
     )

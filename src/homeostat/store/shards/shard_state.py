@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 
 from homeostat.model.errors import Superseded
+from homeostat.model.node_health import RecoveryAction
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event, Part
 from homeostat.model.rollout import RolloutChange
@@ -87,8 +88,7 @@ class Writes:
         retained: Things that stay although their row is deleted, see `retained`.
         parts: Parts of the snapshot that is being taken of the stack.
         rollouts: Rollouts of metadata that begin or end.
-        recoveries: Actions of recoveries that begin, each as the name of the resource, what is done, and whether the
-            recovery begins with it.
+        recoveries: Actions of recoveries that begin.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Writes:
     retained: list[Retained] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     rollouts: list[RolloutChange] = field(default_factory=list)
-    recoveries: list[tuple[str, str, bool]] = field(default_factory=list)
+    recoveries: list[RecoveryAction] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)
