@@ -240,16 +240,17 @@ def fingerprint(wanted: Any, seen: Any) -> str:
 
     Of maps only the wanted keys count, and no order: parts that are made anew have other ids, and lists no order.
     """
-    text = json.dumps([wanted, _reduced(wanted, seen)], sort_keys=True, default=str)
+    text = json.dumps([wanted, reduced(wanted, seen)], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _reduced(wanted: Any, seen: Any) -> Any:
+def reduced(wanted: Any, seen: Any) -> Any:
+    """Return what is seen of the wanted keys of maps, lists in an order of their own."""
     if isinstance(seen, Mapping) and isinstance(wanted, Mapping):
-        return {name: _reduced(wanted[name], value) for name, value in seen.items() if name in wanted}
+        return {name: reduced(wanted[name], value) for name, value in seen.items() if name in wanted}
     if isinstance(seen, list):
         maps = [each for each in wanted if isinstance(each, Mapping)] if isinstance(wanted, list) else []
         of_each: dict[str, Any] = {name: value for each in maps for name, value in each.items()}
-        items = [_reduced(of_each, each) if of_each else each for each in seen]
+        items = [reduced(of_each, each) if of_each else each for each in seen]
         return sorted(items, key=lambda each: json.dumps(each, sort_keys=True, default=str))
     return seen

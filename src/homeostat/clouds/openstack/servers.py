@@ -12,7 +12,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
-from homeostat.clouds.openstack import server_body
+from homeostat.clouds.openstack import late_subnets, server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
 from homeostat.clouds.openstack.lately import Lately
@@ -176,7 +176,7 @@ class Servers(Collection):
         except HomeostatError as error:
             if own:
                 self._ports.give_up(token, error)
-            raise
+            raise late_subnets.meant(error, self._ports.api) from error
         if own:
             try:
                 self._ports.mark(self._ports.of_tokens([token]).get(token, ()), made)
