@@ -23,8 +23,15 @@ class WilfulCloud(SimulatedCloud):
     silent = False
     """Whether its answers to creations show what was sent, and only looks what it has made of it."""
 
+    late = False
+    """Whether volumes are made without being read-only."""
+
     def _create(self, kind: str, intent: Any) -> Any:
         answer = super()._create(kind, intent)
+        if self.late and kind == "volume":
+            for thing in self._things.values():
+                thing.properties["read_only"] = False
+            return self._true_look(kind, answer.handle)
         shown = self._dropped(kind, answer)
         return answer if self.silent else shown
 
@@ -119,3 +126,13 @@ def test_another_value_of_an_update_is_sent_and_judged_anew(there: Service) -> N
     there.update(stack_id, {"port": port(security_groups=["default"])})
     there.live(200)
     assert explained(there, stack_id) == []
+
+
+def test_what_a_busy_thing_shows_is_no_sign(there: Service) -> None:
+    """A volume can be made read-only once it is there: it is, by what differs then."""
+    there.cloud.weather.build_s = 5.0
+    there.cloud.keeps = True  # type: ignore[attr-defined]
+    there.cloud.late = True  # type: ignore[attr-defined]
+    stack_id = there.create({"disk": {"type": "OS::Cinder::Volume", "properties": {"size": 1, "read_only": True}}})
+    there.live(200)
+    assert there.cloud.things()[there.row(stack_id, "disk").handle]["read_only"] is True

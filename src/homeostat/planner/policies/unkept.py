@@ -29,8 +29,8 @@ VALUE_MAX = 200
 def accept(world: World, step: Step, answer: Observation) -> bool:
     """Note what the cloud makes of values that were just sent, as its answer shows; return whether the notes changed.
 
-    Call it before the answer becomes the newest observation. The answer to an update may still show the value from
-    before, which is no sign.
+    Call it before the answer becomes the newest observation. While the thing is busy, its answer is no sign: an adapter
+    may set what it can set only later. Nor is the value from before in the answer to an update.
     """
     row, kind = step.row, type_of(step.row.type)
     if step.verb not in (Verb.CREATE, Verb.UPDATE) or not answer.present or answer.unfinished or kind.kind in OWN_KINDS:
@@ -40,7 +40,7 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
     known = dict(before.accepted) if step.verb is Verb.UPDATE else {}
     asked = {name for name in kind.properties if kind.renamed.get(name, name) in step.changed}
     found = {name: value for name, value in known.items() if name not in asked}
-    if step.verb is Verb.CREATE or settling(after, kind.statuses) is None:
+    if settling(after, kind.statuses) is None:
         for name in kind.drift(after):
             shown = fingerprint(*kind.sent_and_seen(after, name))
             is_new = shown != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == shown
