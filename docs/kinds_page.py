@@ -36,7 +36,11 @@ def page() -> str:
 
 def _modules() -> Iterator[ModuleType]:
     names = sorted(each.name for each in pkgutil.iter_modules(kinds.__path__))
-    return (importlib.import_module(f"homeostat.kinds.{name}") for name in names if name not in ("base", "registry"))
+    return (
+        importlib.import_module(f"homeostat.kinds.{name}")
+        for name in names
+        if name not in ("base", "exclusive", "registry")
+    )
 
 
 def _kind(kind: Kind) -> Iterator[str]:

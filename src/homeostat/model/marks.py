@@ -80,6 +80,27 @@ class RecoveryMark:
     unsure: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LetGoMark:
+    """The thing lets go of what one thing at a time can hold, for the one in its place (ADR 0094).
+
+    Attributes:
+        held: What it lets go of, in the words of `kinds.exclusive`.
+        done: Whether that is confirmed.
+        refused: Why the cloud does not let it; "" where it does.
+        said: What the cloud answered last, if not that it is done.
+        tries: How often that was.
+        due_at: When it is asked again, in seconds since the epoch; None for at once.
+    """
+
+    held: tuple[str, ...]
+    done: bool = False
+    refused: str = ""
+    said: str = ""
+    tries: int = 0
+    due_at: float | None = None
+
+
 BY_HINT = -1
 """Step of a recovery before the actions of its policy."""
 
@@ -102,6 +123,7 @@ class Marks:
             until the wanted one is seen (see `planner.policies.unkept`).
         accepted: Name of a property -> what tells the value that was sent and the one that the service has made of it,
             as its answer showed (see `planner.policies.unkept`).
+        let_go: What it lets go of, or has let go of, for another one.
     """
 
     unhealthy: UnhealthyMark | None = None
@@ -114,6 +136,7 @@ class Marks:
     kept: str = ""
     repaired: Mapping[str, str] = field(default_factory=dict)
     accepted: Mapping[str, str] = field(default_factory=dict)
+    let_go: LetGoMark | None = None
 
     def __bool__(self) -> bool:
         return self != NO_MARKS
@@ -122,12 +145,13 @@ class Marks:
 NO_MARKS = Marks()
 _UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY = "unhealthy", "healing", "lost", "restored", "recovery"
 _REQUESTED, _KEPT, _REPAIRED, _ACCEPTED = "requested", "kept", "repaired", "accepted"
+_LET_GO = "let_go"
 _MAINTAINED = tuple(each.mark for each in STACK_ACTIONS.values() if each.mark)
 
 
 def load(stored: Mapping[str, Any]) -> Marks:
     """Return the marks of a row from their JSON."""
-    known = {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, _REQUESTED, _KEPT, _REPAIRED, _ACCEPTED}
+    known = {_UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY, _REQUESTED, _KEPT, _REPAIRED, _ACCEPTED, _LET_GO}
     strange = stored.keys() - known - {*_MAINTAINED}
     if strange:
         raise Bug(f"a row has marks that this version does not know: {sorted(strange)}")
@@ -142,6 +166,7 @@ def load(stored: Mapping[str, Any]) -> Marks:
         stored.get(_KEPT, ""),
         stored.get(_REPAIRED, {}),
         stored.get(_ACCEPTED, {}),
+        LetGoMark(**{**stored[_LET_GO], "held": tuple(stored[_LET_GO]["held"])}) if _LET_GO in stored else None,
     )
 
 
@@ -185,4 +210,6 @@ def dump(marks: Marks) -> dict[str, Any]:
         stored[_REPAIRED] = dict(marks.repaired)
     if marks.accepted:
         stored[_ACCEPTED] = dict(marks.accepted)
+    if marks.let_go is not None:
+        stored[_LET_GO] = asdict(marks.let_go)
     return stored

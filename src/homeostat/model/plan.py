@@ -1,7 +1,7 @@
 """Decisions: steps to take now, and for everything else the reason to wait (invariant 2, CONTRIBUTING.md)."""
 
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 from homeostat.model.observed import Observation
@@ -9,6 +9,18 @@ from homeostat.model.rollout import RolloutChange
 from homeostat.model.status import Word
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
+
+
+class Handover(StrEnum):
+    """What an update in place is for that hands over what one thing at a time can hold (ADR 0094).
+
+    Attributes:
+        LET_GO: The thing lets go of it, for the one in its place.
+        TAKE_BACK: The thing gets it back.
+    """
+
+    LET_GO = "let go"
+    TAKE_BACK = "take back"
 
 
 class Priority(IntEnum):
@@ -113,6 +125,7 @@ class Step:
         recovery: Action of a health policy that begins with this step; "" for none.
         begins_recovery: Whether it is the first one of a recovery, or of another round of it.
         host: The host that its thing is on then; "" where that is not known.
+        handover: What it hands over, of the thing of this row to that of another one, or back; None for nothing.
     """
 
     verb: Verb
@@ -136,6 +149,7 @@ class Step:
     recovery: str = ""
     begins_recovery: bool = False
     host: str = ""
+    handover: Handover | None = None
 
 
 @dataclass(slots=True)

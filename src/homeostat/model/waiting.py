@@ -17,6 +17,7 @@ class Why(StrEnum):
     IN_USE = "in_use"
     PART = "part"
     LEAVING = "leaving"
+    HANDOVER = "handover"
     SNAPSHOT = "snapshot"
     ANSWER = "answer"
     TURN = "turn"
@@ -67,6 +68,10 @@ REASONS: Mapping[Why, Reason] = {
     Why.IN_USE: Reason("others still use it", "the resources that use it releasing it"),
     Why.PART: Reason("it goes with what it is part of", "the deletion of what it is part of"),
     Why.LEAVING: Reason("what it replaces is being deleted", "the end of its predecessor's deletion"),
+    Why.HANDOVER: Reason(
+        "what it needs is held by another one",
+        "the other one letting go of it, or going",
+    ),
     Why.SNAPSHOT: Reason(
         "a snapshot of it is made first",
         "its snapshot being complete, or an update that gives it another deletion policy",

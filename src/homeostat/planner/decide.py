@@ -22,6 +22,7 @@ from homeostat.planner.lifecycle import (
     delete,
     external,
     failure,
+    handover,
     in_progress,
     marked,
     recovery,
@@ -118,6 +119,9 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
         return external.decide(context, wanted, row, now)
     if row is None or row.action == Action.INIT:
         return _begin(context, definition, row, now)
+    handed = handover.after_refusal(context, row, now) or handover.take_back(context, row, now)
+    if handed is not None:
+        return handed
     if row.busy:
         return context.acts.go_on(definition, row, now)
     return _in_progress_with_nothing(context, wanted, definition, row, now)
@@ -175,7 +179,8 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
         waits = requested.wait_for_predecessor(context, row, waits, now)
     if isinstance(waits, Waiting) and waits.why is Why.LEAVING and context.world.health is not None:
         waits = recovery.wait_for_predecessor(context, row, waits, now)
-    return waits or context.missing_requirements(definition) or context.acts.begin(definition, row, now)
+    waits = waits or context.missing_requirements(definition) or handover.before_creation(context, row, now)
+    return waits or context.acts.begin(definition, row, now)
 
 
 def _is_external(context: Context, definition: Definition, row: Resource | None) -> bool:

@@ -7,10 +7,9 @@ does not cost a thousand loads of the shard.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from homeostat.model.plan import Settled, Step, StepOutcome, Verb
-from homeostat.model.stack_actions import STACK_ACTIONS, Order
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -19,14 +18,11 @@ from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
-from homeostat.planner.graph import Node, WaitGraph, leftover_node
+from homeostat.planner.graph import Node, WaitGraph, leftover_node, order_of
 from homeostat.planner.lifecycle import cascade, hooks, metadata_updates
 from homeostat.planner.lifecycle.cascade import Fate
-from homeostat.planner.removals import Removals
+from homeostat.planner.removals import LAST, LAST_ENDS, Removals
 from homeostat.planner.retry import deadlines
-
-LAST = "what an update removes goes last"
-LAST_ENDS = "all that the update makes and changes being done"
 
 
 class Frontier:
@@ -73,27 +69,11 @@ class Frontier:
             # A resource that is not in the desired graph has no current row, so all its rows are leftovers to be
             # deleted.
             self.leftovers.update((row.key, row) for row in rows if row is not current)
-        for name, blockers in self._order().items():
+        for name, blockers in order_of(self.world).items():
             self._add(name, blockers)
         for row in list(self.leftovers.values()):
             self._add_leftover(row)
         self._look_at_wholes()
-
-    def _order(self) -> Mapping[Node, Iterable[Node]]:
-        """Return for each resource the resources that come before it: those that it requires.
-
-        Maintenance may go the other way, where what requires a resource comes before it, or in no order.
-        """
-        definitions, stack = self.world.definitions, self.world.stack
-        order = STACK_ACTIONS[stack.action].order if stack.maintained else Order.REQUIRED_FIRST
-        if order is Order.REQUIRED_FIRST:
-            return {name: each.requires for name, each in definitions.items()}
-        users: dict[Node, list[Node]] = {name: [] for name in definitions}
-        if order is Order.DEPENDENTS_FIRST:
-            for name, each in definitions.items():
-                for required in each.requires:
-                    users[required].append(name)
-        return users
 
     def _add(self, node: Node, blockers: Iterable[Node]) -> None:
         self._graph.add(node, blockers)
@@ -241,14 +221,19 @@ class Frontier:
     def _adopt(self, node: Node, step: Step) -> None:
         """Take a new row into the world; the row that it replaces becomes a leftover."""
         row = step.row
-        if not step.inserted:
+        if step.handover is not None and row.key in self.leftovers:
+            self._acting.add(leftover_node(row.key))
+        elif not step.inserted:
             # The decision about a name was about one of its leftovers: the replaced thing has come back.
             if node[0] != "/" and row.key in self.leftovers:
                 self._reinstate(row)
             # A row that is acted on stands for its name, whatever was to replace it before a rollback.
             if node[0] != "/":
                 row.replaced_by = None
-            return
+        else:
+            self._insert(row)
+
+    def _insert(self, row: Resource) -> None:
         self.world.rows[row.key] = row
         for key in row.requires:
             self._users[key].append(row.key)
@@ -375,6 +360,8 @@ class Frontier:
             self._look_at_wholes()
         if record.removed:
             self._gone(row)
+        elif step.handover is not None:
+            self._handed_over(node, step)
         # What was only recorded may not have been compared with its definition yet, so it is examined again.
         elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
             self._settle(node)
@@ -382,6 +369,14 @@ class Frontier:
             self._graph.ready.appendleft(node)  # what follows from a look comes next: only this pass has seen it
         else:
             self._graph.ready.append(node)
+
+    def _handed_over(self, node: Node, step: Step) -> None:
+        """Examine what lets go of something, and what waits for that; what cannot let go is being deleted now."""
+        for each in step.also:
+            if each.key in self.leftovers:
+                self._graph.forget_waits_of({leftover_node(each.key)})
+                self._add_leftover(each)
+        self._graph.ready.extend((node, step.row.name))
 
     def _healed(self, row: Resource, *, removed: bool) -> None:
         """Once a row is not being healed any more, examine one that the brake has held back."""

@@ -1,7 +1,10 @@
 """Which nodes of a shard wait for which others, and which may be examined now. Pure; it decides nothing."""
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+
+from homeostat.model.stack_actions import STACK_ACTIONS, Order
+from homeostat.model.world import World
 
 Node = str
 """Name of a resource, or a slash and the key of a leftover row. Resource names cannot contain a slash."""
@@ -10,6 +13,23 @@ Node = str
 def leftover_node(key: str) -> Node:
     """Return the node of a leftover row."""
     return f"/{key}"
+
+
+def order_of(world: World) -> Mapping[Node, Iterable[Node]]:
+    """Return for each resource the resources that come before it: those that it requires.
+
+    Maintenance may go the other way, where what requires a resource comes before it, or in no order.
+    """
+    definitions, stack = world.definitions, world.stack
+    order = STACK_ACTIONS[stack.action].order if stack.maintained else Order.REQUIRED_FIRST
+    if order is Order.REQUIRED_FIRST:
+        return {name: each.requires for name, each in definitions.items()}
+    users: dict[Node, list[Node]] = {name: [] for name in definitions}
+    if order is Order.DEPENDENTS_FIRST:
+        for name, each in definitions.items():
+            for required in each.requires:
+                users[required].append(name)
+    return users
 
 
 class WaitGraph:

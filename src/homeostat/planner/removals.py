@@ -10,10 +10,13 @@ from typing import Any
 
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
+from homeostat.planner.handover_outcome import let_go_of
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.retry import conditions
 from homeostat.resources.registry import kind_of
 
+LAST = "what an update removes goes last"
+LAST_ENDS = "all that the update makes and changes being done"
 TAKEN = frozenset(
     {
         *("ip_address", "fixed_ip", "fixed_ip_address", "floating_ip_address", "mac_address", "cidr", "vip_address"),
@@ -61,6 +64,8 @@ class Removals:
         if unfinished == 0 or self._world.stack.status != Status.IN_PROGRESS or self._world.stack.abandoned:
             return False
         if conditions.is_gone(self._world, row) or not may_exist(row) or self._is_in_the_way(row):
+            return False
+        if let_go_of(self._current.get(row.name)) is not None:  # it may hold what that one is to get back
             return False
         if self._wanted & set(_claims(row.type, row.properties, row.handle)):
             return False

@@ -11,6 +11,7 @@ from typing import Any
 
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.clouds.simulated import hosts, servers, services
+from homeostat.clouds.simulated.exclusive import Exclusive
 from homeostat.clouds.simulated.objects import (
     BUILDING_STATUS,
     FIELDS,
@@ -18,11 +19,9 @@ from homeostat.clouds.simulated.objects import (
     PART_OF,
     READY_STATUS,
     SNAPSHOTS,
-    Fields,
     creation_only_fields,
     fields_after,
     is_supported,
-    on_network,
 )
 from homeostat.clouds.simulated.weather import Weather
 from homeostat.kinds.registry import CLOUD_KINDS
@@ -339,8 +338,11 @@ class SimulatedCloud:
         if (kind, handle) in self._things:
             return Terminal(f"there is a {kind} named {handle} already")
         now = self._now()
-        spec = dict(intent.spec)
-        placed = {**spec, "networks": self._on_networks(spec)} if kind == "server" else spec
+        spec, holders = dict(intent.spec), self._holders()
+        refused = holders.refusal(kind, spec)
+        if refused is not None:
+            return refused
+        placed = {**spec, "networks": holders.on_networks(spec)} if kind == "server" else spec
         properties = {**spec, **(FIELDS[kind](placed, number) if kind in FIELDS else {}), "id": handle}
         if kind == "server":
             properties["host"] = self.hosts.place(properties["host"])
@@ -356,19 +358,8 @@ class SimulatedCloud:
         once = creation_only_fields(kind, spec, number)
         return replace(look, properties={**look.properties, **once}) if once else look
 
-    def _on_networks(self, server: Fields) -> list[Fields]:
-        """Return the entries of a server's networks with what is known of their ports and networks."""
-        found = []
-        for each in server.get("networks") or ():
-            port = self._named("port", each.get("port"))
-            network = (port or {}).get("network_id") or each.get("network")
-            found.append(on_network(each, port, self._named("network", network)))
-        return found
-
-    def _named(self, kind: str, name: Any) -> Fields | None:
-        """Return the properties of a network or port by its id or its name; None where it is not there."""
-        thing = self._things.get((kind, str(name))) or self._things.get((kind, self._names.get((kind, str(name)), "")))
-        return thing.properties if thing is not None else None
+    def _holders(self) -> Exclusive:
+        return Exclusive(self._things, self._names, lambda key: self._true_look(*key).present)
 
     def _resolve(self, kind: str, name: str) -> str | None:
         if kind == hosts.KIND:
@@ -394,8 +385,11 @@ class SimulatedCloud:
         if thing is not None:
             if thing.properties.get("locked"):
                 return Rejected("Forbidden", f"{kind} {change.handle} is locked")
-            thing.properties.update({k: v for k, v in change.spec.items() if k not in ("id", "status")})
+            wanted = {k: v for k, v in change.spec.items() if k not in ("id", "status")}
+            refused = self._holders().change(kind, thing.properties, wanted)
             thing.properties.update(self._pinned.get(change.handle, {}))
+            if refused is not None:
+                return refused
             # As the kind says, some things in error only want another request.
             if CLOUD_KINDS[kind].statuses.broken.get(str(thing.properties.get("status"))) is Remedy.UPDATE:
                 thing.properties["status"] = READY_STATUS[kind]

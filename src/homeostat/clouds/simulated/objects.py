@@ -104,6 +104,8 @@ def _server(spec: Fields, number: int) -> Fields:
     """
     addresses: dict[str, list[Fields]] = {}
     for place, each in enumerate(spec.get("networks") or [{}]):
+        if each.get("allocate_network") == "none":
+            continue
         name = str(each.get("network_name") or each.get("network") or each.get("port") or "default")
         own = number + place * _PLACES
         port = {
@@ -114,7 +116,7 @@ def _server(spec: Fields, number: int) -> Fields:
             **({"network": each["network_id"]} if each.get("network_id") else {}),
         }
         addresses.setdefault(name, []).append(port)
-    first = next(each["addr"] for group in addresses.values() for each in group)
+    first = next((each["addr"] for group in addresses.values() for each in group), None)
     devices = spec.get("block_device_mapping") or ()
     volumes = [
         {"id": each["volume_id"], "delete_on_termination": bool(each.get("delete_on_termination"))}

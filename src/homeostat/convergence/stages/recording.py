@@ -1,9 +1,14 @@
 """The stage that records: each answer changes its row, and moves the frontier."""
 
+from collections.abc import Callable
+
 from homeostat.convergence.stages.acting import Acted
 from homeostat.convergence.stages.passing import Pass
-from homeostat.model.world import Resource
-from homeostat.planner import outcome, request_outcome
+from homeostat.model.errors import HomeostatError
+from homeostat.model.observed import Observation
+from homeostat.model.plan import Step, StepOutcome
+from homeostat.model.world import Resource, World
+from homeostat.planner import handover_outcome, outcome, request_outcome
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
 
@@ -12,9 +17,7 @@ def record(current: Pass, acted: Acted) -> None:
     """Put the outcomes of executed steps into the next transaction."""
     writes = current.writes
     for step, answer in acted.answers:
-        # What a user has asked for ends in its own way: a failure of it is none of the resource.
-        conclude = request_outcome.conclude if request_outcome.is_operating(step.row) else outcome.conclude
-        recorded = conclude(current.world, step, answer, current.clock.now())
+        recorded = _conclude_of(step)(current.world, step, answer, current.clock.now())
         writes.events.extend(recorded.events)
         if recorded.removed:
             writes.remove(recorded.row)
@@ -30,6 +33,14 @@ def record(current: Pass, acted: Acted) -> None:
         if recorded.orphan_token:
             writes.orphans += current.orphans_of(recorded.row, recorded.orphan_token)
         current.frontier.apply(step, recorded)
+
+
+def _conclude_of(step: Step) -> Callable[[World, Step, Observation | HomeostatError, float], StepOutcome]:
+    """Return what says what an answer means for the row of a step."""
+    if step.handover is not None:
+        return handover_outcome.conclude
+    # What a user has asked for ends in its own way: a failure of it is none of the resource.
+    return request_outcome.conclude if request_outcome.is_operating(step.row) else outcome.conclude
 
 
 def _store_observation(current: Pass, row: Resource) -> None:

@@ -1,5 +1,6 @@
 """Replacement of a thing by another one: the new one first, or the old one deleted first. Pure."""
 
+from homeostat.kinds.exclusive import Way
 from homeostat.model.desired import Definition
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action
@@ -7,11 +8,13 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import intents
+from homeostat.planner.lifecycle import handover, intents
 
 
 def create_first(context: Context, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
     """Replace a thing: the new one is created first, then its dependants move, then the old one is deleted.
+
+    Where both need what one thing at a time can hold, the old one lets go of it, or goes, before.
 
     Args:
         why: What cannot be done in place.
@@ -22,21 +25,32 @@ def create_first(context: Context, definition: Definition, row: Resource, now: f
     restricted = context.restricted(definition, "replace", row, now)
     if restricted is not None:
         return restricted
+    needs = handover.needs(context, definition, row)
+    if needs.way is Way.LETS_GO:
+        return handover.let_go(context, definition, row, needs.held, now)
+    if needs.way is Way.GOES:
+        refusal = handover.refusal(context, row, needs)
+        if refusal:
+            return context.acts.fail(row, refusal, now, Action.UPDATE)
+        return delete_first(context, definition, row, now, handover.reason(needs))
     step = context.acts.create(definition, now, replaces=row)
     step.reason = why
     return step
 
 
-def delete_first(context: Context, definition: Definition, row: Resource, now: float) -> Step:
-    """Replace a broken thing by deleting it first, since it may hold what the new one needs; the new row waits.
+def delete_first(context: Context, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
+    """Replace a thing by deleting it first, since it holds, or if it is broken may hold, what the new one needs.
 
-    What the broken row was to replace is from now on replaced by the new row.
+    The new row waits. What the deleted row was to replace is from now on replaced by the new row.
+
+    Args:
+        why: Why it is deleted; "" for the reason that it has already.
     """
     new = intents.new_row(context, definition, now, replaces=row)
     older = [each for each in context.world.rows.values() if each.replaced_by == row.key and not each.deleting]
     for each in older:
         each.replaced_by = new.key
-    deleting = outcome.begin(row, Action.DELETE, row.reason)
+    deleting = outcome.begin(row, Action.DELETE, why or row.reason)
     row.acted_at = row.due_at = None
     row.revision = context.world.stack.revision
     # An intent for another action, as a snapshot of the whole stack, must not be taken for one of this deletion.

@@ -374,7 +374,7 @@ class _Explainer:
             return _word(self._steps[node]), self._shard.wake_at
         if waiting.why is Why.HOOK and node[0] == "/":
             return Verb.DELETE, None
-        if waiting.why in (Why.REQUIRES, Why.LEAVING, Why.HOOK):
+        if waiting.why in (Why.REQUIRES, Why.LEAVING, Why.HANDOVER, Why.HOOK):
             row = self._row(node)
             if row is not None and row.is_to_be_adopted:
                 return ADOPT, None

@@ -1,0 +1,70 @@
+"""What becomes of a thing that lets go of what one thing at a time can hold, or takes it back. Pure.
+
+The row stays in its state meanwhile: what it is, a rollback may need.
+"""
+
+from dataclasses import replace
+
+from homeostat.kinds.exclusive import still_held
+from homeostat.model.errors import HomeostatError, Transient, Uncertain
+from homeostat.model.marks import NO_MARKS, LetGoMark
+from homeostat.model.observed import Observation
+from homeostat.model.plan import Handover, Step, StepOutcome
+from homeostat.model.status import Action
+from homeostat.model.world import Resource, World
+from homeostat.planner import outcome
+from homeostat.planner.retry.policy import RETRY
+from homeostat.resources.registry import kind_of
+
+
+def let_go_of(row: Resource | None) -> LetGoMark | None:
+    """Return what a row has let go of, or is to let go of; None for nothing."""
+    return row.marks.let_go if row is not None and row.marks is not None else None
+
+
+def put(row: Resource, mark: LetGoMark | None) -> None:
+    """Note what a row lets go of; None for nothing."""
+    row.marks = replace(row.marks or NO_MARKS, let_go=mark) or None
+
+
+def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> StepOutcome:
+    """Change the row of a thing that was asked to let go, or to take back, by the answer."""
+    row, mark = step.row, let_go_of(step.row)
+    if mark is None:
+        return StepOutcome(row, whole=True)
+    if isinstance(answer, Transient | Uncertain):
+        return _again(row, mark, answer, now)
+    if isinstance(answer, HomeostatError):
+        return _refused(world, step, mark, answer, now)
+    if not answer.present:
+        put(row, replace(mark, done=True, said="") if step.handover is Handover.LET_GO else None)
+        return StepOutcome(row, whole=True)
+    held = still_held(kind_of(row.type), answer.properties, mark.held) if step.handover is Handover.LET_GO else []
+    if held:
+        record = _again(row, mark, Transient(f"{', '.join(held)} is still held"), now)
+    else:
+        put(row, replace(mark, done=True, said="") if step.handover is Handover.LET_GO else None)
+        record = StepOutcome(row, whole=True)
+    outcome.look(world, row, answer)
+    row.judged = outcome.UNJUDGED
+    record.observation = answer
+    return record
+
+
+def _again(row: Resource, mark: LetGoMark, error: Transient | Uncertain, now: float) -> StepOutcome:
+    tries = mark.tries + 1
+    due_at = now + RETRY.delay_s(tries, error.retry_after_s if isinstance(error, Transient) else None)
+    put(row, replace(mark, said=outcome.cut(str(error)), tries=tries, due_at=due_at))
+    return StepOutcome(row, whole=True)
+
+
+def _refused(world: World, step: Step, mark: LetGoMark, error: HomeostatError, now: float) -> StepOutcome:
+    """Conclude a refusal: what cannot let go has to go; what cannot take back has failed."""
+    row = step.row
+    if step.handover is Handover.LET_GO:
+        put(row, replace(mark, refused=outcome.cut(str(error))))
+        return StepOutcome(row, whole=True)
+    put(row, None)
+    record = outcome.fail(world, row, outcome.failure_text(row, error), now, Action.UPDATE)
+    record.whole = True
+    return record
