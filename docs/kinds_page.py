@@ -9,6 +9,7 @@ from docs.type_pages import row
 
 from homeostat import kinds
 from homeostat.kinds.base import Field, Kind, Statuses
+from homeostat.kinds.exclusive import EXCLUSIVE, LETS_GO_IN
 
 HEAD = """\
 # Kinds of things
@@ -65,8 +66,29 @@ def _kind(kind: Kind) -> Iterator[str]:
         yield from ("", f"Where `{kind.id_field}` is set, it is the id.")
     if kind.snapshot_field:
         yield from ("", f"It can be snapshotted; the field `{kind.snapshot_field}` takes the id of a snapshot.")
+    yield from _exclusive(kind)
     for note in kind.notes:
         yield from ("", note)
+
+
+def _exclusive(kind: Kind) -> Iterator[str]:
+    """What one of its things at a time can hold."""
+    held = EXCLUSIVE.get(kind.name, ())
+    if not held:
+        return
+    yield from (
+        "",
+        "One at a time can hold:",
+        "",
+        "| what | as said by | an old one that is replaced by one with the same |",
+        "|---|---|---|",
+    )
+    for each in held:
+        place = f"`{each.entries}`: " if each.entries else ""
+        yield row(each.what, place + ", ".join(f"`{name}`" for name in each.fields), each.way.value)
+    if kind.name in LETS_GO_IN:
+        states = ", ".join(f"`{status}`" for status in sorted(LETS_GO_IN[kind.name]))
+        yield from ("", f"It can let go of something while it is {states}, and is deleted first otherwise.")
 
 
 def _once(kind: Kind, name: str) -> str:

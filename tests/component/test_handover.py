@@ -299,3 +299,34 @@ def test_two_servers_swap_their_ports(data: str) -> None:
         for name in "ab"
     }
     assert held == {"a": [ports["q"]], "b": [ports["p"]]}
+
+
+def renamed(name: str, data: str = "one", **more: Any) -> dict[str, Any]:
+    """A port with an address, an attachment and a floating address under other names than before."""
+    return {
+        **NET,
+        "v": thing("OS::Cinder::Volume", size=1),
+        f"p{name}": port(fixed_ips=[{"ip_address": ADDRESS}]),
+        "s": server(data, networks=[{"port": ref(f"p{name}")}]),
+        f"a{name}": thing("OS::Cinder::VolumeAttachment", volume_id=ref("v"), instance_uuid=ref("s")),
+        f"i{name}": thing("OS::Neutron::RouterInterface", router="r", subnet=ref("sub")),
+        **more,
+    }
+
+
+@pytest.mark.parametrize("data", ["one", "two"])
+@pytest.mark.parametrize("fails", [False, True], ids=["", "rolled back"])
+def test_it_goes_to_a_resource_of_another_name(fails: bool, data: str) -> None:
+    service = Service(Weather(build_s=2.0, delete_s=2.0))
+    stack_id = service.create(renamed("1"))
+    service.rest()
+    bad = {"bad": double(fail=True, value=ref("a2"))} if fails else {}
+    service.update(stack_id, renamed("2", data, **bad), disable_rollback=False)
+    service.rest()
+    assert service.state(stack_id) == ("ROLLBACK_COMPLETE" if fails else "UPDATE_COMPLETE")
+    (left,) = service.cloud.things("port").values()
+    assert [each["ip_address"] for each in left["fixed_ips"]] == [ADDRESS]
+    assert holding(service)["ports"] == [left["id"]]
+    (attached,) = service.cloud.things("volume_attachment").values()
+    assert attached["instance_uuid"] == service.servers()[0]
+    assert len(service.cloud.things("router_interface")) == 1

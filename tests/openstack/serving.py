@@ -46,8 +46,9 @@ class Served:
         """When everything of a stack was looked at last."""
         return str(self._read(self.path(name, "convergence"))["convergence"]["looked_at"])
 
-    def update(self, name: str, resources: Wire) -> None:
-        self._sent("PUT", self.path(name), {"template": template(resources)})
+    def update(self, name: str, resources: Wire, **more: Any) -> None:
+        """more — of the request."""
+        self._sent("PUT", self.path(name), {"template": template(resources), **more})
 
     def mark_unhealthy(self, name: str, resource: str, reason: str) -> None:
         body = {"mark_unhealthy": True, "resource_status_reason": reason}

@@ -95,7 +95,7 @@ EXCLUSIVE: Mapping[str, tuple[Exclusive, ...]] = {
     "flavor": (_goes("name", "name"), _goes("id", "flavorid")),
     "host_aggregate": (_goes("name", "name"),),
     "volume_type": (_goes("name", "name"),),
-    "dns_record_set": (_goes("name", "zone", "type", "name"),),
+    "dns_record_set": (_goes("name", "zone_id", "type", "name"),),
 }
 """Kind -> what its things hold. Names of kinds whose things hold what others have put there are not among it: a user, a
 project or a zone is not deleted so that another one may have its name."""
@@ -131,10 +131,14 @@ def shared(kind: str, old: Object, new: Object) -> Shared:
     return Shared(tuple(held), way, tuple(destroyed))
 
 
+def held_by(kind: str, object: Object) -> dict[str, Way]:
+    """Return all that a thing with this object holds, and how it makes room for another one."""
+    return {what: each.way for each in EXCLUSIVE.get(kind, ()) for what, _ in each.held(object)}
+
+
 def can_let_go(kind: str, object: Object) -> tuple[str, ...]:
     """Return all that a thing with this object holds and can let go of."""
-    able = (each for each in EXCLUSIVE.get(kind, ()) if each.way is Way.LETS_GO)
-    return tuple(what for each in able for what, _ in each.held(object))
+    return tuple(what for what, way in held_by(kind, object).items() if way is Way.LETS_GO)
 
 
 def without(kind: str, object: Object, held: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -126,6 +126,7 @@ class Step:
         begins_recovery: Whether it is the first one of a recovery, or of another round of it.
         host: The host that its thing is on then; "" where that is not known.
         handover: What it hands over, of the thing of this row to that of another one, or back; None for nothing.
+        needed_by: Name of the resource that waits for that.
     """
 
     verb: Verb
@@ -150,6 +151,7 @@ class Step:
     begins_recovery: bool = False
     host: str = ""
     handover: Handover | None = None
+    needed_by: str = ""
 
 
 @dataclass(slots=True)

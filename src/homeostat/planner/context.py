@@ -119,6 +119,9 @@ class Gates(Protocol):
     def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
         """Have the owner look for a missing thing once more; None once that was done."""
 
+    def hand_over(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
+        """Have others let go of what a thing needs and one at a time can hold, or have it take that back."""
+
     def begin_healing(self, step: Step) -> None:
         """Count the row of a step as being healed."""
 
@@ -143,6 +146,8 @@ class Context:
             keeps it up to date.
         places: Key of a row -> the places in load balancers that were built on it, as they were when first asked for;
             None before that.
+        holders: What one thing at a time can hold, with its kind -> keys of the leftovers that do; None before it was
+            asked for first (see `lifecycle.handover`).
         inside: Keys of such rows that also take along what nested stacks are deleting of them.
         is_halted: Whether the newest revision has failed before it was ever complete.
         unsettled: Whether the shard has yet to bring about the newest revision.
@@ -168,6 +173,7 @@ class Context:
         self.parts: dict[str, dict[str, list[str]]] = {}
         self.places: dict[str, list[Resource]] | None = None
         self.inside: set[str] = set()
+        self.holders: dict[str, list[str]] | None = None
         self.weights = ShardWeight(world, current)
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
         self.away: tuple[tuple[int, int], dict[str, Absence]] | None = None

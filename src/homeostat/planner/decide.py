@@ -22,7 +22,6 @@ from homeostat.planner.lifecycle import (
     delete,
     external,
     failure,
-    handover,
     in_progress,
     marked,
     recovery,
@@ -119,7 +118,7 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
         return external.decide(context, wanted, row, now)
     if row is None or row.action == Action.INIT:
         return _begin(context, definition, row, now)
-    handed = handover.after_refusal(context, row, now) or handover.take_back(context, row, now)
+    handed = context.gates.hand_over(definition, row, now)
     if handed is not None:
         return handed
     if row.busy:
@@ -168,6 +167,7 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
         return (
             context.halted(definition.name)
             or context.missing_requirements(definition)
+            or context.gates.hand_over(definition, None, now)
             or context.acts.create(definition, now)
         )
     # A replacement row is carried on although its revision has failed: its predecessor is being deleted already.
@@ -179,7 +179,7 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
         waits = requested.wait_for_predecessor(context, row, waits, now)
     if isinstance(waits, Waiting) and waits.why is Why.LEAVING and context.world.health is not None:
         waits = recovery.wait_for_predecessor(context, row, waits, now)
-    waits = waits or context.missing_requirements(definition) or handover.before_creation(context, row, now)
+    waits = waits or context.missing_requirements(definition) or context.gates.hand_over(definition, row, now)
     return waits or context.acts.begin(definition, row, now)
 
 

@@ -148,6 +148,10 @@ class Frontier:
                 self._budgeted.append(node)
             elif decision.why is Why.REQUIRES:
                 self._needing.append(node)
+            elif decision.why is Why.HANDOVER:
+                self._removals.needed.update(decision.on)
+                self._graph.ready.extend([*map(leftover_node, decision.on), *self._put_off])
+                self._put_off.clear()
             return None
         if isinstance(decision, Settled):
             self._settle(node)
@@ -376,7 +380,8 @@ class Frontier:
             if each.key in self.leftovers:
                 self._graph.forget_waits_of({leftover_node(each.key)})
                 self._add_leftover(each)
-        self._graph.ready.extend((node, step.row.name))
+        self._acting.discard(step.needed_by)
+        self._graph.ready.extend((node, step.needed_by))
 
     def _healed(self, row: Resource, *, removed: bool) -> None:
         """Once a row is not being healed any more, examine one that the brake has held back."""

@@ -6,7 +6,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import hooks, intents
+from homeostat.planner.lifecycle import handover, hooks, intents
 from homeostat.planner.policies import healing
 from homeostat.templates.registry import PRE_CREATE, PRE_UPDATE
 
@@ -36,6 +36,9 @@ class LiveGates:
 
     def look_once_more(self, row: Resource, now: float) -> Step | Waiting | None:
         return healing.look_once_more(self._context, row, now)
+
+    def hand_over(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
+        return handover.decide(self._context, definition, row, now)
 
     def begin_healing(self, step: Step) -> None:
         healing.begin_healing(self._context, step)

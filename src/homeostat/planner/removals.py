@@ -10,7 +10,6 @@ from typing import Any
 
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
-from homeostat.planner.handover_outcome import let_go_of
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.retry import conditions
 from homeostat.resources.registry import kind_of
@@ -48,11 +47,15 @@ class Removals:
     Args:
         world: The shard.
         current: Name -> the row that stands for it; the frontier keeps it up to date.
+
+    Attributes:
+        needed: Keys of leftovers that others wait for: they hold what these need.
     """
 
     def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
         self._world = world
         self._current = current
+        self.needed: set[str] = set()
 
     def waits(self, row: Resource, unfinished: int) -> bool:
         """Return whether a leftover stays for now.
@@ -65,20 +68,20 @@ class Removals:
             return False
         if conditions.is_gone(self._world, row) or not may_exist(row) or self._is_in_the_way(row):
             return False
-        if let_go_of(self._current.get(row.name)) is not None:  # it may hold what that one is to get back
+        if row.key in self.needed:
             return False
         if self._wanted & set(_claims(row.type, row.properties, row.handle)):
             return False
         return not self._refused or kind_of(row.type) in HOLDS_DATA
 
     def _is_in_the_way(self, row: Resource) -> bool:
-        """Return whether something that it was built on is being deleted already, which may have to wait for it."""
+        """Return whether something that it was built on is being deleted already, or has to be, and may wait for it."""
         rest, found = list(row.requires), set(row.requires)
         while rest:
             used = self._world.rows.get(rest.pop())
             if used is None:
                 continue
-            if used.deleting:
+            if used.deleting or used.key in self.needed:
                 return True
             rest += [key for key in used.requires if key not in found]
             found.update(used.requires)

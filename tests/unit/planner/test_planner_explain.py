@@ -28,7 +28,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.health_policy import HealthPolicy, Mode
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import OperationIntent
-from homeostat.model.marks import Marks, RecoveryMark, UnhealthyMark
+from homeostat.model.marks import LetGoMark, Marks, RecoveryMark, UnhealthyMark
 from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
 from homeostat.model.rollout import Rollout, RolloutSettings, WaitGate
 from homeostat.model.waiting import REASONS, Why
@@ -46,6 +46,11 @@ TRYING = unanswered("a", due_at=NOW + 3, reason="503 try later", retries=2, upda
 LOST = row("a", updated_at=NOW - 1, judged=1, attempts=3)
 OLD = row("a", state="DELETE_IN_PROGRESS", reason="broken", revision=2, updated_at=NOW - 9)
 NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9)
+HOLDING = row("a", SERVER, properties={"networks": [{"port": "p1"}]}, replaced_by="a2",
+              marks=Marks(let_go=LetGoMark(("port p1",), said="409 busy", tries=1, due_at=NOW + 2)))  # fmt: skip
+SUCCESSOR = row(
+    "a", SERVER, "INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9
+)
 KEPT = row("a", VOLUME, "DELETE_IN_PROGRESS", deletion_policy="Snapshot", changed=1, updated_at=NOW - 9,
            intent=OperationIntent("snapshot", token="t"))  # fmt: skip
 GOING = row("a", "OS::Octavia::LoadBalancer", "DELETE_IN_PROGRESS", revision=2, updated_at=NOW - 9)
@@ -318,6 +323,11 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
             intent=OperationIntent("fence", arguments={"what": ["COMPUTE"]}), acted_at=None, due_at=NOW + 4),
         DUE,
         ("a", Why.FENCING, (), "not confirmed: COMPUTE", 30.0, 4.0, "", None),
+    ),
+    "what it replaces is still to let go of a port": (
+        world([wanted("a", SERVER)], [HOLDING, SUCCESSOR], {"a1": seen("active")}, **REVISED),
+        DUE,
+        ("a", Why.HANDOVER, ("a",), "the one before lets go of port p1: 409 busy", 9.0, 2.0, "create", None),
     ),
     "its members get new metadata": (
         world([GROUPED, GATE], [ROLLING_OUT], {"a1": seen("complete")}, rollouts={"a1": ROLLOUT}),

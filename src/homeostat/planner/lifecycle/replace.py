@@ -25,6 +25,7 @@ def create_first(context: Context, definition: Definition, row: Resource, now: f
     restricted = context.restricted(definition, "replace", row, now)
     if restricted is not None:
         return restricted
+    handover.left(context, row)
     needs = handover.needs(context, definition, row)
     if needs.way is Way.LETS_GO:
         return handover.let_go(context, definition, row, needs.held, now)
@@ -46,6 +47,7 @@ def delete_first(context: Context, definition: Definition, row: Resource, now: f
     Args:
         why: Why it is deleted; "" for the reason that it has already.
     """
+    handover.left(context, row)
     new = intents.new_row(context, definition, now, replaces=row)
     older = [each for each in context.world.rows.values() if each.replaced_by == row.key and not each.deleting]
     for each in older:

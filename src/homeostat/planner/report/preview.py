@@ -327,6 +327,9 @@ class AskingGates:
     def look_once_more(self, row: Resource, now: float) -> None:
         return None
 
+    def hand_over(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
+        return None
+
     def begin_healing(self, step: Step) -> None:
         return None
 
