@@ -244,13 +244,23 @@ def address_of(look: TreeSnapshot, server_id: str, subnet_id: str | None = None)
     return next((each["ip_address"] for each in fixed if subnet_id in (None, each["subnet_id"])), None)
 
 
-def release_ports(look: TreeSnapshot, user: ThingRecord, keep: tuple[str, ...] = ()) -> None:
-    """Free the ports of `user` that are not in `keep`; those that were made for it are removed."""
+def release_ports(
+    look: TreeSnapshot, user: ThingRecord, keep: tuple[str, ...] = (), *, named_alone: bool = False
+) -> None:
+    """Free the ports of `user` that are not in `keep`; those that were made for it are removed.
+
+    Args:
+        look: What there is.
+        user: What has the ports.
+        keep: Ids of those that it keeps.
+        named_alone: Whether it keeps those that were made for it, too.
+    """
     for port in look.referring("port", "device_id", user.id):
         if port.id in keep or port.facts.get("used_by") != [user.kind, user.id]:
             continue
         if port.facts.get("own"):
-            look.drop(port)
+            if not named_alone:
+                look.drop(port)
         else:
             freed = {name: port.spec.get(name) or "" for name in ("device_id", "device_owner")}
             look.store(replace(port, facts={**port.facts, **freed, "used_by": None}))

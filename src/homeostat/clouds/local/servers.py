@@ -198,6 +198,9 @@ class Servers(Family):
         An entry that means the same as before, perhaps in other words, keeps its port and its address.
         """
         entries = entries_of(record)
+        named = tuple(look.resolve("port", entry["port"]).id for entry in entries if entry.get("port"))
+        # Before it gets others: their server may wait for one of these.
+        networks.release_ports(look, record, keep=named, named_alone=True)
         wanted = [None if entry.get("port") else own_port(look, record, entry) for entry in entries]
         kept = retained_ports(look, record, wanted)
         ports = []
