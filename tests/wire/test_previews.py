@@ -65,7 +65,7 @@ def test_an_update_is_previewed_resource_by_resource(http: httpx.Client, stack: 
     assert text["change_reason"] == "length cannot change in place"
     assert text["property_changes"] == [{"name": "length", "before": 8, "after": 9}]
     assert text["physical_resource_id"]
-    assert text["resource_status"] == "CREATE_COMPLETE"
+    assert (text["resource_action"], text["resource_status"]) == ("CREATE", "COMPLETE")
     by_name = {each["resource_name"]: each for each in changes["updated"]}
     assert by_name["reader"]["property_changes"][0]["after"] == "(not known yet)"
     assert by_name["secret"]["property_changes"] == [{"name": "value", "before": "******", "after": "******"}]
@@ -101,7 +101,7 @@ def test_a_creation_is_previewed_by_the_client(heat: HeatClient) -> None:
     assert previewed.parameters["password"] == "******"
     text, *others = previewed.resources
     assert (text["resource_name"], text["properties"]) == ("text", {"length": 8})
-    assert (text["resource_action"], text["resource_status"]) == ("INIT", "INIT_COMPLETE")
+    assert (text["resource_action"], text["resource_status"]) == ("INIT", "COMPLETE")
     assert text["resource_identity"] == {**text["stack_identity"], "path": "/resources/text"}
     (members,) = [each for each in others if isinstance(each, list)]
     assert [each["properties"] for each in members] == [{"value": "0"}, {"value": "1"}]

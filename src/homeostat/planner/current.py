@@ -10,7 +10,8 @@ def current_row(rows: Iterable[Resource], stack: StackFacts) -> Resource | None:
     """Return the row that stands for the name, or None; the others are leftovers.
 
     A row acted on for the newest revision wins. A rollback prefers the row that was COMPLETE at the revision it goes
-    back to, so that an interrupted replacement is undone rather than redone. Otherwise the newest row that could be
+    back to, so that an interrupted replacement is undone rather than redone; one that is marked unhealthy would be
+    replaced again, so its successor stays. Otherwise the newest row that could be
     made wins: one that failed later, by a check or a mark, does not give way to what it has replaced. A replaced row
     does not win over its successor, even if it was acted on for a newer revision than the successor.
     """
@@ -32,6 +33,7 @@ def gave_way(row: Resource) -> bool:
 def _rank(row: Resource, stack: StackFacts, *, replaced: bool) -> tuple[bool, bool, bool, int]:
     """Return the sort key of a row among those of its name; `replaced` says whether its successor is among them."""
     goal = stack.rollback_to
-    before = goal is not None and row.revision <= goal and row.status == Status.COMPLETE
+    marked = row.marks is not None and row.marks.unhealthy is not None
+    before = goal is not None and row.revision <= goal and row.status == Status.COMPLETE and not marked
     made = not row.failed or (row.action not in (Action.CREATE, Action.ADOPT) and not replaced)
     return (row.revision == stack.revision and not replaced, before, made, row.born)

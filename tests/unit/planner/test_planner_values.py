@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.unit.planner.worlds import row, world
+from tests.unit.planner.worlds import NOW, row, world
 
+from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.retry.policy import RETRY
@@ -41,6 +42,11 @@ CURRENT: dict[str, Any] = {
     ),
     "a rollback does not take back what was never complete": (
         [row("a", state="CREATE_FAILED", born=1), row("a", key="a2", born=2, revision=2)],
+        {"revision": 3, "rollback_to": 1},
+        "a2",
+    ),
+    "a rollback keeps the successor of what is marked unhealthy": (
+        [row("a", born=1, marks=Marks(UnhealthyMark("by hand", NOW))), row("a", key="a2", born=2, revision=2)],
         {"revision": 3, "rollback_to": 1},
         "a2",
     ),

@@ -1,6 +1,7 @@
 """Routes that preview the effects of a creation or an update, without carrying it out."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -29,10 +30,10 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import NOT_STORED, Preview, all_of
 from homeostat.desired.redaction import NOT_YET
 from homeostat.json_pieces import Items
-from homeostat.model.status import Action, Status, joined
+from homeostat.model.status import Action, Status
 from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
 from homeostat.resources.nested import public_properties
-from homeostat.resources.registry import shown_id
+from homeostat.resources.registry import is_known, shown_id, type_of
 from homeostat.templates import HIDDEN
 
 ROUTER = router("stacks")
@@ -198,19 +199,27 @@ def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) 
         "physical_resource_id": shown_id(row.type, row.handle) if row is not None else "",
         "resource_type": note.type,
         "resource_action": row.action if row is not None else Action.INIT,
-        "resource_status": joined(row.action, row.status) if row is not None else joined(Action.INIT, Status.COMPLETE),
+        # Without its action, as in Heat; elsewhere they are joined.
+        "resource_status": row.status if row is not None else Status.COMPLETE,
         "resource_status_reason": preview.redaction.text(row.reason) if row is not None else "",
         "creation_time": at(row.created_at) if row is not None else None,
         "updated_time": at(row.updated_at) if row is not None else None,
         "required_by": sorted(set(preview.required_by.get(note.name, ()))),
         "links": [link("self", f"{address}/resources/{quoted(note.name)}"), link("stack", address)],
         "description": note.definition.description if note.definition is not None else "",
-        "attributes": {},
+        "attributes": _unknown_attributes(note.type),
         "stack_name": preview.name,
         "resource_identity": {**identity, "path": f"/resources/{quoted(note.name)}"},
         "stack_identity": identity,
     }
     return {**shown, "parent_resource": preview.path[-1]} if preview.path else shown
+
+
+@cache
+def _unknown_attributes(type_name: str) -> Wire:
+    """Return the attributes of a type without their values, which a preview does not have; none of a template."""
+    kind = type_of(type_name) if is_known(type_name) else None
+    return dict.fromkeys(sorted(set(kind.attributes) - {"show"})) if kind is not None else {}
 
 
 def _differences(preview: Preview, note: ResourcePreview) -> list[Wire]:

@@ -37,7 +37,7 @@ class GetParam(Function):
 
 
 class GetFile(Function):
-    """Content of a file that was sent with the template."""
+    """A function for including a file inline."""
 
     def apply(self, arguments: Any) -> Any:
         if not isinstance(arguments, str):
