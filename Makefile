@@ -17,6 +17,7 @@ PYTHONS := tests/pythons
 CONTAINERS := tests/containers
 CLIENTS := tests/clients
 OPENSTACK := tests/openstack
+CUSTOMERS := tests/customers
 # Of the tests of the wire, those that are about what is stored, and how.
 MARIADB := tests/on_mariadb
 ON_MARIADB := $(MARIADB) tests/docs/test_documentation.py \
@@ -25,7 +26,7 @@ ON_MARIADB := $(MARIADB) tests/docs/test_documentation.py \
 	test_locks.py test_moving.py test_requests.py test_revisions.py test_rollouts.py test_snapshots.py test_trouble.py)
 OPENSTACK_STORM := $(OPENSTACK)/storm
 # What has a target of its own.
-RINGS := $(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(MARIADB)
+RINGS := $(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(CUSTOMERS) $(MARIADB)
 KILLS ?= 20
 LOST ?= 20
 EXAMPLES ?= 20000
@@ -110,6 +111,11 @@ openstack: .venv/installed ## install a real OpenStack for the tests into .opens
 test-openstack: openstack ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"
 	$(BIN)/python -m pytest $(OPENSTACK) --ignore=$(OPENSTACK_STORM) $(ARGS)
 
+.PHONY: test-customers
+test-customers: openstack ## run what lives on Heat against the service in the catalogue of that OpenStack: heat-tempest-plugin
+	scripts/tempest
+	$(BIN)/python -m pytest $(CUSTOMERS) $(ARGS)
+
 .PHONY: storm-openstack
 storm-openstack: .venv/installed ## kill workers and lose answers on a real OpenStack; KILLS=500 LOST=500 SEED=7
 	scripts/openstack octavia
@@ -187,7 +193,7 @@ lock: ## write requirements.lock and packaging/release.lock for pyproject.toml; 
 .PHONY: clean
 clean: ## remove everything that the other targets made
 	[ ! -e .openstack ] || [ ! -x $(BIN)/python ] || $(BIN)/python -m tests.openstack.cloud --dir .openstack down --purge
-	rm -rf .venv .keystone .openstack .senlinclient .horizon .ansible .gophercloud site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .keystone .openstack .senlinclient .horizon .ansible .gophercloud .tempest site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is younger than the files that say what to install, or it is installed again.

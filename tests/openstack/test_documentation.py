@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -14,6 +13,7 @@ import yaml
 from homeostat.cli.state_directory import State
 from tests.docs.pages import DOCS, NEEDS_OPENSTACK
 from tests.docs.typing_commands import check_commands
+from tests.openstack.catalogue import unregister
 from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack
 
@@ -44,23 +44,9 @@ def clone(home: Path, openstack_cloud: OpenStack) -> Iterator[Path]:
     """A directory that looks like a clone; what the page registers in Keystone is removed."""
     for name in (".venv", "examples", "scripts", "tests"):
         (home / name).symlink_to(DOCS.parent / name)
-    _unregister(openstack_cloud)
+    unregister(openstack_cloud)
     yield home
-    _unregister(openstack_cloud)
-
-
-def _unregister(cloud: OpenStack) -> None:
-    with contextlib.closing(cloud.admin()) as admin:
-        identity: Any = admin.identity
-        for service in identity.services():
-            if service.type in ("orchestration", "cloudformation"):
-                identity.delete_service(service)
-        for domain in identity.domains(name="heat"):
-            identity.update_domain(domain, is_enabled=False)
-            identity.delete_domain(domain)
-        user = identity.find_user("homeostat")
-        if user is not None:
-            identity.delete_user(user)
+    unregister(openstack_cloud)
 
 
 @pytest.mark.alone

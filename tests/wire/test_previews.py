@@ -100,7 +100,9 @@ def test_a_creation_is_previewed_by_the_client(heat: HeatClient) -> None:
     assert (previewed.stack_name, previewed.tags, previewed.disable_rollback) == ("web", ["a", "b"], True)
     assert previewed.parameters["password"] == "******"
     text, *others = previewed.resources
-    assert (text["resource_name"], text["properties"]) == ("text", {"length": 8})
+    assert (text["resource_name"], text["properties"]["length"]) == ("text", 8)
+    assert text["properties"]["character_classes"] == [{"class": "lettersdigits", "min": 1}], "a default"
+    assert text["attributes"] == {"value": None}
     assert (text["resource_action"], text["resource_status"]) == ("INIT", "COMPLETE")
     assert text["resource_identity"] == {**text["stack_identity"], "path": "/resources/text"}
     (members,) = [each for each in others if isinstance(each, list)]
@@ -157,7 +159,7 @@ def test_validation_lists_nested_templates(http: httpx.Client) -> None:
         "event_sinks": [],
         "parameter_defaults": {},
         "parameters": {},
-        "resource_registry": {"resources": {}},
+        "resource_registry": {"middle.yaml": "middle.yaml", "resources": {}},
     }
     wrong = top.replace("{word: hello,", "{wrod: hello,")
     refused = http.post("validate", json={**body, "template": wrong}).json()["error"]

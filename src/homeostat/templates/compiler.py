@@ -19,7 +19,7 @@ from homeostat.templates.functions import condition_functions, ordinary_function
 from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.parameters import HIDDEN, Parameter, ProvidedParameters, resolve
 from homeostat.templates.parser import parse_environment, parse_template
-from homeostat.templates.registry import RESOURCES
+from homeostat.templates.registry import RESOURCES, is_template
 from homeostat.templates.snippets import Conditions, OutputReader, Reader
 from homeostat.templates.tree import UNKNOWN, Allowance, Context
 from homeostat.templates.versions import Version, version_of
@@ -240,13 +240,16 @@ def validate_shape(compiled: Compiled) -> dict[str, Any]:
         return {name: HIDDEN if name in hidden else value for name, value in values.items()}
 
     environment = compiled.environment
+    # Types that are files are in the registry as if the environment had named them.
+    types = (each.type for each in compiled.definitions.values() if not each.called)
+    implied = {name: name for name in types if is_template(name)}
     answer: dict[str, Any] = {
         "Description": compiled.description,
         "Parameters": {name: each.wire() for name, each in compiled.parameters.items() if not each.pseudo},
         "Environment": {
             "parameters": shown(compiled.provided),
             "parameter_defaults": shown(environment.get("parameter_defaults", {})),
-            "resource_registry": {RESOURCES: {}, **environment.get("resource_registry", {})},
+            "resource_registry": {RESOURCES: {}, **implied, **environment.get("resource_registry", {})},
             "event_sinks": shown_sinks(environment),
         },
     }

@@ -73,7 +73,10 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dial
         snippet = entry.get(key)
         return None if snippet is None else reader.tree(snippet, dialect.place(*path, key))
 
-    properties = _map(tree("properties"), (*path, "properties"))
+    try:
+        properties = _map(tree("properties"), (*path, "properties"))
+    except Rejected as error:
+        raise _of_property(error) from error
     metadata = tree("metadata")
     if metadata is not None and not isinstance(metadata, Function):
         metadata = _map(metadata, (*path, "metadata"))
@@ -101,6 +104,13 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dial
         external_id=external_id,
         static=not is_dynamic(properties),
     )
+
+
+def _of_property(error: Rejected) -> Rejected:
+    """Return the error of a property: that a parameter is not declared is one of the property that reads it."""
+    if error.fault != "UserParameterMissing":
+        return error
+    return invalid(error.message, *error.path[:-1], error="Property error")
 
 
 def _map(tree: Any, path: Path) -> dict[str, Any]:

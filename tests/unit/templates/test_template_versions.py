@@ -70,7 +70,7 @@ def test_functions_of_cfn(version: str, conditional: set[str]) -> None:
     ordinary = {name for name, _text, condition in functions_of(dates[version]) if not condition}
     assert ordinary == {"Ref", *conditional, *(f"Fn::{name}" for name in always)}
     in_conditions = {name for name, _text, condition in functions_of(dates[version]) if condition}
-    assert in_conditions == ({"Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or"} if version == "AWS" else set())
+    assert in_conditions == ({"Condition", "Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or"} if version == "AWS" else set())
 
 
 def test_functions_are_listed_with_a_line_each() -> None:

@@ -209,10 +209,17 @@ def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) 
         "description": note.definition.description if note.definition is not None else "",
         "attributes": _unknown_attributes(note.type),
         "stack_name": preview.name,
-        "resource_identity": {**identity, "path": f"/resources/{quoted(note.name)}"},
+        "resource_identity": {**identity, "path": f"/resources/{note.name}"},
         "stack_identity": identity,
     }
     return {**shown, "parent_resource": preview.path[-1]} if preview.path else shown
+
+
+@cache
+def _defaults(type_name: str) -> Mapping[str, Any]:
+    """Return the defaults of a type's properties; none of a template."""
+    values = type_of(type_name).complete({}) if is_known(type_name) else {}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @cache
@@ -249,8 +256,10 @@ def _tree(context: RequestContext, preview: Preview) -> Items:
 
 
 def _new(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
-    properties = public_properties(note.after)
-    properties = {name: preview.redaction.shown(note.name, name, value) for name, value in properties.items()}
+    values = {**_defaults(note.type), **note.after}
+    properties = {
+        name: preview.redaction.shown(note.name, name, value) for name, value in public_properties(values).items()
+    }
     return {**_resource(context, preview, note), "properties": properties, "metadata": {}}
 
 

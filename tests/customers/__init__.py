@@ -1,0 +1,1 @@
+"""Services and programs that live on Heat: they run against the program in the catalogue of a real OpenStack."""
