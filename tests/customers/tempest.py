@@ -42,8 +42,8 @@ class Tempest:
         with (self.work / "last").open("wb") as last:
             subprocess.run([self._program("stestr"), "last", "--subunit"], cwd=self.work, stdout=last, check=False)
         with (self.work / "last").open("rb") as last:
-            told = subprocess.run([self._program("python"), OUTCOMES], stdin=last, capture_output=True, check=True)
-        return {str(name): str(status) for name, status in json.loads(told.stdout).items()}
+            shown = subprocess.run([self._program("python"), OUTCOMES], stdin=last, capture_output=True, check=True)
+        return {str(name): str(status) for name, status in json.loads(shown.stdout).items()}
 
     @property
     def output(self) -> str:
