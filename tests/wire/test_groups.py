@@ -128,3 +128,23 @@ def test_a_facade_whose_required_property_its_template_lacks_is_refused(http: ht
     answer = http.post("stacks", json=body)
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "StackValidationFailed")
     assert "Required property ram for facade OS::Nova::Flavor missing in provider" in answer.json()["error"]["message"]
+
+
+def test_the_template_of_a_group_of_files_has_the_properties_that_its_user_gave(http: httpx.Client) -> None:
+    inner = "heat_template_version: 2018-08-31\nparameters: {word: {type: string}}\n"
+    one = {"type": "inner.yaml", "properties": {"word": "%index%"}}
+    grp = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": one}}
+    body = {
+        "stack_name": "files",
+        "template": {**VERSION, "resources": {"grp": grp}},
+        "files": {"inner.yaml": inner},
+    }
+    answer = http.post("stacks", json=body)
+    assert answer.status_code == 201, answer.text
+    stack_id = answer.json()["stack"]["id"]
+    settled(http, stack_id, status="CREATE_COMPLETE")
+    child = nested(http, f"stacks/files/{stack_id}", "grp")
+    shown = http.get(f"{child}/template").json()["resources"]
+    assert {name: each["properties"] for name, each in shown.items()} == {"0": {"word": "0"}, "1": {"word": "1"}}
+    exported = http.get(f"stacks/files/{stack_id}/export").text
+    assert "(content)" not in exported

@@ -240,13 +240,9 @@ def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], 
 def _check_interval(interval: int, intervals: Intervals) -> None:
     start = f"Specified interval of {interval} seconds has to be"
     if interval < intervals.least_s:
-        raise invalid_spec(
-            f"{start} larger than health_check_interval_min of {intervals.least_s} seconds set in configuration."
-        )
+        raise invalid_spec(f"{start} at least health_check_interval_min of {intervals.least_s} seconds.")
     if interval > intervals.most_s:
-        raise invalid_spec(
-            f"{start} smaller than check_interval_max of {intervals.most_s} seconds set in configuration."
-        )
+        raise invalid_spec(f"{start} at most check_interval_max of {intervals.most_s} seconds.")
 
 
 def _check_quorum(sent: Mapping[str, Any], detection: Mapping[str, Any]) -> None:

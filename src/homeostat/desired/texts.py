@@ -47,7 +47,8 @@ def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
 def group_text(group: groups.Group) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the members of a group, and what stands beside them, as a template lists them."""
     for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"])):
-        yield name, member_of(group, one, name)
+        member = member_of(group, one, name)
+        yield name, {**member, "properties": public_properties(member.get("properties") or {})}
         for place, entry in groups.beside_of(group, name):
             yield place, _beside_text(name, entry)
 

@@ -260,15 +260,13 @@ def without(*path: str) -> dict[str, Any]:
             1,
             5,
             3600,
-            "Specified interval of 1 seconds has to be larger than health_check_interval_min of 5 seconds set in "
-            "configuration.",
+            "Specified interval of 1 seconds has to be at least health_check_interval_min of 5 seconds.",
         ),
         (
             3601,
             5,
             3600,
-            "Specified interval of 3601 seconds has to be smaller than check_interval_max of 3600 seconds set in "
-            "configuration.",
+            "Specified interval of 3601 seconds has to be at most check_interval_max of 3600 seconds.",
         ),
     ],
 )
