@@ -15,7 +15,7 @@ from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import adopt, heal, update
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.policies import healing
-from homeostat.planner.retry import conditions
+from homeostat.planner.retry import causes, conditions
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
 
@@ -66,7 +66,9 @@ def _retry(context: Context, definition: Definition, row: Resource, now: float) 
     """Retry without a request: at once, and then at growing intervals."""
     attempts, due_at = row.attempts, conditions.due_at(row)
     if due_at > now:
-        return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, due_at, row.key)
+        cause = causes.cause_of(row)
+        by = cause.released_by if cause is not None else ""
+        return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, due_at, row.key, by=by)
     if conditions.is_gone(context.world, row):
         return heal.recreate(context, definition, row, conditions.absence(context.world, row), now)
     decision = _try_again(context, definition, row, now)

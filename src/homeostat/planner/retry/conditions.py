@@ -7,6 +7,7 @@ from homeostat.model.observed import Condition, Presence, Remedy, Verdict
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, StackFacts, World
 from homeostat.planner.actions import check
+from homeostat.planner.retry import causes
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import type_of
@@ -28,8 +29,10 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
     checked = row.action == Action.CHECK and (kind.heals_itself or row.handle == "")
     if row.action not in (Action.CREATE, Action.UPDATE) and not checked:
         return False
-    if is_gone(world, row) or not changed:
-        return is_gone(world, row)
+    if is_gone(world, row) or causes.cause_of(row) is not None:
+        return True
+    if not changed:
+        return False
     if row.handle == "" or row.action == Action.CREATE or kind.heals_itself:
         return True
     return kind.judge(thing_of(world, row), now).condition in (Condition.READY, Condition.DRIFTED)
@@ -42,6 +45,8 @@ def is_at_rest(stack: StackFacts) -> bool:
 
 def due_at(row: Resource) -> float:
     """Return the time of the next try: the first is due at once, later ones at growing intervals."""
+    if causes.cause_of(row) is not None:
+        return causes.due_at(row)
     return row.updated_at + RETRY.delay_after_s(row.attempts)
 
 

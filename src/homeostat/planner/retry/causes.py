@@ -1,0 +1,56 @@
+"""Causes of failures that others take away: room, quota, a name. Pure (ADR 0098).
+
+What is healed in a stack at rest is made again and again while it lacks such a thing: no update of the stack is needed
+for what has nothing to do with its template.
+"""
+
+import re
+from dataclasses import dataclass
+
+from homeostat.model.status import Action
+from homeostat.model.world import Resource
+
+DOUBLINGS_MAX = 10
+FIRST_S, LONGEST_S = 30.0, 600.0
+"""Shortest and longest time between two tries; it doubles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Something that is lacking.
+
+    Attributes:
+        words: Pattern that the reasons of such failures have, in the words of the services.
+        released_by: What ends it.
+    """
+
+    words: re.Pattern[str]
+    released_by: str
+
+
+CAUSES = (
+    Cause(
+        re.compile(r"no valid host|no weighed (hosts|backends)|not enough hosts", re.I), "a host that has room for it"
+    ),
+    Cause(
+        re.compile(r"quota|(limit|allowed)\w* exceeded|exceeds? allowed|over.?limit", re.I),
+        "a higher quota, or the deletion of other things of the project",
+    ),
+    Cause(re.compile(r"no more (ip )?addresses|address(es)? .*exhausted", re.I), "an address becoming free"),
+    Cause(
+        re.compile(r"already (exists|in use|allocated)|is in use|in use by", re.I), "its name or address becoming free"
+    ),
+)
+
+
+def cause_of(row: Resource) -> Cause | None:
+    """Return what was lacking when a resource could not be made; None where that is not known to be such a thing."""
+    if not row.failed or row.action != Action.CREATE:
+        return None
+    return next((each for each in CAUSES if each.words.search(row.reason)), None)
+
+
+def due_at(row: Resource) -> float:
+    """Return the time of the next try of a resource for which something is lacking."""
+    doublings = min(max(row.attempts - 1, 0), DOUBLINGS_MAX)
+    return row.updated_at + min(FIRST_S * (1 << doublings), LONGEST_S)
