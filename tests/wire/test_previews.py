@@ -152,6 +152,11 @@ def test_validation_lists_nested_templates(http: httpx.Client) -> None:
     inner = reported["middle"]["NestedParameters"]["leaf"]
     assert (inner["Type"], inner["Description"]) == ("leaf.yaml", "the leaf")
     assert reported["crowd"]["NestedParameters"]["0"]["Type"] == "leaf.yaml"
+    disabled = {**body, "template": top.replace("{resource_def", "{count: 0, resource_def")}
+    assert http.post("validate?show_nested=true", json=disabled).json()["NestedParameters"] == reported
+    wrong = {**disabled, "template": disabled["template"].replace("{word: a,", "{wrod: a,")}
+    unshown = http.post("validate?show_nested=true", json=wrong).json()["NestedParameters"]["crowd"]
+    assert "NestedParameters" not in unshown, "what is disabled may be wrong"
     assert "swordfish" not in json.dumps(reported), "the default is told where it is declared, and nowhere else"
     reported = http.post("validate", json=body).json()
     assert "NestedParameters" not in reported
@@ -161,6 +166,7 @@ def test_validation_lists_nested_templates(http: httpx.Client) -> None:
         "parameters": {},
         "resource_registry": {"middle.yaml": "middle.yaml", "resources": {}},
     }
-    wrong = top.replace("{word: hello,", "{wrod: hello,")
-    refused = http.post("validate", json={**body, "template": wrong}).json()["error"]
+    refused = http.post("validate", json={**body, "template": top.replace("{word: hello", "{wrod: hello")}).json()[
+        "error"
+    ]
     assert refused["message"] == "Property error: : resources.middle.properties: : Unknown Property wrod"

@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -312,7 +313,7 @@ class Checker:
         A group of 0 members is not checked: templates disable resources that way.
         """
         if isinstance(kind, ResourceGroup) and values["count"] == 0:
-            return self._within(each, None, Requirements(), ())
+            return self._within(each, None, self._disabled(each, kind, values, path), ())
         try:
             self.expansion.check_depth(self.depth + 1)
         except Rejected as error:
@@ -346,6 +347,20 @@ class Checker:
             self.expansion.check_size(self.needs.resources)
         except Rejected as error:
             raise error.at(*path[:-1]) from error
+
+    def _disabled(
+        self, each: Definition, kind: ResourceGroup, values: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> Requirements:
+        """Return the nested templates that a group of 0 members would have, where validation shows them."""
+        shown = Requirements()
+        if self.expansion.shows_disabled:
+            one = Checker(self.desired, self.depth, Requirements(), self.expansion)
+            # What is wrong with a member that is not made is no error.
+            with suppress(Rejected):
+                one._members(each, kind, {**values, "count": 1}, path)
+                within = one.needs.nested[each.name].needs
+                shown.nested, shown.stacks = within.nested, within.stacks
+        return shown
 
     def nodes(self, values: Mapping[str, Any], registry: Registry, path: tuple[str | int, ...]) -> None:
         """Check the definitions of single nodes of a group, and of what stands beside its nodes."""

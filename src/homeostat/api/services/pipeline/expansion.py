@@ -36,6 +36,7 @@ class Expansion:
     Args:
         check_client: Called before each expansion; raises when the client has disconnected.
         internal_types: Types of the service's own that the outermost template may have: it is the service's own, too.
+        shows_disabled: Templates of groups of 0 members are expanded as well: validation shows them.
 
     Attributes:
         allowance: What the functions of all these templates together may produce.
@@ -46,8 +47,11 @@ class Expansion:
         limits: ExpansionLimits = ExpansionLimits(),
         check_client: ClientCheck = always_connected,
         internal_types: Collection[str] = (),
+        *,
+        shows_disabled: bool = False,
     ) -> None:
         self.limits = limits
+        self.shows_disabled = shows_disabled
         self.internal_types = internal_types
         self.allowance = Allowance()
         self.check_client = check_client
