@@ -8,7 +8,7 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import Weather
-from homeostat.convergence.nested_stacks import group_revisions
+from homeostat.convergence.nested_stacks import removal_requests
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.store.stacks import action_begin, revisions, stacks
@@ -75,7 +75,7 @@ def test_removal_policies_choose_who_goes(listed: list[Any]) -> None:
 def test_members_are_not_read_to_remove_one_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be a million."""
     service, stack_id = created(3)
-    monkeypatch.setattr(group_revisions, "members_and_outputs", lambda *_: pytest.fail("all members were read"))
+    monkeypatch.setattr(removal_requests, "members_and_outputs", lambda *_: pytest.fail("all members were read"))
     service.update(stack_id, {"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
     service.rest()
     assert names(service) == ["m1", "m2"]

@@ -174,6 +174,7 @@ def skip_list(
     mode: str,
     references: Mapping[str, str],
     left: Collection[str] = (),
+    former: Mapping[str, str] = {},
 ) -> list[str]:
     """Return the names that no member may have, oldest first.
 
@@ -184,9 +185,10 @@ def skip_list(
         mode: `append` keeps the names skipped before, `update` drops them.
         references: Reference id of each member by its name.
         left: Names skipped before that are kept in any case.
+        former: Names of members by reference ids that no member has any more.
     """
     known = list(previous)
-    names = {reference: name for name, reference in references.items()}
+    names = {**former, **{reference: name for name, reference in references.items()}}
     listed = [str(entry) for policy in removal_policies for entry in policy.get("resource_list") or []]
     found = [entry if entry in references or entry in known else names.get(entry) for entry in listed]
     previous = [name for name in known if mode == "append" or name in left]

@@ -14,7 +14,8 @@ from homeostat.convergence.nested_stacks.group_revisions import (
     first_to_leave,
     wanted_group,
 )
-from homeostat.convergence.nested_stacks.revisions import environment_inside
+from homeostat.convergence.nested_stacks.removal_requests import Asks
+from homeostat.convergence.nested_stacks.template_stacks import environment_inside
 from homeostat.desired.compiling import template_of
 from homeostat.desired.implied import member_property
 from homeostat.desired.members import chain_desired, group_desired, named_desired
@@ -40,6 +41,7 @@ def desired_inside(
     before: Desired,
     launched: Launched = lambda _: None,
     time_left_s: float = math.inf,
+    asks: Asks = Asks(math.inf),
 ) -> Desired | None:
     """Return the desired state of a nested stack; None where it depends on unknown values.
 
@@ -51,6 +53,7 @@ def desired_inside(
         before: Its newest revision.
         launched: Returns the properties of a launch configuration by its reference.
         time_left_s: Seconds that an action of the nested stack may take.
+        asks: Whom a group was asked to remove before.
 
     Raises:
         Rejected, Terminal: The nested stack cannot be as its resource describes it.
@@ -70,7 +73,7 @@ def desired_inside(
         return Desired("template", kind.template(values), environment=environment, files=files)
     if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
         return None
-    made = _members(tx, kind, values, nested, before, launched, time_left_s)
+    made = _members(tx, kind, values, nested, before, launched, time_left_s, asks)
     return None if made is None else replace(made, environment=environment, files=parent.files)
 
 
@@ -82,6 +85,7 @@ def _members(
     before: Desired,
     launched: Launched,
     time_left_s: float,
+    asks: Asks,
 ) -> Desired | None:
     """Return the members of a group or chain; None where they depend on unknown values. Raises as `desired_inside`."""
     if isinstance(kind, SoftwareDeploymentGroup):
@@ -92,7 +96,7 @@ def _members(
     try:
         away = away_members(tx, nested, before.template)
         failed, first = failed_of(away), first_to_leave(tx, nested, away)
-        wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first)
+        wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first, asks)
         check_policy(kind, values, nested, before, wanted, away, time_left_s)
     except TypeError:  # members to remove, or their number, are not known yet
         return None

@@ -15,6 +15,7 @@ from homeostat.api.http.heavy_requests import ClientCheck, always_connected
 from homeostat.api.services.desired_inside import desired_inside
 from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
+from homeostat.convergence.nested_stacks.removal_requests import asks_of
 from homeostat.convergence.supposed_worlds import supposed_world
 from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
@@ -274,7 +275,8 @@ class Previewer:
         before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
         try:
             launched: Launched = partial(launched_in, world)
-            after = desired_inside(self._tx, note, parent, nested, before, launched, self._limits.timeout_s)
+            asks = asks_of(self._tx, world, note.row, next_one=True)
+            after = desired_inside(self._tx, note, parent, nested, before, launched, self._limits.timeout_s, asks)
         except (Rejected, Terminal) as error:
             note.fate, note.why = Fate.UPDATED if note.row is not None else Fate.ADDED, f"{FAILS}{error}"
             return True

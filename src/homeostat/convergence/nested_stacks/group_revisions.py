@@ -1,12 +1,14 @@
 """The next revision of a group's nested stack: its members, in batches where its update policy says so."""
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.absences import absences, marked
-from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
+from homeostat.convergence.nested_stacks import removal_requests
+from homeostat.convergence.nested_stacks.removal_requests import Asks, asks_of
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Terminal
 from homeostat.model.rollout import AppliesTo
@@ -62,7 +64,7 @@ def group_revision(
     away = away_members(tx, nested, before.template)
     failed, first = failed_of(away), first_to_leave(tx, nested, away)
     launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
-    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first)
+    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first, asks_of(tx, world, row))
     policy = kind.batches(values) if isinstance(kind, Membership) else {}
     if adopts:
         policy = {name: each for name, each in policy.items() if name != "creation"}
@@ -140,6 +142,7 @@ def wanted_group(
     nested_id: str,
     failed: Collection[str],
     first: Collection[str] = (),
+    asks: Asks = Asks(math.inf),
 ) -> dict[str, Any]:
     """Return what a group's stack should be once all batches are done.
 
@@ -156,6 +159,7 @@ def wanted_group(
         nested_id: Id of its stack.
         failed: Names of its FAILED members.
         first: Names of the members that leave first, see `first_to_leave`.
+        asks: Whom it was asked to remove, besides what its properties say.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
@@ -165,13 +169,7 @@ def wanted_group(
         taken = model_of(before.template) if isinstance(kind, LikeServer) and kind.model(values) else None
         one = kind.member(values, launched if taken is None else lambda _: taken, nested_id)
         return _scaled(kind, values, one, before.template, failed, first)
-    skipped, listed = before.template.get("skip", []), _listed(values)
-    references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before.template)}
-    # A removal policy may name a member by its reference (an id of the cloud). Only then are all members read.
-    if nested is not None and not {*references, *skipped}.issuperset(listed):
-        references |= _references(tx, nested)
-    left = before.template.get("left", [])
-    skip = groups.skip_list(skipped, values["removal_policies"], values["removal_policies_mode"], references, left)
+    skip, left = removal_requests.skip_list(tx, nested, before.template, values, asks), before.template.get("left", [])
     made = {name: values[name] for name in ("resource_def", "index_var", "count")}
     if isinstance(kind, NodeGroup):  # its cluster has said which of its nodes leave
         return {"skip": skip, **made, **kind.further(values)}
@@ -268,23 +266,3 @@ def check_policy(
         before.template, wanted, kind.batches(values), failed, new, away, pending=pending, now=0.0
     )
     check_time(first, time_left_s)
-
-
-def _listed(values: Mapping[str, Any]) -> list[str]:
-    return [str(entry) for policy in values["removal_policies"] for entry in policy.get("resource_list") or []]
-
-
-def _references(tx: Connection, nested: Row[Any]) -> dict[str, Any]:
-    """Return the reference of each member of a group by its name.
-
-    Raises:
-        Terminal: The members are too heavy to be read.
-    """
-    try:
-        return {
-            name: member["reference"]
-            for name, member in members_and_outputs(tx, nested, WeightBudget())["members"].items()
-        }
-    except TooHeavy as error:
-        message = f"the attributes of its members weigh more than {SHOWN_MAX}: name those to remove by their numbers"
-        raise Terminal(message) from error

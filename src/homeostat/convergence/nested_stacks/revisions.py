@@ -6,10 +6,9 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.nested_stacks.group_revisions import check_time, check_weight, group_revision
-from homeostat.desired.compiling import compile_desired, registry_of, template_of
+from homeostat.convergence.nested_stacks.template_stacks import environment_inside, from_template
 from homeostat.desired.members import MEMBERS_PER_SHARD, chain_desired, group_desired, named_desired
 from homeostat.desired.redaction import Redactions
-from homeostat.model.desired import Identity
 from homeostat.model.intent import stamp_of
 from homeostat.model.plan import Step
 from homeostat.model.world import Resource, World
@@ -17,10 +16,10 @@ from homeostat.resources import groups
 from homeostat.resources.composite import Composed
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.families.launch_configurations import MODEL
-from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, TemplateResource, parameters_of
+from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.registry import type_of
 from homeostat.store.stacks import revisions
-from homeostat.templates import declared_in, environments
+from homeostat.templates import environments
 
 
 class NestedRevisions:
@@ -63,7 +62,7 @@ class NestedRevisions:
         contents = kind.contents if isinstance(kind, NestedStack) else ""
         inside = environment_inside(parent, row.name, row.called or row.type) | self._hidden_inside(tx, world, row)
         if contents == "template":
-            return replace(_from_template(row, parent, inside), intent=intent)
+            return replace(from_template(row, parent, inside), intent=intent)
         if isinstance(kind, Composed):
             made = kind.template(kind.complete(row.properties))
             files = parent.files if kind.needs_files else {}
@@ -102,32 +101,3 @@ class NestedRevisions:
 def intent_of(row: Resource) -> str:
     """Return a text that identifies the one act that a row in progress is about."""
     return f"{row.token}/{row.revision}/{stamp_of(row.intent)}"
-
-
-def _from_template(row: Resource, parent: revisions.Desired, environment: dict[str, Any]) -> revisions.Desired:
-    """Return the revision of the stack of a template resource.
-
-    Raises:
-        Rejected: It cannot be made from these files and properties.
-    """
-    kind = type_of(row.type)
-    assert isinstance(kind, FromTemplate)
-    template = template_of(kind.source(row.properties), parent.files)
-    parameters = parameters_of(kind.stack_parameters(row.properties), declared_in(template, "parameters"))
-    if FACADE in row.properties:
-        environment = {**environment, environments.FACADE: row.properties[FACADE]}
-    desired = revisions.Desired("template", template, parameters, environment, parent.files)
-    # Compiled only to be checked: what is wrong fails this resource before the nested stack exists.
-    compile_desired(desired, Identity("", row.name, ""))
-    return desired
-
-
-def environment_inside(parent: revisions.Desired, name: str, called: str) -> dict[str, Any]:
-    """Return the environment of the nested stack of a resource.
-
-    Args:
-        parent: Revision of the parent stack.
-        name: Name of the resource.
-        called: Its type as the template calls it.
-    """
-    return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)

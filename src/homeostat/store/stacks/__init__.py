@@ -7,5 +7,6 @@
 - `scaling`, `rollouts`: groups that are resized by signals, and members that get new metadata; `rollout_members`:
   which of them come next; `rollout_reports`: what they say of it
 - `status_at_rest`, `nested_status`: the status that a stack reports, to users and to its parent
+- `former_members`: whose ids things have that are gone
 - `views`, `progress`: the queries of the APIs
 """

@@ -25,7 +25,7 @@ from homeostat.clustering.placement import GROUP, REGION, ZONE
 from homeostat.clustering.profiles import check_profile
 from homeostat.clustering.specs import Spec
 from homeostat.convergence.nested_stacks.group_revisions import wanted_group
-from homeostat.convergence.nested_stacks.revisions import environment_inside
+from homeostat.convergence.nested_stacks.template_stacks import environment_inside
 from homeostat.desired.members import group_desired, shard_of, touched_shards
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
