@@ -27,7 +27,7 @@ class WilfulCloud(SimulatedCloud):
     """Whether volumes are made without being read-only."""
 
     def _create(self, kind: str, intent: Any) -> Any:
-        answer = super()._create(kind, intent)
+        answer: Any = super()._create(kind, intent)
         if self.late and kind == "volume":
             for thing in self._things.values():
                 thing.properties["read_only"] = False

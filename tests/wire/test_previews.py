@@ -152,9 +152,10 @@ def test_validation_lists_nested_templates(http: httpx.Client) -> None:
     inner = reported["middle"]["NestedParameters"]["leaf"]
     assert (inner["Type"], inner["Description"]) == ("leaf.yaml", "the leaf")
     assert reported["crowd"]["NestedParameters"]["0"]["Type"] == "leaf.yaml"
-    disabled = {**body, "template": top.replace("{resource_def", "{count: 0, resource_def")}
+    none = top.replace("{resource_def", "{count: 0, resource_def")
+    disabled = {**body, "template": none}
     assert http.post("validate?show_nested=true", json=disabled).json()["NestedParameters"] == reported
-    wrong = {**disabled, "template": disabled["template"].replace("{word: a,", "{wrod: a,")}
+    wrong = {**disabled, "template": none.replace("{word: a,", "{wrod: a,")}
     unshown = http.post("validate?show_nested=true", json=wrong).json()["NestedParameters"]["crowd"]
     assert "NestedParameters" not in unshown, "what is disabled may be wrong"
     assert "swordfish" not in json.dumps(reported), "the default is told where it is declared, and nowhere else"
