@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.clouds.simulated.cloud import SimulatedCloud
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Terminal, Transient
 from tests.component.marked import OFF, mark
 from tests.component.running import Service, double
 
@@ -330,3 +330,53 @@ def test_it_goes_to_a_resource_of_another_name(fails: bool, data: str) -> None:
     (attached,) = service.cloud.things("volume_attachment").values()
     assert attached["instance_uuid"] == service.servers()[0]
     assert len(service.cloud.things("router_interface")) == 1
+
+
+def routed(router: str, **more: Any) -> dict[str, Any]:
+    routers = {name: thing("OS::Neutron::Router") for name in ("r", "q")}
+    it = thing("OS::Neutron::RouterInterface", router=ref(router), subnet=ref("sub"))
+    return {**NET, **routers, "it": it, **more}
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["", "rolled back"])
+def test_another_router_gets_the_place_on_a_subnet(fails: bool) -> None:
+    service = Service(Weather(delete_s=2.0))
+    stack_id = service.create(routed("r"))
+    service.rest()
+    bad = {"bad": double(fail=True, value=ref("it"))} if fails else {}
+    service.update(stack_id, routed("q", **bad), disable_rollback=False)
+    service.rest()
+    assert service.state(stack_id) == ("ROLLBACK_COMPLETE" if fails else "UPDATE_COMPLETE")
+    (left,) = service.cloud.things("router_interface").values()
+    assert left["router_id"] == service.row(stack_id, "r" if fails else "q").handle
+
+
+def test_explain_says_what_is_waited_for() -> None:
+    service = Service(Weather(delete_s=50.0))
+    stack_id = service.create(from_volume())
+    service.rest()
+    service.update(stack_id, from_volume("two"))
+    service.live(5.0)
+    (said,) = service.hindered()
+    volume = service.row(stack_id, "v").handle
+    assert f"s: leaving (the one in its place needs volume {volume}, which one at a time can hold)" in said
+    (event,) = [each for each in service.events(stack_id, "s") if each.action == "DELETE"]
+    assert volume in event.reason
+
+
+def test_explain_says_which_port_is_let_go() -> None:
+    service = Service(cloud=lambda clock: Clinging(clock.now))
+    stack_id = service.create(on_port())
+    service.rest()
+    service.update(stack_id, on_port("two"))
+    service.live(5.0)
+    (said,) = service.hindered()
+    assert f"s: handover (the one before lets go of port {service.row(stack_id, 'p').handle}" in said
+    assert len(service.servers()) == 1
+
+
+class Clinging(SimulatedCloud):
+    """A cloud that detaches nothing for now."""
+
+    def _update(self, kind: str, change: Any) -> Any:
+        return Transient("busy") if "networks" in change.changed else super()._update(kind, change)

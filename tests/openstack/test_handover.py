@@ -220,3 +220,46 @@ def renewed(scene: Scene, name: str, *resources: str) -> None:
             return "CREATE_COMPLETE" in later and scene.served.is_well(name)
 
         eventually(is_made, f"another {each}", 300.0)
+
+
+def routed(router: str, **more: Wire) -> Wire:
+    routers = {name: thing("OS::Neutron::Router") for name in ("r", "q")}
+    it = thing("OS::Neutron::RouterInterface", router=of(router), subnet=of("sub"))
+    return {**NET, **routers, "it": it, **more}
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["", "rolled back"])
+def test_another_router_gets_the_place_on_a_subnet(scene: Scene, name: str, fails: bool) -> None:
+    scene.served.create(name, routed("r"), 1.0)
+    scene.complete(name, "CREATE_COMPLETE")
+    bad = {"bad": {**thing("OS::Heat::TestResource", fail=True), "depends_on": ["it"]}} if fails else {}
+    scene.served.update(name, routed("q", **bad), disable_rollback=False)
+    scene.complete(name, "ROLLBACK_COMPLETE" if fails else "UPDATE_COMPLETE")
+    handles = scene.served.handles(name)
+    (left,) = scene.user.network.ports(network_id=handles["net"])
+    assert left.device_id == handles["r" if fails else "q"]
+
+
+def test_it_goes_to_resources_of_other_names(scene: Scene, name: str) -> None:
+    """A port with an address, an attachment and an interface get other names in the template."""
+    scene.served.create(name, renamed("1"), 1.0)
+    scene.complete(name, "CREATE_COMPLETE")
+    server = scene.served.handles(name)["s"]
+    scene.served.update(name, renamed("2"))
+    scene.complete(name, "UPDATE_COMPLETE")
+    after = scene.served.handles(name)
+    assert after["s"] == server
+    assert scene.held(name) == {"ports": {after["p2"]}, "addresses": {ADDRESS}, "volumes": {after["v"]}}
+
+
+def renamed(number: str) -> Wire:
+    port = thing("OS::Neutron::Port", network=of("net"), fixed_ips=[{"subnet": of("sub"), "ip_address": ADDRESS}])
+    return {
+        **NET,
+        "r": thing("OS::Neutron::Router"),
+        "v": thing("OS::Cinder::Volume", size=1),
+        f"p{number}": port,
+        "s": server("one", image="mini", networks=[{"port": of(f"p{number}")}]),
+        f"a{number}": thing("OS::Cinder::VolumeAttachment", volume_id=of("v"), instance_uuid=of("s")),
+        f"i{number}": thing("OS::Neutron::RouterInterface", router=of("r"), subnet=of("sub")),
+    }

@@ -174,7 +174,7 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
     halted = context.halted(row.name) if row.replaces is None else None
     if adoption_of(row.intent) is not None:
         return halted or adopt.begin(context, definition, row, now)
-    waits: Step | Waiting | None = halted or replace.wait_for_predecessor(context, row)
+    waits: Step | Waiting | None = halted or replace.wait_for_predecessor(context, definition, row)
     if isinstance(waits, Waiting) and waits.why is Why.LEAVING and row.marks is not None:
         waits = requested.wait_for_predecessor(context, row, waits, now)
     if isinstance(waits, Waiting) and waits.why is Why.LEAVING and context.world.health is not None:

@@ -46,7 +46,7 @@ def needs(context: Context, definition: Definition, row: Resource) -> Shared:
     kind = kind_of(row.type)
     if kind not in EXCLUSIVE or kind_of(definition.type) != kind or not row.handle:
         return Shared()
-    if conditions.is_gone(context.world, row):
+    if conditions.is_gone(context.world, row) or row.external_id is not None:
         return Shared()
     try:
         want = context.resolve(definition)

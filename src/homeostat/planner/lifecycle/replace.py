@@ -1,6 +1,6 @@
 """Replacement of a thing by another one: the new one first, or the old one deleted first. Pure."""
 
-from homeostat.kinds.exclusive import Way
+from homeostat.kinds.exclusive import Shared, Way
 from homeostat.model.desired import Definition
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action
@@ -61,8 +61,10 @@ def delete_first(context: Context, definition: Definition, row: Resource, now: f
     return Step(Verb.RECORD, new, inserted=True, events=deleting, also=[row, *older])
 
 
-def wait_for_predecessor(context: Context, row: Resource) -> Waiting | None:
+def wait_for_predecessor(context: Context, definition: Definition, row: Resource) -> Waiting | None:
     old = context.world.rows.get(row.replaces or "")
     if old is not None and old.deleting:
-        return Waiting(row.name, Why.LEAVING, (old.key,), old.reason, row.updated_at, key=row.key)
+        needs = handover.needs(context, definition, old) if old.reason == outcome.CHANGED else Shared()
+        why = handover.reason(needs) if needs.held else old.reason
+        return Waiting(row.name, Why.LEAVING, (old.key,), why, row.updated_at, key=row.key)
     return None
