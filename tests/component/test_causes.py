@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import pytest
+
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from tests.component.checked import STATUS, Checked, policy
@@ -43,6 +45,7 @@ def test_what_was_never_complete_is_left_to_its_user() -> None:
     assert service.stack(id).status == "FAILED"
 
 
+@pytest.mark.heavy
 def test_a_node_is_made_once_its_quota_was_raised() -> None:
     service = Checked(3, policy(STATUS, verify_timeout=20))
     allow(service, 2)
