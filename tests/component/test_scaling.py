@@ -80,7 +80,8 @@ def test_the_oldest_leave_and_their_names_are_never_used_again() -> None:
     assert list(refs) == ["2", "3", "4"]
     assert shown(service, stack_id, "resource.0") == refs["2"]
     assert shown(service, stack_id, "resource.2.name") == shown(service, stack_id, "outputs", "name")["4"]
-    assert shown(service, stack_id, "resource.3") is None
+    with pytest.raises(Rejected, match="Member '3' not found in group resource 'group'"):
+        shown(service, stack_id, "resource.3")
 
 
 def test_members_change_one_after_the_other_by_default() -> None:

@@ -101,6 +101,11 @@ def is_member(name: str, group: Mapping[str, Any]) -> bool:
     return name.isdigit() and not is_skipped(name, skip) and int(name) < names_end(count, skip)
 
 
+def is_defined(name: str, defined: Mapping[str, Any] | Collection[str]) -> bool:
+    """Return whether a stack has a resource of this name, which is given by its names, or by the group that it is."""
+    return is_member(name, defined) if isinstance(defined, Mapping) else name in defined
+
+
 def beside_of(group: Group, member: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield name and entry of each resource that stands beside a member."""
     number = int(member)

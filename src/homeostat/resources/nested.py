@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from homeostat.kinds.base import Statuses
-from homeostat.model.errors import invalid
+from homeostat.model.errors import Rejected, invalid
 from homeostat.model.observed import Condition, Remedy, Verdict
+from homeostat.resources import groups
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.schema import ValueType, between, integer, mapping, text
 from homeostat.templates.tree import UNKNOWN, holds, traverse
@@ -144,15 +145,30 @@ class NestedStack(ResourceType):
         return ()
 
 
-def of_member(member: Mapping[str, Any] | None, path: Sequence[str | int]) -> Any:
-    """Return the reference of one resource of the child stack, or with a path its attribute; None if it is missing.
+DEFINED = "defined"
+"""Property of an observation of a child stack that says which resources it has: their names, or a group."""
+
+
+def of_member(thing: Thing, name: str, path: Sequence[str | int]) -> Any:
+    """Return the reference of one resource of the child stack, or with a path its attribute.
+
+    None while it is yet to be made, or nothing is known of the child stack.
 
     Raises:
-        Rejected: The attribute cannot be read.
+        Rejected: There is no such resource in the child stack, or the attribute cannot be read.
     """
+    member = (thing.seen.properties.get("members") or {}).get(name)
     if member is None:
-        return None
+        defined = thing.seen.properties.get(DEFINED)
+        if defined is None or groups.is_defined(name, defined):
+            return None
+        raise not_found(thing, name)
     return attribute_of_member(member, path) if path else member["reference"]
+
+
+def not_found(thing: Thing, name: str) -> Rejected:
+    """Return the error for what is read of a resource that the child stack does not have."""
+    return invalid(f"Member '{name}' not found in group resource '{thing.name}'.", "resources", thing.name)
 
 
 def attribute_of_member(member: Mapping[str, Any], path: Sequence[str | int]) -> Any:
@@ -239,7 +255,7 @@ class TemplateResource(FromTemplate):
         """Return an output of the template, or for `resource.<name>[.<attribute>…]` a value of one of its resources."""
         if name.startswith("resource."):
             member, *deeper = name.removeprefix("resource.").split(".")
-            return of_member((thing.seen.properties.get("members") or {}).get(member), (*deeper, *path))
+            return of_member(thing, member, (*deeper, *path))
         return super().resolve(thing, name, path)
 
     def attribute(self, thing: Thing, name: str) -> Any:

@@ -15,7 +15,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.scope import UNREADABLE, RowScope, thing_of
 from homeostat.resources.families.senlin import CLUSTER, DETAILS, MEMBERS, NODE
 from homeostat.resources.families.wait_conditions import CONDITION
-from homeostat.resources.nested import STACK
+from homeostat.resources.nested import DEFINED, STACK
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.builtin import records
 from homeostat.store.clusters import node_views
@@ -132,7 +132,7 @@ def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) 
     """Return the members and outputs of a nested stack.
 
     Returns:
-        `{"members": {name: {"reference", "attributes", "faults", "failed"}}, "outputs": {name: value},
+        `{"members": {name: {"reference", "attributes", "faults", "failed"}}, "defined": …, "outputs": {name: value},
         "output_faults": {name: error}}`. Members are those that have been made, whatever happens to them now; `faults`
         tells why attributes cannot be read. Only a stack made from a template has outputs.
 
@@ -154,7 +154,16 @@ def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) 
         members |= members_of(world, budget)
         if compiled is not None and number == 0:
             outputs = outputs_of(compiled, scope_of(world), budget)
-    return {"members": members, "outputs": {}, **outputs}
+    return {"members": members, DEFINED: _defined(desired, compiled), "outputs": {}, **outputs}
+
+
+def _defined(desired: revisions.Desired, compiled: Compiled | None) -> Any:
+    """Return which resources a nested stack has, see `resources.nested.DEFINED`; None where it is being deleted."""
+    if compiled is not None:
+        return list(compiled.definitions)
+    if desired.kind == "group":
+        return {name: desired.template[name] for name in ("count", "skip")}
+    return [str(place) for place in range(len(desired.template["resources"]))] if desired.kind == "chain" else None
 
 
 def members_of(world: World, budget: WeightBudget) -> dict[str, Any]:

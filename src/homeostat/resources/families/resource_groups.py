@@ -149,7 +149,7 @@ class Membership(NestedStack):
             return {each: attribute_of_member(members[each], path) for each in ordered}
         if name.startswith("resource."):
             member, *deeper = name.removeprefix("resource.").split(".")
-            return of_member(members.get(member), (*deeper, *path))
+            return of_member(thing, member, (*deeper, *path))
         return [attribute_of_member(members[each], (name, *path)) for each in ordered]
 
     def attribute(self, thing: Thing, name: str) -> Any:

@@ -30,7 +30,16 @@ from homeostat.resources.instance_signals import (
     check_rolling,
     creation_of,
 )
-from homeostat.resources.nested import BALANCERS, CONTENT, CREATION, POLICY, attribute_of_member, of_member
+from homeostat.resources.nested import (
+    BALANCERS,
+    CONTENT,
+    CREATION,
+    DEFINED,
+    POLICY,
+    attribute_of_member,
+    not_found,
+    of_member,
+)
 from homeostat.resources.rollout_policy import pattern_property, rollout_section
 from homeostat.resources.rules import exactly_one, require
 from homeostat.resources.schema import (
@@ -88,9 +97,12 @@ class ScalingGroup(Membership):
         members = _healthy(thing)
         if name.startswith("resource."):
             place, *deeper = name.removeprefix("resource.").split(".")
-            names = list(members)
-            known = place.isdigit() and int(place) < len(names)
-            return of_member(members[names[int(place)]] if known else None, (*deeper, *path))
+            names, defined = list(members), thing.seen.properties.get(DEFINED)
+            if place.isdigit() and int(place) < len(names):
+                return of_member(thing, names[int(place)], (*deeper, *path))
+            if defined is None or (place.isdigit() and int(place) < defined["count"]):
+                return None
+            raise not_found(thing, place)
         return self.of_members(members, name, path)
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
