@@ -28,6 +28,7 @@ OPENSTACK_STORM := $(OPENSTACK)/storm
 # What has a target of its own.
 RINGS := $(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(CUSTOMERS) $(MARIADB)
 KILLS ?= 20
+PAUSES ?= 5
 LOST ?= 20
 EXAMPLES ?= 20000
 REQUESTS ?= 100000
@@ -117,10 +118,10 @@ test-customers: openstack ## run what lives on Heat against the service in the c
 	$(BIN)/python -m pytest $(CUSTOMERS) $(ARGS)
 
 .PHONY: storm-openstack
-storm-openstack: .venv/installed ## kill workers and lose answers on a real OpenStack; KILLS=500 LOST=500 SEED=7
+storm-openstack: .venv/installed ## kill workers, lose answers and pause services on a real OpenStack; KILLS=500 LOST=500 PAUSES=100 SEED=7
 	scripts/openstack octavia
 	scripts/postgresql
-	HOMEOSTAT_KILLS=$(KILLS) HOMEOSTAT_LOST=$(LOST) $(if $(filter file,$(origin SEED)),,HOMEOSTAT_SEED=$(SEED)) \
+	HOMEOSTAT_KILLS=$(KILLS) HOMEOSTAT_LOST=$(LOST) HOMEOSTAT_PAUSES=$(PAUSES) $(if $(filter file,$(origin SEED)),,HOMEOSTAT_SEED=$(SEED)) \
 		$(BIN)/python -m pytest $(OPENSTACK_STORM) --capture=no $(ARGS)
 
 .PHONY: servers

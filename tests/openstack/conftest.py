@@ -20,6 +20,8 @@ from tests.openstack.projects import Project
 from tests.openstack.running import OpenStack
 
 HERE = Path(__file__).parent
+COMPUTES = 2
+"""Hosts with a nova-compute: of two, one may fail."""
 PATIENCE_S = 1200
 """For a test, with the cloud that it waits for."""
 
@@ -92,7 +94,8 @@ def _running(wanted: set[str]) -> Iterator[Path]:
 
 def _with_services(cloud: Cloud, wanted: set[str]) -> Cloud:
     names = tuple(name for name in OPTIONAL if name in {*wanted, *cloud.site.settings.services})
-    return open_cloud(cloud.site.directory, dataclasses.replace(cloud.site.settings, services=names))
+    computes = max(COMPUTES, cloud.site.settings.computes)
+    return open_cloud(cloud.site.directory, dataclasses.replace(cloud.site.settings, services=names, computes=computes))
 
 
 def _missing(message: str) -> NoReturn:

@@ -4,7 +4,7 @@ It is taken where the answer is given, so that it does not depend on what the se
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -77,7 +77,8 @@ class CheckedCloud(WatchedCloud):
 
 
 class Evidence:
-    """Takes: now, lived — the time of the world, and the same without the time that was leapt over.
+    """Takes: now, lived — the time of the world, and the same without the time that was leapt over; failed — hosts that
+    do not work now: what the cloud says of one that works is no evidence.
 
     rounds — thread -> the number of its round of looks; missing — handles of which the newest answer was that there is
     none; brought_back — handles of servers that people have brought back, or their hosts; born — handle -> when it was
@@ -85,7 +86,8 @@ class Evidence:
     last started.
     """
 
-    def __init__(self, now: Callable[[], float], lived: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], lived: Callable[[], float], failed: Collection[str]) -> None:
+        self._failed_hosts = failed
         self._now, self._lived = now, lived
         self._words: dict[str, list[tuple[float, str]]] = defaultdict(list)
         self._well: dict[str, float] = {}
@@ -108,7 +110,7 @@ class Evidence:
     def saw(self, kind: str, seen: Observation) -> None:
         if kind == HOST:
             down = seen.properties.get("state") == "down"
-            if seen.presence is Presence.ABSENT or (down and not seen.properties["blind"]):
+            if seen.presence is Presence.ABSENT or (down and seen.handle in self._failed_hosts):
                 self._hosts[seen.handle].append(self._lived())
             elif seen.present and not down:
                 self._up[seen.handle] = self._lived()

@@ -89,7 +89,7 @@ class HealthLaws:
     ) -> None:
         self.wrong: list[str] = []
         self.happened: Counter[str] = Counter()
-        self.evidence = Evidence(now, lived)
+        self.evidence = Evidence(now, lived, cloud.hosts.down)
         self._reader = Reader(db.raw)
         self._cloud, self._now, self._lived = cloud, now, lived
         self._changes, self._wanted = changes, wanted
