@@ -366,9 +366,9 @@ class HealthLaws:
             return
         self.happened["withheld"] += not answer.properties["fenced"]
         known = [each.policy for each in self._in_pass(row.stack_id) if each is not None]
-        by_host = all(each.type is DetectionType.HYPERVISOR for policy in known for each in policy.detections)
+        modes = {each.type for policy in known for each in policy.detections}
         well = server.get("status") == "active" and not hosts.is_down(server["host"])
-        harmed = by_host and well and answer.properties["fenced"]
+        harmed = modes == {DetectionType.HYPERVISOR} and well and answer.properties["fenced"]
         self._demand(not harmed, f"{server} is well, and {harmed} is cut off for its host: {known}")
 
     # -- rest --------------------------------------------------------------------------------------------------------
