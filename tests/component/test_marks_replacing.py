@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.marks import MarkRequest
+from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Weather
+from homeostat.model.errors import Rejected
 from tests.component.marked import OFF, PAIR, UNHEALTHY, mark, refused, send_marks, started
-from tests.component.running import Service, double, group, server
+from tests.component.running import Service, double, group, server, template
 
 # -- replaced ----------------------------------------------------------------------------------------------------------
 
@@ -224,6 +226,23 @@ def test_an_update_is_complete_once_what_is_marked_below_is_replaced(
     assert before - after == {marked}
     assert len(after) == len(before)
     assert all(each.status == "COMPLETE" for each in service.stacks())
+
+
+@pytest.mark.shows("MU7")
+def test_a_patch_of_the_stack_of_a_group_that_changes_nothing_replaces_what_is_marked() -> None:
+    service, stack_id = started({"grp": group(3)})
+    child = service.child().id
+    before = {each.name: each.handle for each in service.rows(child)}
+    mark(service, child, "1")
+    service.stack_service.update(child, StackRequest(), patch=True)
+    service.work()
+    service.rest()
+    after = {each.name: each.handle for each in service.rows(child)}
+    assert {name for name in after if after[name] != before[name]} == {"1"}
+    assert (service.state(child), service.state(stack_id)) == ("UPDATE_COMPLETE", "CHECK_COMPLETE")
+    for changed in (StackRequest(parameters={"a": "b"}), StackRequest(template({}))):
+        with pytest.raises(Rejected, match="update the group instead"):
+            service.stack_service.update(child, changed, patch=True)
 
 
 # -- many at once ------------------------------------------------------------------------------------------------------

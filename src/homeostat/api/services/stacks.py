@@ -59,6 +59,14 @@ class PreparedStack:
     revision: Desired
 
 
+OF_RESOURCES = frozenset({"group", "chain"})
+"""Kinds of revisions that say what a resource is to be: templates do not."""
+UPDATE_THE_GROUP = (
+    "Updating the stack of a group with a template, parameters, an environment or files is not supported: update the "
+    "group instead. A PATCH without these mends what has failed or is marked in it."
+)
+
+
 class StackService:
     """Accepts desired states from users.
 
@@ -235,7 +243,11 @@ class StackService:
         """Try once; return None if another revision was stored in the meantime, which this one must be based on."""
         with self._db.read() as tx:
             # An early refusal spares the work of checking; the lock is checked again when the revision is stored.
-            locks.check_unlocked(self._live(tx, stack_id))
+            row = self._live(tx, stack_id)
+            locks.check_unlocked(row)
+            group = revisions.get(tx, stack_id, row.revision).kind in OF_RESOURCES
+        if group and patch and _changes_nothing(request):
+            return self._begin_again(stack_id, also, first)
         row, checked = self._proposed(stack_id, request, patch=patch)
         revision = checked.revision
         return self._revisions.add_revision(
@@ -249,6 +261,24 @@ class StackService:
             also=also,
             first=first,
         )
+
+    def _begin_again(self, stack_id: str, also: Also, first: Also) -> int:
+        """Begin an update of the stack of a group or chain that changes nothing: what failed or is marked is mended.
+
+        Raises:
+            Rejected: EntityNotFound; StackLocked; NotSupported for one that is suspended or abandoned.
+        """
+        with self._db.write() as tx:
+            row = locks.changeable(self._db, tx, stack_id)
+            check_not_abandoned(row)
+            if row.suspended:
+                raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
+            first(tx)
+            # The act of the resource that the stack belongs to goes on, if one is in progress.
+            intent, now = revisions.intent_of(tx, row.id, row.revision), self._db.now_of(tx)
+            number = action_begin.converge(self._db, tx, row, now, self.quotas.timeout_s, intent)
+            also(tx)
+            return number
 
     def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str] | None:
         if row.action != Action.DELETE:
@@ -268,7 +298,7 @@ class StackService:
         if row.suspended:
             raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
         if before.kind != "template":
-            raise Rejected("NotSupported", "Updating the stack of a group is not supported: update the group instead.")
+            raise Rejected("NotSupported", UPDATE_THE_GROUP)
         # All of it runs outside of the transaction that stores the revision: compiling and calling clouds take long.
         identity = Identity(row.id, row.name, row.project)
         limits = self.quotas.expansion_limits
@@ -381,6 +411,12 @@ def _check_free(tx: Connection, project: str, name: str) -> None:
     other = stacks.find(tx, project, name)
     if other is not None and other.deleted_at is None:
         raise Rejected("StackExists", f"The Stack ({name}) already exists.")
+
+
+def _changes_nothing(request: StackRequest) -> bool:
+    """Return whether a patch leaves the desired state of a stack as it is."""
+    given = (request.parameters, request.environment, request.files, request.clear_parameters)
+    return request.template is None and request.revision is None and not any(given)
 
 
 def _changes(request: StackRequest, *, patch: bool) -> dict[str, Any]:
