@@ -9,6 +9,7 @@ import pytest
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.model.observed import Observation
 from tests.component.running import Service
 from tests.simulation.actors import VirtualClock
 
@@ -31,6 +32,7 @@ class WilfulCloud(SimulatedCloud):
         if self.late and kind == "volume":
             for thing in self._things.values():
                 thing.properties["read_only"] = False
+            assert isinstance(answer, Observation)
             return self._true_look(kind, answer.handle)
         shown = self._dropped(kind, answer)
         return answer if self.silent else shown

@@ -43,6 +43,8 @@ def equal(wanted: Any, seen: Any) -> bool:
     """Compare values after conversion, and of maps only the wanted keys; an observed null means "not reported"."""
     if seen is None or wanted is None:
         return True
+    if isinstance(wanted, Mapping | list) and isinstance(seen, str):
+        return str(wanted) == seen
     if isinstance(wanted, Mapping):
         return isinstance(seen, Mapping) and all(
             value is None or (key in seen and equal(value, seen[key])) for key, value in wanted.items()
@@ -58,7 +60,8 @@ def _scalar(value: Any) -> str | float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        text = str(value)
+        # Services cut off the space around names.
+        text = str(value).strip()
     if text.lower() in ("true", "false"):
         return text.lower()
     return _address(text) if ":" in text else text

@@ -30,6 +30,9 @@ EQUAL: list[tuple[Any, Any, bool, str]] = [
     ("2001:db8::1", "2001:db8::2", False, "other addresses of IPv6"),
     ("FA:16:3E:00:00:01", "fa:16:3e:00:00:01", True, "a MAC address in two ways"),
     ("A:B", "a:b", False, "texts with a colon"),
+    ("  a b ", "a b", True, "space around a text"),
+    ({"m": {"x": [1]}}, {"m": "{'x': [1]}"}, True, "a map that became a text"),
+    ({"m": {"x": [1]}}, {"m": "{'x': [2]}"}, False, "another map that became a text"),
 ]
 
 

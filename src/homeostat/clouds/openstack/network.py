@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from ipaddress import ip_address, ip_network
 from typing import Any, ClassVar
 
 from homeostat.clouds.openstack.answers import Missing
@@ -226,6 +227,48 @@ class Subnets(NetworkCollection):
     path, key, keys = "/subnets", "subnet", "subnets"
     references = {"network_id": "network", "subnetpool_id": "subnetpool", "segment_id": "segment"}
     cleared = {"tags": (), "host_routes": [], "dns_nameservers": []}
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        """Change a subnet; a gateway or pools that are wanted no more become those of a new subnet.
+
+        The pools of a new one are all its addresses but the gateway's, so they follow it where none are wanted.
+        """
+        moved = {"gateway_ip", "allocation_pools"}.intersection(changed)
+        if moved and ("allocation_pools" not in spec or moved - spec.keys()):
+            spec, changed = self._with_defaults(handle, spec, changed)
+        return super().update(handle, spec, changed)
+
+    def _with_defaults(
+        self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        thing = self.get(handle)
+        found = dict(spec)
+        if "gateway_ip" in changed:
+            found.setdefault("gateway_ip", gateway_of(thing["cidr"]))
+        gateway = found.get("gateway_ip", thing["gateway_ip"])
+        found.setdefault("allocation_pools", pools_of(thing["cidr"], gateway))
+        return found, tuple({*changed, "allocation_pools"})
+
+
+def gateway_of(cidr: str) -> str:
+    """Return the gateway that Networking chooses for a range: its first address."""
+    network = ip_network(cidr)
+    return str(network[1] if network.num_addresses > 1 else network[0])
+
+
+def pools_of(cidr: str, gateway: str | None) -> list[dict[str, str]]:
+    """Return the addresses that Networking hands out where nothing is said: all but the gateway's."""
+    network = ip_network(cidr)
+    first, last = int(network.network_address), int(network.broadcast_address)
+    if first != last:
+        first, last = first + 1, last - (network.version == 4)
+    kind = type(network.network_address)
+    without = int(ip_address(gateway)) if gateway else None
+    if without is None or not first <= without <= last:
+        parts = [(first, last)]
+    else:
+        parts = [(first, without - 1), (without + 1, last)]
+    return [{"start": str(kind(low)), "end": str(kind(high))} for low, high in parts if low <= high]
 
 
 class Ports(NetworkCollection):

@@ -28,7 +28,7 @@ class SubnetPools(NetworkCollection):
     extension = "subnet_allocation"
     path, key, keys = "/subnetpools", "subnetpool", "subnetpools"
     references = {"address_scope_id": "address_scope"}
-    cleared = {"tags": (), "address_scope_id": None, "default_quota": None}
+    cleared = {"tags": (), "address_scope_id": None}
 
     def object_of(self, thing: Wire) -> Wire:
         found = super().object_of(thing)

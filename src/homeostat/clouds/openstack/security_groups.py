@@ -31,7 +31,11 @@ class SecurityGroups(NetworkCollection):
     separate = ("tags", "rules")
 
     def object_of(self, thing: Wire) -> Wire:
-        rules = [{name: each[name] for name in ("id", *OF_RULES) if each.get(name)} for each in self._rules(thing)]
+        # 0 is a type of ICMP.
+        rules = [
+            {name: each[name] for name in ("id", *OF_RULES) if each.get(name) not in (None, "")}
+            for each in self._rules(thing)
+        ]
         return {**super().object_of(thing), "rules": rules}
 
     def _rules(self, thing: Wire) -> Sequence[Wire]:

@@ -29,6 +29,8 @@ class VolumeTypes(Collection):
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         wanted = {name: value for name, value in spec.items() if name not in ("projects", "is_public")}
+        if wanted.get("metadata"):
+            wanted["metadata"] = {name: str(value) for name, value in wanted["metadata"].items()}
         made = super().create(token, {**wanted, PUBLIC: spec.get("is_public", True)})
         if not spec.get("projects"):
             return made

@@ -296,6 +296,19 @@ class Server(ServerType):
     def adoption_tags(self, thing: Thing, arguments: Props) -> list[AdoptionTag]:
         return [AdoptionTag("port", port, thing.handle) for port in arguments["ports"]]
 
+    def drift(self, thing: Thing) -> tuple[str, ...]:
+        """Return what differs; of its networks only that one is missing.
+
+        A named port may have no address, and is not seen then.
+        """
+        found, addresses = super().drift(thing), thing.seen.properties.get("addresses")
+        entries_of_networks = [each for each in thing.properties.get("networks") or () if _has_address(each)]
+        if addresses is None or not entries_of_networks:
+            return found
+        items = [item for group in addresses.values() for item in group]
+        interfaces = {item.get("mac") or item.get("port") or item.get("addr") for item in items}
+        return (*found, "networks") if len(interfaces) < len(entries_of_networks) else found
+
     def attribute(self, thing: Thing, name: str) -> Any:
         if name == "addresses":
             return _by_network(thing)
@@ -305,6 +318,12 @@ class Server(ServerType):
             return next((item.get("addr") for group in _by_network(thing).values() for item in group), "")
         found = super().attribute(thing, name)
         return _UNSAID.get(name) if found is None else found
+
+
+def _has_address(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry of `networks` certainly gives the server an address."""
+    bare = (entry.get("port_extra_properties") or {}).get("no_fixed_ips")
+    return not bare and not entry.get("port") and bool(entry.get("network") or entry.get("subnet"))
 
 
 _OWN = frozenset(
