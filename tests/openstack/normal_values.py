@@ -158,11 +158,7 @@ NETWORKING: Mapping[str, Values] = {
         {"floating_network": "public"},
         {
             "port_id": ["$port", "$port_name"],
-            "fixed_ip_address": ["10.30.0.11"],
-            "dns_name": ["Floating"],
-            "dns_domain": ["One.Test."],
         },
-        together={"fixed_ip_address": {"port_id": "$port"}, "dns_name": {"dns_domain": "one.test."}},
     ),
     "OS::Neutron::SubnetPool": Values(
         {"prefixes": ["10.80.0.0/16"]},
@@ -185,7 +181,9 @@ NETWORKING: Mapping[str, Values] = {
         {"max_kbps": ["2000"], "max_burst_kbps": [1500, "1500"], "direction": ["ingress"]},
         by_admin=True,
     ),
-    "OS::Neutron::QoSDscpMarkingRule": Values({"policy": "$qos_policy"}, {"dscp_mark": [10, "0"]}, by_admin=True),
+    "OS::Neutron::QoSDscpMarkingRule": Values(
+        {"policy": "$qos_policy", "dscp_mark": 0}, {"dscp_mark": [10, "0"]}, by_admin=True
+    ),
     "OS::Neutron::ProviderNet": Values(
         {"network_type": "vlan", "physical_network": "physnet1", "segmentation_id": "3971"},
         {"segmentation_id": [3972, "3973"], "router_external": [True], "shared": [False], "tags": TAGS},

@@ -32,7 +32,14 @@ from tests.openstack.running import eventually
 
 clouds, there = networking.clouds, networking.there
 RECORDED = Path(__file__).parents[2] / "docs" / "normalisations.json"
-PLACES = [(name, key) for name, values in TABLE.items() for key in values.tried]
+RECORDING = os.environ.get("HOMEOSTAT_RECORD") == "1"
+PLACES = [
+    (name, key)
+    for name, values in TABLE.items()
+    for key in values.tried
+    if RECORDING or f"{name} {key}" in json.loads(RECORDED.read_text())
+]
+"""What is recorded, or is to be."""
 ABSENT = "nothing"
 SETTLES_S = 300.0
 
@@ -75,6 +82,7 @@ class One:
         after = self.spec()
         changed = tuple(name for name in sorted({*before, *after}) if before.get(name) != after.get(name))
         answer = asked(lambda: self.cloud.update(self.type.kind, [Change(self.handle, after, changed)]))
+        self.handle = answer.handle
         self._accept(answer, [name for name in self.type.properties if self.type.renamed.get(name, name) in changed])
         return self.look()
 
@@ -181,7 +189,7 @@ def test_what_a_service_makes_of_a_value_is_no_drift(
     values = TABLE[type_name]
     rows = [_tried(clouds[values.by_admin], type_name, values, key, value, named) for value in values.tried[key]]
     place = f"{type_name} {key}"
-    if os.environ.get("HOMEOSTAT_RECORD") == "1":
+    if RECORDING:
         record[place] = rows
         _write(place, rows)
     assert record.get(place) == rows
