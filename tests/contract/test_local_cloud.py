@@ -218,7 +218,8 @@ def test_a_suspended_server_stands_still_in_every_process(cloud: LocalCloud, roo
 def test_a_suspended_server_that_dies_starts_anew_when_it_is_resumed(cloud: LocalCloud, root: Path) -> None:
     web = server(cloud, "web", "#!/bin/sh\necho life >> lives\nsleep 1000\n")
     lives = home(root, web.handle) / "lives"
-    until(lives.exists)
+    # Its file is there before its first line is.
+    until(lambda: lives.exists() and lives.read_text() == "life\n")
     operated(cloud, "server", web.handle, "suspend")
     for pid in owned(root):
         os.kill(pid, signal.SIGKILL)
